@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, CatalogError
+from acidsql.metastore.foreign import ForeignTable, acid_table
 from acidsql.opening import open_survey
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.hive2 import old_update
@@ -261,7 +262,7 @@ def _verdict(survey: Survey, table: FoundTable) -> Verdict:
 
 def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
     try:
-        found = survey.get_table(table.name)
+        found = acid_table(survey.find(table.name))
         if found is None:
             raise CatalogError("it was dropped meanwhile")
         if problem := problem_of(found.location):
@@ -304,9 +305,11 @@ def _of_other(survey: Survey, table: FoundTable) -> str:
     if table.kind.name == "VIEW":
         return "reads in queries, if Spark understands its text"
     try:
-        found = survey.foreign_table(table.name)
+        found = survey.find(table.name)
+        if isinstance(found, ForeignTable):
+            found = survey.with_partitions(found)
     except AcidSqlError as error:
         return f"refused: {error.message}"
-    if found is None or found.table is not None:
+    if not isinstance(found, ForeignTable) or found.table is not None:
         return "reads in queries; changes are Spark's or Hive's"
     return f"refused: it {found.refusal}"

@@ -67,7 +67,7 @@ def grow(acid: Any, name: str, partitions: int, deltas: int) -> None:
     """Make a table with hard links to the file of its first partition."""
     acid.sql(f"CREATE TABLE {name} (id BIGINT, v INT) PARTITIONED BY (p INT)")
     acid.sql(f"INSERT INTO {name} PARTITION (p = 0) VALUES (1, 1)")
-    table = acid.metastore.get_table(TableName("default", name))
+    table = acid.metastore.find(TableName("default", name))
     place = Path(table.location.removeprefix("file:"))
     (first,) = (place / "p=0").iterdir()
     files = list(first.iterdir())

@@ -64,7 +64,7 @@ def watch(acid: acidsql.Session, writer: Writer) -> tuple[dict[int, float], int]
         now = time.monotonic()
         for second in range(-1 if newest is None else newest + 1):
             seen.setdefault(second, now)
-        table = acid.metastore.get_table(TableName("default", "t"))
+        table = acid.metastore.find(TableName("default", "t"))
         most = max(most, len(directories_of(table.location)))
         time.sleep(0.5)
     return seen, most
@@ -76,7 +76,7 @@ def fast_forward(acid: acidsql.Session, place: Path, args: argparse.Namespace) -
     insert = f"INSERT INTO t SELECT {', '.join(columns)} FROM (SELECT id AS value FROM range({{}}))"
     acid.sql("CREATE TABLE t (id BIGINT, v STRING)")
     acid.sql(insert.format(args.rows))
-    table = acid.metastore.get_table(TableName("default", "t"))
+    table = acid.metastore.find(TableName("default", "t"))
     came = args.batches * bytes_of(table.location)
     if args.base:
         acid.sql(insert.format(args.base * args.rows))

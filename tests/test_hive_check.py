@@ -174,7 +174,7 @@ def leave(acid, table, *names):
 
 
 def location_of(acid, name):
-    return acid.metastore.get_table(name).location.removeprefix("file:")
+    return acid.metastore.find(name).location.removeprefix("file:")
 
 
 def test_directories_that_dead_sessions_left_are_named_and_deleted_and_those_of_living_ones_are_not(
@@ -229,7 +229,7 @@ def test_a_table_whose_directory_is_not_on_this_machine_is_named_and_not_changed
     """An INSERT would make the directory here, where nobody else looks for its rows."""
     acid.sql("CREATE TABLE t (a INT)")
     name = leave(acid, "t")
-    there = Path(acid.metastore.get_table(name).location)
+    there = Path(acid.metastore.find(name).location)
     elsewhere = there.rename(there.with_name("unmounted"))
     with pytest.raises(CatalogError, match=f"'{there}' of {name} cannot be seen") as caught:
         acid.sql("INSERT INTO t VALUES (1)")

@@ -39,6 +39,7 @@ from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore, TxnState
 from acidsql.plan.locking import exclusive, taking
 from acidsql.storage.files.entries import visible_entries
@@ -126,7 +127,7 @@ class Cleaner:
         return [one for name in names for one in self._quietly(name, self._drop_left)]
 
     def _drop_left(self, name: TableName) -> list[Removed]:
-        table, holder = self._metastore.get_table(name), name.holder
+        table, holder = acid_table(self._metastore.find(name)), name.holder
         if table is None or holder is None:
             return []
         if self._metastore.txn_state(holder) is TxnState.OPEN:
@@ -168,7 +169,7 @@ class Cleaner:
         """Delete the obsolete directories of a place's compactions, except those that are kept as
         history; None if they are not yet known, or nothing has changed since the last look."""
         entry = entries[-1]
-        table = self._metastore.get_table(entry.table)
+        table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
             self._held.pop(_place(entries), None)
             return []  # the directory of a dropped table is deleted as a whole
@@ -236,7 +237,7 @@ class Cleaner:
         A directory that also has events of other transactions stays until it is compacted, and its
         aborted write ids are not forgotten. ``always``: look also if none are to be forgotten.
         """
-        table = self._metastore.get_table(name)
+        table = acid_table(self._metastore.find(name))
         # Ask before listing: a transaction that aborts later may have written in between.
         write_ids = self._metastore.aborted_write_ids(name)
         if table is None or not (write_ids or always):
@@ -279,7 +280,7 @@ class Cleaner:
 
     def _litter(self, name: TableName) -> list[Removed]:
         """Hidden directories of statements and compactions that have ended."""
-        table = self._metastore.get_table(name)
+        table = acid_table(self._metastore.find(name))
         if table is None:
             return []
         fs = filesystem_for(table.location)

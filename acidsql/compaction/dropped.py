@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from acidsql.acid.layout import is_hidden, parse_directory
 from acidsql.acid.table import TableName
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan.locking import exclusive
@@ -45,7 +46,7 @@ def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> s
     """
     with txns.open(agent_info=f"the end of the temporary table {name}", waits=AT_ONCE) as txn:
         txn.lock([exclusive(name)])
-        if (table := metastore.get_table(name)) is None:
+        if (table := acid_table(metastore.find(name))) is None:
             return None
         if cleanup := metastore.drop_table(name, txn_id=txn.id):
             delete_dropped(metastore, cleanup)

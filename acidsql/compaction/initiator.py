@@ -33,6 +33,7 @@ from acidsql.metastore.compaction_queue import (
     CompactionState,
     CompactionType,
 )
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
@@ -94,7 +95,7 @@ class Initiator:
 
     def check(self, candidate: Candidate) -> Checked | None:
         """Check one table or partition; None if it is gone, or cannot be compacted."""
-        table = self._metastore.get_table(candidate.table)
+        table = acid_table(self._metastore.find(candidate.table))
         # A change of a partitioned table without a partition changed no rows.
         if table is None or bool(table.partition_columns) != (candidate.partition is not None):
             return None

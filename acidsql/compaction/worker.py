@@ -22,6 +22,7 @@ from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known, job_properties, most_left
 from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import (
     LockComponent,
     LockType,
@@ -228,7 +229,7 @@ class Worker:
             kind, operation = LockType.EXCL_WRITE, Operation.UPDATE
         lock = LockComponent(kind, name.database, name.name, entry.partition, operation)
         txn.lock([lock], agent_info=f"COMPACT '{entry.type.name.lower()}' of {_what(entry)}")
-        table = self._metastore.get_table(name)
+        table = acid_table(self._metastore.find(name))
         if table is None:
             self._metastore.mark_refused(entry.id, txn.id, f"There is no table {name} any more.")
             return None

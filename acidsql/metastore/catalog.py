@@ -11,7 +11,7 @@ from typing import Protocol
 
 from acidsql.acid.constraints import Constraint
 from acidsql.acid.table import Column, Partition, Table, TableName
-from acidsql.metastore.foreign import ForeignTable
+from acidsql.metastore.foreign import ForeignTable, Found
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 
@@ -70,26 +70,27 @@ class Catalog(Protocol):
     def temporary_tables(self) -> list[TableName]:
         """The temporary tables of all sessions (``TableName.holder``). *Read-only.*"""
 
-    def get_table(self, name: TableName) -> Table | None:
-        """One table, or None. *Read-only.*"""
+    def find(self, name: TableName) -> Found:
+        """What a name means; ``foreign.acid_table`` and ``foreign.view_of`` are about the answer.
+        *Read-only.* A metastore that has only ACID tables and views knows no ``ForeignTable``."""
 
-    def foreign_table(self, name: TableName) -> ForeignTable | None:
-        """A table that is no ACID table, or a materialized view, or None. *Read-only.* A metastore
-        that has only ACID tables and views knows none."""
+    def with_partitions(self, table: ForeignTable) -> ForeignTable:
+        """A table that ``find`` has found, with its partitions. One of them may be a reason for
+        ``refusal``. *Read-only.*"""
 
     def make_transactional(
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
     ) -> None:
-        """Make a full-ACID table of one that ``foreign_table`` knows. *Idempotent.* The caller has
-        checked its files: they are its rows, with write id 0. ``rows``: how many there are in each
-        partition's directory, or in the table's own."""
+        """Make a full-ACID table of a ``ForeignTable``. *Idempotent.* The caller has checked its
+        files: they are its rows, with write id 0. ``rows``: how many there are in each partition's
+        directory, or in the table's own."""
 
-    def glance(self, name: TableName) -> Table | None:
-        """As ``get_table``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
+    def glance(self, name: TableName) -> Found:
+        """As ``find``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
         *Read-only.*
 
         A Hive Metastore needs a call of its own for them, and reads need none of them. Who writes
-        compares the table with ``get_table`` under a lock.
+        compares the table with ``find`` under a lock.
         """
 
     def create_table(
@@ -149,9 +150,6 @@ class Catalog(Protocol):
 
     def views(self, database: str) -> list[str]:
         """Names of a database's views, in alphabetical order. *Read-only.*"""
-
-    def view(self, name: TableName) -> Table | None:
-        """One view, or None. *Read-only.*"""
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
         """Add a view. With ``replace``, it takes the place of a view of its name, in one step.

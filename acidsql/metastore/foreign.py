@@ -1,4 +1,4 @@
-"""Tables of a metastore that are not ACID tables: values, as queries need them."""
+"""What a name means in a metastore; tables that are not ACID tables, as queries need them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ForeignTable:
     Attributes:
         name: Its name.
         table: Its columns and its place; None if acidsql cannot read it.
-        partitions: Its partitions, which may lie anywhere.
+        partitions: Its partitions, which may lie anywhere; only ``with_partitions`` finds them.
         text: How to read its text files.
         refusal: Why acidsql cannot read it, and what to do.
         is_external: Its files are not its own: DROP leaves them.
@@ -54,3 +54,18 @@ class ForeignTable:
             "Spark session with Hive support."
         )
         return UnsupportedError(f"{self.name} {why}", condition="UNSUPPORTED_FEATURE.FOREIGN_TABLE")
+
+
+# What a name means in a metastore: an ACID table, a view (a ``Table`` with ``view``), another
+# table; None: nothing.
+Found = Table | ForeignTable | None
+
+
+def acid_table(found: Found) -> Table | None:
+    """The ACID table, if the name is that of one."""
+    return found if isinstance(found, Table) and found.view is None else None
+
+
+def view_of(found: Found) -> Table | None:
+    """The view, if the name is that of one."""
+    return found if isinstance(found, Table) and found.view is not None else None

@@ -84,9 +84,9 @@ def tombstone_retention(properties: Mapping[str, str]) -> int | None:
 
 
 def declared_retention(properties: Mapping[str, str]) -> str | None:
-    """The property of a target, as it was declared."""
-    found = (text for name, text in properties.items() if name.lower() == _RETENTION.name)
-    return next(found, None)
+    """The property of a target, as it was declared; in small letters, if there are several."""
+    others = (text for name, text in properties.items() if name.lower() == _RETENTION.name)
+    return properties.get(_RETENTION.name, next(others, None))
 
 
 def moment(ago_ms: int = 0) -> str:

@@ -37,7 +37,7 @@ from acidsql.plan.sqltext import Text
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import as_char
 from acidsql.storage.reading.orc_scan import kept_apart
-from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns, select
+from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns, select, sql, users_conf
 from acidsql.storage.spark.repeatable import source_changed
 from acidsql.storage.spark.views import temp_views
 
@@ -101,9 +101,10 @@ def _analysed(
     spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args
 ) -> DataFrame:
     # The composed text of MERGE uses lateral column aliases, which a session can turn off.
-    lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"})
+    is_off = str(users_conf(spark, _LATERAL_ALIASES)).lower() == "false"
+    lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"} if is_off else {})
     with temp_views(views), lateral, mapped_errors(text):
-        return spark.sql(text.sql, args=dict(args) if args else None)
+        return spark.sql(text.sql, args=dict(args)) if args else sql(spark, text.sql)
 
 
 def fields(
@@ -119,7 +120,7 @@ def fields_of(rows: DataFrame) -> list[tuple[str, HiveType]]:
 
 
 class Analysis:
-    """Asks Spark for the columns of a statement's queries. Each view is analysed only once.
+    """Asks Spark for the columns of a statement's queries. Each view and query is analysed once.
 
     Args:
         spark: The Spark session.
@@ -135,6 +136,7 @@ class Analysis:
     ) -> None:
         self._spark, self._args, self._empty_views = spark, args, empty_views
         self._views: dict[str, DataFrame] = {}
+        self._fields: dict[str, Fields] = {}  # by the query's text
 
     def fields(self, query: Text, standins: Iterable[StandIn], derived: Derived | None) -> Fields:
         """The columns of a query over these stand-ins and this view."""
@@ -145,7 +147,10 @@ class Analysis:
             views[derived.view] = _analysed(self._spark, derived.query, own, self._args)
         if derived is not None and query is derived.query:
             return fields_of(views[derived.view])
-        return fields(self._spark, query, used(query, views), self._args)
+        if query.sql not in self._fields:
+            found = fields(self._spark, query, used(query, views), self._args)
+            self._fields[query.sql] = found
+        return self._fields[query.sql]
 
 
 def condition(spark: SparkSession, query: Text) -> DataFrame:

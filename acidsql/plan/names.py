@@ -6,8 +6,7 @@ CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -15,8 +14,8 @@ from pyspark.sql import SparkSession
 from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
-from acidsql.metastore.foreign import ForeignTable
-from acidsql.plan.query import VIEW_PREFIX, Resolve, no_acid_table
+from acidsql.metastore.foreign import ForeignTable, Found, acid_table, view_of
+from acidsql.plan.query import VIEW_PREFIX, no_acid_table
 from acidsql.plan.view_text import InView, is_of_view, need_table, of_view
 from acidsql.sql.frames import is_frame
 from acidsql.sql.references import mentioned_tables
@@ -26,18 +25,12 @@ from acidsql.storage.spark import jvm, temporary
 
 
 class Tables(Protocol):
-    """Finds a table by its full name."""
+    """Finds what a full name means."""
 
-    def get_table(self, name: TableName) -> Table | None:
-        """The ACID table of this name, or None."""
+    def find(self, name: TableName) -> Found:
+        """As ``Catalog.find``."""
 
-    def view(self, name: TableName) -> Table | None:
-        """The view of this name, or None."""
-
-    def foreign_table(self, name: TableName) -> ForeignTable | None:
-        """As ``Catalog.foreign_table``."""
-
-    def glance(self, name: TableName) -> Table | None:
+    def glance(self, name: TableName) -> Found:
         """As ``Catalog.glance``."""
 
 
@@ -62,13 +55,15 @@ class Names:
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name; None for a table of Spark's and for a temporary view."""
-        name = self._ours(parts)
-        return None if name is None else self._tables.get_table(name)
+        return acid_table(self._look(parts, self._tables.find))
 
     def glance(self, parts: tuple[str, ...]) -> Table | None:
         """As ``resolve``, at a glance (see ``Catalog``)."""
+        return acid_table(self._look(parts, self._tables.glance))
+
+    def _look(self, parts: tuple[str, ...], look: Callable[[TableName], Found]) -> Found:
         name = self._ours(parts)
-        return None if name is None else self._tables.glance(name)
+        return None if name is None else look(name)
 
     def _ours(self, parts: tuple[str, ...]) -> TableName | None:
         if is_frame(parts) or (len(parts) == 1 and temporary.is_temp_view(self._spark, parts[0])):
@@ -77,15 +72,17 @@ class Names:
 
     def known(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table, at a glance, or the view of ACID tables, of a name."""
-        return self.glance(parts) or self.view(parts)
+        return self.table_or_view(parts, self.seen(parts))
 
-    def view(self, parts: tuple[str, ...]) -> Table | None:
-        """The view of a name in the metastore; None if Spark has it, too, and reads it right."""
-        name = self._ours(parts)
-        view = None if name is None else self._tables.view(name)
-        if view is None or (self.is_sparks(parts) and not self._names_acid_tables(view, set())):
-            return None
-        return view
+    def seen(self, parts: tuple[str, ...]) -> Found:
+        """What a name means in the metastore, at a glance."""
+        return self._look(parts, self._tables.glance)
+
+    def table_or_view(self, parts: tuple[str, ...], found: Found) -> Table | None:
+        """The ACID table or view that was found; no view that Spark has, too, and reads right."""
+        if (hidden := view_of(found)) and self.is_sparks(parts):
+            return hidden if self._names_acid_tables(hidden, set()) else None
+        return None if isinstance(found, ForeignTable) else found
 
     def readable(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table, plain table or view that a query reads; None for what Spark itself has.
@@ -94,50 +91,50 @@ class Names:
             UnsupportedError: The name is that of a materialized view or of another engine's table,
                 and Spark does not have it.
         """
-        name = self._ours(parts)
-        if name is None:
-            return None
-        table = self._tables.get_table(name) or self.view(parts)
-        if table is not None:
-            return table
-        found = self._tables.foreign_table(name)
-        return None if found is None or self.is_sparks(parts) else found.need_table()
+        return self.to_read(parts, self._look(parts, self._tables.find))
 
-    def _names_acid_tables(self, view: Table, seen: set[TableName]) -> bool:
+    def to_read(self, parts: tuple[str, ...], found: Found) -> Table | None:
+        """As ``readable``, if this was found."""
+        if isinstance(found, ForeignTable):
+            return None if self.is_sparks(parts) else found.need_table()
+        return self.table_or_view(parts, found)
+
+    def _names_acid_tables(self, outer: Table, seen: set[TableName]) -> bool:
         """Whether a view's query names ACID tables, or other views that do."""
-        seen.add(view.name)
-        inside = InView(view)
+        seen.add(outer.name)
+        inside = InView(outer)
         found = mentioned_tables(inside.text, double_quoted_identifiers=inside.double_quoted)
         for name in filter(None, (self.qualify(of_view(one.parts)) for one in found)):
-            if self._tables.get_table(name) is not None:
-                return True
-            inner = None if name in seen else self._tables.view(name)
-            if inner is not None and self._names_acid_tables(inner, seen):
+            meant = None if name in seen else self._tables.find(name)
+            inner = view_of(meant)
+            if acid_table(meant) or (inner and self._names_acid_tables(inner, seen)):
                 return True
         return False
 
-    def need(self, name: Name, text: str) -> Table:
-        """The ACID table that a statement names.
+    def need(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
+        """The ACID table that a statement names. ``at_a_glance``: see ``Catalog.glance``.
 
         Raises:
             AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name. Or it is
                 the name of a view.
         """
-        table = self.need_any(name, text)
+        table = self.need_any(name, text, at_a_glance=at_a_glance)
         need_table(table, name, text)
         return table
 
-    def need_any(self, name: Name, text: str) -> Table:
+    def need_any(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
         """The ACID table or view that a statement names. Raises AnalysisError: there is none."""
-        table = self.resolve(name.parts) or self.view(name.parts)
+        look = self._tables.glance if at_a_glance else self._tables.find
+        table = self.table_or_view(name.parts, self._look(name.parts, look))
         if table is None:
             raise no_acid_table(".".join(name.parts), text, name.span)
         return table
 
     def foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
-        """As ``Catalog.foreign_table``."""
+        """The table of the metastore that is no ACID table, of a name."""
         name = self.qualify(parts)
-        return None if name is None else self._tables.foreign_table(name)
+        found = None if name is None else self._tables.find(name)
+        return found if isinstance(found, ForeignTable) else None
 
     def is_acid(self, parts: tuple[str, ...]) -> bool:
         """Whether the name is that of an ACID table."""
@@ -196,11 +193,6 @@ class Names:
             )  # fmt: skip
         need_name(found.name, name, text)
         return found
-
-
-def either(known: Resolve, otherwise: Resolve) -> Resolve:
-    """The table that is known already, or else what ``otherwise`` says."""
-    return cache(lambda parts: known(parts) or otherwise(parts))
 
 
 def refuse_temporary(name: TableName | None, what: str) -> None:

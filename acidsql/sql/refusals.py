@@ -16,7 +16,6 @@ _INSTEAD = {
     "CONCATENATE": "COMPACT 'major' makes few files of many",
     "EXCHANGE PARTITION": "INSERT … SELECT copies rows, and DROP PARTITION drops the old ones",
     "RECOVER PARTITIONS": _REPAIR,
-    "RENAME TO": "UPDATE t SET p = … WHERE p = … moves the rows into another partition",
     "SET LOCATION": "INSERT … SELECT copies the rows into a table of another LOCATION",
     "SET SERDE": "the files of an ACID table are ORC, or Parquet if it is insert-only",
     "SET SERDEPROPERTIES": "TBLPROPERTIES of CREATE TABLE have ORC's properties (orc.compress …)",
@@ -58,7 +57,7 @@ def refuse_alter(c: Cursor) -> NoReturn:
     if c.done:
         c.fail(
             "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, ADD or DROP CONSTRAINT, SET or UNSET "
-            "TBLPROPERTIES, ADD or DROP PARTITION, RENAME TO or COMPACT"
+            "TBLPROPERTIES, ADD, DROP or RENAME PARTITION, RENAME TO or COMPACT"
         )
     if c.accept("PARTITION") and c.at("("):
         c.skip_brackets()

@@ -318,6 +318,15 @@ class DropPartitions:
 
 
 @dataclass(frozen=True, slots=True)
+class RenamePartition:
+    """``ALTER TABLE t PARTITION (…) RENAME TO PARTITION (…)``."""
+
+    name: Name
+    partition: tuple[PartitionItem, ...]
+    new_partition: tuple[PartitionItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable:
     """``ALTER TABLE t RENAME TO u``."""
 
@@ -367,7 +376,8 @@ Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
     | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
-    | AddPartitions | DropPartitions | RenameTable | CreateView | AlterView | RenameView | DropView
+    | AddPartitions | DropPartitions | RenamePartition | RenameTable
+    | CreateView | AlterView | RenameView | DropView
     | CreateDatabase | AlterDatabase | DescribeDatabase | DropDatabase | Use | ShowDatabases
     | ShowTables | ShowViews | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions

@@ -17,6 +17,7 @@ from acidsql.sql.statements import (
     DropTable,
     Name,
     PartitionItem,
+    RenamePartition,
     RenameTable,
     SetFileFormat,
     SetTableProperties,
@@ -87,7 +88,7 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
         new_name = c.name("the new name")
         c.end()
         return RenameTable(name, new_name)
-    refuse_alter(c)
+    return _rename_partition(c, name) or refuse_alter(c)
 
 
 def _conversion(c: Cursor, name: Name) -> ConvertTable | None:
@@ -102,6 +103,18 @@ def _conversion(c: Cursor, name: Name) -> ConvertTable | None:
         if any(k.lower() == TRANSACTIONAL and v.lower() == "true" for k, v in pairs):
             c.end()
             return ConvertTable(name, pairs)
+    c.index = start
+    return None
+
+
+def _rename_partition(c: Cursor, name: Name) -> RenamePartition | None:
+    start = c.index
+    if c.at("PARTITION", "("):
+        partition = static_partition(c)
+        if c.accept("RENAME", "TO"):
+            new_partition = static_partition(c)
+            c.end()
+            return RenamePartition(name, partition, new_partition)
     c.index = start
     return None
 

@@ -31,6 +31,7 @@ from acidsql.errors import (
     TxnError,
     UnsupportedError,
 )
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent
 from acidsql.plan import lower
 from acidsql.plan.cdc import PreparedCdc
@@ -155,9 +156,9 @@ class AutoCdcStatements:
             raise UnsupportedError(
                 f"The name of {target.name} is too long: {wanted.name} must be beside it."
             )
-        if store.get_table(wanted.name) is None:
+        if acid_table(store.find(wanted.name)) is None:
             self._tables.create(target, wanted, f"commit points of {target.name}")
-        found = store.get_table(wanted.name)
+        found = acid_table(store.find(wanted.name))
         if found is None:
             raise CatalogError(f"{target.name} was dropped meanwhile.")
         types = [[(c.name, c.type) for c in one.columns] for one in (found, wanted)]

@@ -19,13 +19,18 @@ from acidsql.statements.family import Family
 from acidsql.statements.result import rows_frame
 from acidsql.statements.table_rows import explained_by
 from acidsql.statements.unit_of_work import file_errors
-from acidsql.storage.checking.directories import Known, check_catalog, missing_places
+from acidsql.storage.checking.directories import (
+    Known,
+    Written,
+    check_catalog,
+    missing_places,
+)
 from acidsql.storage.checking.job import MOST, Checking, too_many
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.inventory import FoundFile, inventory
 
 REPAIRED = "REPAIR TABLE"  # the operation in a table's history
-_DROPS_PARTITIONS = (REPAIRED, "DROP PARTITION")
+_DROPS_PARTITIONS = (REPAIRED, "DROP PARTITION", "RENAME PARTITION")
 _FINDINGS = "severity string, path string, finding string, message string, advice string"
 
 
@@ -99,18 +104,22 @@ class TableChecks(Family):
         where, written = [""] if names is None else names, self._written(table, seen)
         return Known(where, write_ids.high_water_mark, now.high_water_mark, written)
 
-    def _written(self, table: Table, seen: ValidWriteIdList) -> dict[int, tuple[int, int]]:
+    def _written(self, table: Table, seen: ValidWriteIdList) -> dict[int, Written]:
         """See ``Known.written``."""
         if not self._metastore.abilities.keeps_versions:
             return {}
         versions = self._metastore.versions(table.name)
         drops = (one.write_id for one in versions if one.change.operation in _DROPS_PARTITIONS)
         after = max(drops, default=0)
-        written: dict[int, tuple[int, int]] = {}
+        written: dict[int, Written] = {}
         for one in versions:
             if one.write_id > after and seen.is_valid(one.write_id):
-                files, size = written.get(one.write_id, (0, 0))
-                written[one.write_id] = files + one.change.files, size + one.change.bytes
+                before, more = written.get(one.write_id, Written()), one.change
+                written[one.write_id] = Written(
+                    before.files + more.files,
+                    before.bytes + more.bytes,
+                    max(before.places, more.partitions),
+                )
         return written
 
     def _oldest(self, table: Table) -> float:

@@ -11,7 +11,7 @@ from acidsql.acid.table import Partition, Table, TableName
 from acidsql.errors import CatalogError, SnapshotTooOldError, TableChangedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.conflict_rules import who
-from acidsql.metastore.foreign import ForeignTable
+from acidsql.metastore.foreign import Found, acid_table
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 from acidsql.settings import Settings
@@ -196,49 +196,42 @@ class Transactions:
     # The catalog has no snapshots. So read the catalog first, and then ask whether its answer is
     # newer than the snapshot.
 
-    def get_table(self, name: TableName) -> Table | None:
-        """The table of that name at the time of the transaction's snapshot, or None.
+    def find(self, name: TableName) -> Found:
+        """What the name means at the time of the transaction's snapshot (see ``Catalog``). A
+        ``ForeignTable`` has no snapshots.
 
         Raises:
             SnapshotTooOldError: Since the snapshot, the table was made, dropped or renamed, or got
                 other columns, or a view of its name was made, dropped, renamed or replaced.
             CatalogError: TABLE_IS_MOVING: it is on the way to another metastore.
         """
-        return self._in_snapshot(name, self._metastore.get_table(name))
+        return self._in_snapshot(name, self._metastore.find(name))
 
-    def glance(self, name: TableName) -> Table | None:
-        """As ``get_table``, at a glance (see ``Catalog``)."""
+    def glance(self, name: TableName) -> Found:
+        """As ``find``, at a glance (see ``Catalog``)."""
         return self._in_snapshot(name, self._metastore.glance(name))
 
-    def _in_snapshot(self, name: TableName, table: Table | None) -> Table | None:
+    def _in_snapshot(self, name: TableName, found: Found) -> Found:
         self._changes(name)
-        if table is not None and table.moving is not None:
+        if isinstance(found, Table) and found.moving is not None:
             raise CatalogError(
-                f"{name} is moving {table.moving}, and the move did not end. Call export_to_hive "
+                f"{name} is moving {found.moving}, and the move did not end. Call export_to_hive "
                 "or import_from_hive again, as before: then it ends.",
                 condition="TABLE_IS_MOVING", sqlstate="55006", table=name,
             )  # fmt: skip
-        return table
-
-    def view(self, name: TableName) -> Table | None:
-        """As ``get_table``, for a view: its query is that of the transaction's snapshot."""
-        return self._in_snapshot(name, self._metastore.view(name))
+        return found
 
     def need_same_view(self, view: Table) -> None:
         """Check, after the snapshot was taken, that a view has the query that was read before.
 
         Raises:
-            SnapshotTooOldError: As ``get_table``.
+            SnapshotTooOldError: As ``find``.
             TableChangedError: The view was replaced, or dropped, meanwhile.
         """
-        if self.view(view.name) != view:
+        if self.find(view.name) != view:
             raise TableChangedError(
                 f"The view {view.name} was changed meanwhile. Read it again.", table=view.name
             )
-
-    def foreign_table(self, name: TableName) -> ForeignTable | None:
-        """A plain table of the metastore, for example. It has no snapshots."""
-        return self._metastore.foreign_table(name)
 
     def partitions(self, table: Table) -> list[Partition]:
         """A table's partitions: those in the catalog, those that this transaction has added, and
@@ -268,14 +261,14 @@ class Transactions:
         Such a partition may exist again, with newer rows.
 
         Raises:
-            SnapshotTooOldError: As ``get_table``.
+            SnapshotTooOldError: As ``find``.
         """
         if not table.partition_columns:
             return {}
         return {one.partition: one for one in self._changes(table.name) if one.partition}
 
     def refuse_lost(self, table: Table, partitions: Iterable[str]) -> None:
-        """Raise SnapshotTooOldError if one of these partitions is lost, or as ``get_table``."""
+        """Raise SnapshotTooOldError if one of these partitions is lost, or as ``find``."""
         lost = self.lost(table)
         for name in partitions:
             if name in lost:
@@ -304,7 +297,7 @@ class Transactions:
             CatalogError: The table is gone.
         """
         ours, name = self._txn, table.name
-        now = self._metastore.glance(name)
+        now = acid_table(self._metastore.glance(name))
         since = ours.catalog_changes(name) if ours else self._txns.catalog_changes(seen, name)
         listed = set(partitions).difference(lost) if since else set[str]()
         change = next(

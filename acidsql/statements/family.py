@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, CatalogError
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan.names import Names
@@ -79,7 +80,7 @@ class Family:
 
     def _again(self, name: TableName) -> Table:
         """Look the table up under the lock: it may have changed while the statement waited."""
-        table = self._transactions.get_table(name)
+        table = acid_table(self._transactions.find(name))
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table

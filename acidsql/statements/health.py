@@ -16,6 +16,7 @@ from acidsql.acid.write_ids import Range, ValidWriteIdList
 from acidsql.compaction.outlook import Outlook
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.compaction_queue import CompactionType
+from acidsql.metastore.foreign import acid_table
 from acidsql.statements.family import Context, Family
 from acidsql.statements.result import rows_frame
 from acidsql.statements.table_rows import TableRows, explained_by
@@ -140,7 +141,7 @@ class TableHealth(Family):
 
     def _summed(self, name: TableName, outlook: Outlook) -> Health:
         try:
-            table = self._transactions.get_table(name)
+            table = acid_table(self._transactions.find(name))
             if table is None:
                 return Health(str(name), problem="the table was dropped meanwhile")
             return sum_of(name, self._looked(table, outlook, self._targets(table, None)))

@@ -108,9 +108,8 @@ class Holder:
         transactions = self._context.transactions
 
         def is_same(one: Table) -> bool:
-            if one.view is not None:
-                return transactions.view(one.name) == one
-            return not one.is_transactional or transactions.get_table(one.name) == one
+            is_plain = one.view is None and not one.is_transactional
+            return is_plain or transactions.find(one.name) == one
 
         return all(map(is_same, tables))
 

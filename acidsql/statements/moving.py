@@ -34,6 +34,7 @@ from acidsql.errors import (
     MetastoreError,
     UnsupportedError,
 )
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.plan.locking import exclusive
 from acidsql.statements.moving_files import (
@@ -129,8 +130,8 @@ class Move:
 
     def _looked_up(self) -> tuple[Table | None, Table | None]:
         """The table in the old and in the new metastore; None if it is not there."""
-        table = self._old.store.get_table(self._old.name)
-        made = self._new.store.get_table(self._new.name)
+        table = acid_table(self._old.store.find(self._old.name))
+        made = acid_table(self._new.store.find(self._new.name))
         is_ours = made is not None and made.moving == f"from {self._old.words}"
         if table is None and not is_ours:
             raise CatalogError(
@@ -250,7 +251,7 @@ class Move:
         store = self._new.store
         if store.abilities.shared_with_hive:
             _take_label(location)
-        if is_made and store.get_table(self._new.name) is not None:
+        if is_made and acid_table(store.find(self._new.name)) is not None:
             if self._new.high_water_mark > self._old.high_water_mark:
                 return  # somebody has written to it: only the end of the move is right
             with self._managers[1].open(agent_info=self._call) as txn:
@@ -276,7 +277,7 @@ def need_no_state(store: Metastore, table: Table) -> None:
         UnsupportedError: UNSUPPORTED_FEATURE.MOVE.
     """
     for name in cdc.names_beside(table.name):
-        beside = store.get_table(name)
+        beside = acid_table(store.find(name))
         if beside is not None and cdc.is_beside(beside):
             raise UnsupportedError(
                 f"{table.name} follows changes by AUTO CDC, which needs {name} beside it. A move "

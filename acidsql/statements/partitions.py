@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
 from acidsql.metastore.interface import Operation
 from acidsql.plan.locking import exclusive, overwriting
@@ -35,33 +35,31 @@ class PartitionStatements(Family):
 
     @runs(st.TruncateTable)
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
-        name = table.name
+        table = self._names.need(statement.name, text, at_a_glance=True)
         self._matching(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
-            self._lock_rows(transaction.txn, name, statement.partition, text)
-            table = self._again(name)
+            self._lock_rows(transaction.txn, table, statement.partition, text)
+            table = self._again(table.name)
             partitions = self._matching(table, [statement.partition], text)
             transaction.refuse_hidden(table, partitions)
-            published = self._empty(transaction.txn, work, table, partitions)
+            published = publish_empty(transaction.txn, work, table, partitions)
             self._transactions.end_of_statement(transaction)
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
     def _lock_rows(
-        self, txn: Txn, name: TableName, spec: Sequence[st.PartitionItem], text: str
+        self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
         """Lock the partition of which TRUNCATE names all columns, or else the table."""
-        table = self._again(name)
         chosen = None
         if spec and len(spec) == len(table.partition_columns):
             chosen = self._matching(table, [spec], text)
-        txn.lock(overwriting(name, self._txns.settings, chosen), agent_info=text)
+        txn.lock(overwriting(table.name, self._txns.settings, chosen), agent_info=text)
 
     @runs(st.AddPartitions)
     def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
         """Add partitions. Each gets a delta without rows, and so the statement is an INSERT of no
         rows: whatever fails, the catalog has no partition without a directory."""
-        table = self._names.need(statement.name, text)
+        table = self._names.need(statement.name, text, at_a_glance=True)
         name = table.name
         self._missing(table, statement, text)
         own = self._transactions.own(text)
@@ -71,7 +69,7 @@ class PartitionStatements(Family):
             partitions = self._missing(table, statement, text)
             if not partitions:
                 return None
-            published = self._empty(transaction.txn, work, table, partitions, overwrite=False)
+            published = publish_empty(transaction.txn, work, table, partitions, overwrite=False)
             transaction.commit()
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
@@ -97,7 +95,7 @@ class PartitionStatements(Family):
         """Drop partitions. First each gets a base without rows, which hides the old rows even if
         the partition is added again. The commit also removes the partition from the catalog. The
         files are deleted after the commit, the base last."""
-        table = self._names.need(statement.name, text)
+        table = self._names.need(statement.name, text, at_a_glance=True)
         name = table.name
         self._matching(table, statement.specs, text, statement.if_exists)
         own = self._transactions.own(text)
@@ -109,28 +107,11 @@ class PartitionStatements(Family):
             if not partitions:
                 return None
             old = self._places.directories(table, partitions)
-            published = self._empty(txn, work, table, partitions)
+            published = publish_empty(txn, work, table, partitions)
             gone = [tuple(value for _, value in parse_partition_name(one)) for one in partitions]
             txn.commit(drop_partitions={name: gone}, changed=transaction.changed())
         self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
-
-    def _empty(
-        self,
-        txn: Txn,
-        work: Work,
-        table: Table,
-        partitions: Sequence[str],
-        *,
-        overwrite: bool = True,
-    ) -> Published:
-        """Put a base without rows into each directory, or without ``overwrite`` a delta."""
-        number = txn.next_statement_id()
-        save = Save(table, txn.write_id(table.name), (number, number), overwrite=overwrite)
-        with Writing(filesystem_for(table.location), save) as writing:
-            for partition in partitions:
-                writing.empty(partition)
-            return work.publish(table, writing)
 
     def _matching(
         self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
@@ -139,3 +120,15 @@ class PartitionStatements(Family):
         if not table.partition_columns and not any(specs):
             return [""]
         return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
+
+
+def publish_empty(
+    txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
+) -> Published:
+    """Put a base without rows into each directory, or without ``overwrite`` a delta."""
+    number = txn.next_statement_id()
+    save = Save(table, txn.write_id(table.name), (number, number), overwrite=overwrite)
+    with Writing(filesystem_for(table.location), save) as writing:
+        for partition in partitions:
+            writing.empty(partition)
+        return work.publish(table, writing)

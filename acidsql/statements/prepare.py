@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
+from acidsql.metastore.foreign import acid_table
 from acidsql.plan import lower
 from acidsql.plan.cdc import plan_auto_cdc
 from acidsql.plan.insert import plan_create_as_select
@@ -94,7 +95,7 @@ class Preparer:
         return [
             (table, OfVersion(version, statement.txn_id, statement.skips_conflicts))
             for name, version in sorted(changed.items(), key=lambda one: str(one[0]))
-            if (table := self._metastore.get_table(name)) is not None
+            if (table := acid_table(self._metastore.find(name))) is not None
         ]
 
     def create_as_select(self, statement: st.CreateTable, said: Said) -> Prepared:

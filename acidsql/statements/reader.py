@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
 from acidsql.acid.table import Column, Table
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
@@ -286,14 +287,12 @@ class Reader:
 
         ``ours``: the directories that this transaction published. True also if this is unknown.
         """
-        table = self._metastore.get_table(conflict.table)
+        table, place = acid_table(self._metastore.find(conflict.table)), conflict.partition
         if table is None or conflict.write_id is None:
             return True
-        if table.partition_columns and conflict.partition is None:
+        if table.partition_columns and place is None:
             return True
-        return changed_a_common_row(
-            self._spark, table, conflict.partition or "", conflict.write_id, ours
-        )
+        return changed_a_common_row(self._spark, table, place or "", conflict.write_id, ours)
 
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 

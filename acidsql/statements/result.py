@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.storage.files.sizes import size
+from acidsql.storage.spark import jvm
 from acidsql.storage.writing.publish import Published
 
 COUNT_COLUMNS = (
@@ -166,7 +167,7 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
         for c in receipt.counts
     )
     values = ", ".join(f"({', '.join(map(_bigint, row))})" for row in rows)
-    return showing(spark.sql(f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})"), receipt)
+    return showing(jvm.sql(spark, f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})"), receipt)
 
 
 class Shown(Protocol):

@@ -26,7 +26,7 @@ from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import read_lock
 from acidsql.plan.missing_names import MissingNames
-from acidsql.plan.names import Names, either, need_acid_table
+from acidsql.plan.names import Names, need_acid_table
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
@@ -37,14 +37,13 @@ from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
-from acidsql.statements.databases import DatabaseStatements
+from acidsql.statements.families import plain_families
 from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.health import TableHealth
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
-from acidsql.statements.load import LoadStatements
+from acidsql.statements.partition_renames import PartitionRenames
 from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
@@ -63,13 +62,11 @@ from acidsql.statements.said import Args, Said, is_utc, name_of, said_by
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
-from acidsql.statements.statistics import StatisticsStatements
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
 from acidsql.statements.view_rows import need_no_version
-from acidsql.statements.views import ViewStatements
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import quoted_path
@@ -127,16 +124,17 @@ class Runner:
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
         self.checks, self.health = TableRepairs(context), TableHealth(context)
-        own = [self._tables, self._of_transactions, self.compactions, self._shows, self._history]
-        others = (
-            DatabaseStatements, PartitionStatements, ViewStatements, LoadStatements,
-            StatisticsStatements,
-        )  # fmt: skip
-        self._handlers = all_handlers([*own, *(kind(context) for kind in others)])
         self._preparer = Preparer(context, self._reader, self._tables)
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
         self._writer, self._returned = Writer(context, self._reader), ReturnedRows(context)
+        self._handlers = all_handlers(
+            [
+                self._tables, self._of_transactions, self.compactions, self._shows, self._history,
+                PartitionRenames(context, self._preparer, self._holder, self._writer),
+                *plain_families(context),
+            ]
+        )  # fmt: skip
         self.auto_cdc = AutoCdcStatements(
             context, self._preparer, self._holder, self._reader, self._writer, self._tables
         )
@@ -259,7 +257,8 @@ class Runner:
             said = said_by(self._spark, text, args)
             text, self._partitions.args = said.text, said.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            resolve = cache(self._names.known)
+            seen = cache(self._names.seen)
+            resolve = cache(lambda parts: self._names.table_or_view(parts, seen(parts)))
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,
@@ -268,7 +267,7 @@ class Runner:
                 plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
-        readable = either(resolve, self._names.readable)
+        readable = cache(lambda parts: resolve(parts) or self._names.to_read(parts, seen(parts)))
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
             self.last = skipped
             return self._skipped(statement, said, skipped)
@@ -306,9 +305,8 @@ class Runner:
 
     def _plain(self) -> Plain | None:
         settings = self._txns.settings
-        if not settings.fast_paths:
-            return None
-        return Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        plain = Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        return plain if settings.fast_paths else None
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
         need_relations(text)

@@ -18,6 +18,7 @@ from acidsql.acid.statistics import column_facts, table_facts
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import AnalysisError
 from acidsql.metastore.compaction_queue import CompactionInfo
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockInfo, TxnState
 from acidsql.metastore.lock_rules import strength
 from acidsql.sql import statements as st
@@ -124,7 +125,7 @@ class ShowStatements(Family):
 
     def _is_beside(self, database: str, name: str) -> bool:
         """Whether AUTO CDC made a table beside another one. Any table may have such a name."""
-        table = self._metastore.get_table(TableName(database, name))
+        table = acid_table(self._metastore.find(TableName(database, name)))
         return table is not None and cdc.is_beside(table)
 
     @runs(st.ShowPartitions)
@@ -269,7 +270,7 @@ class ShowStatements(Family):
         table = None if statement.name is None else self._compacted(statement.name, found, text)
         if statement.partition and table is not None:
             known = [one.partition for one in found if one.table == table and one.partition]
-            described = self._metastore.get_table(table) or _dropped(table, known)
+            described = acid_table(self._metastore.find(table)) or _dropped(table, known)
             stated = self._partitions.among(described, statement.partition, known, text)
             found = [one for one in found if one.partition in stated]
         return self._frame(COMPACTIONS, compaction_rows(found, statement, table=table))

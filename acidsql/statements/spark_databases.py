@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.paths import is_same, may_be_within
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quote
@@ -147,7 +148,8 @@ class SparkDatabases:
             for table in self._metastore.tables(database.name)
         ]
         names = [one for one in names + self._metastore.temporary_tables() if one.database != name]
-        return [table for one in names if (table := self._metastore.get_table(one)) is not None]
+        found = (acid_table(self._metastore.find(one)) for one in names)
+        return [table for table in found if table is not None]
 
 
 def _string(text: str) -> str:

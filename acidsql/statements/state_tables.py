@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError
+from acidsql.metastore.foreign import acid_table
 from acidsql.plan.locking import exclusive, read_lock
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
@@ -30,7 +31,8 @@ class StateTables(TableStatements):
         state = replace(state, location=self._location(place, state.name))
         with self._transactions.own(text) as transaction:
             transaction.txn.lock([read_lock(owner.name), exclusive(state.name)], agent_info=text)
-            if not self._again(owner.name).lies_as(owner) or self._metastore.get_table(state.name):
+            is_there = acid_table(self._metastore.find(state.name)) is not None
+            if is_there or not self._again(owner.name).lies_as(owner):
                 return False
             self._create(state, transaction, adopt=False)
         return True
@@ -45,7 +47,7 @@ class StateTables(TableStatements):
             self._txns.open(agent_info=text, waits=AT_ONCE) as txn,
         ):
             txn.lock([exclusive(state.name)], agent_info=text)
-            found = self._metastore.get_table(state.name)
+            found = acid_table(self._metastore.find(state.name))
             if found is not None and found.columns == state.columns and self._is_empty(found):
                 self._clean(self._metastore.drop_table(state.name, txn_id=txn.id))
             txn.end_quietly()

@@ -13,6 +13,7 @@ from acidsql.acid.statistics import Counted
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import UnsupportedError
+from acidsql.metastore.foreign import acid_table
 from acidsql.plan import lower
 from acidsql.plan.locking import read_lock
 from acidsql.plan.query import StandIn, view_name
@@ -66,7 +67,7 @@ class StatisticsStatements(Family):
         notes = []
         for name in self._metastore.tables(database) if is_ours else ():
             with self._locked(text, read_lock(TableName(database, name))) as txn:
-                table = self._transactions.get_table(TableName(database, name))
+                table = acid_table(self._transactions.find(TableName(database, name)))
                 if table is not None:
                     notes.append(self._keep(table, [], txn, reads_rows=statement.reads_rows))
                 txn.end_quietly()

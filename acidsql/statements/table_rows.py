@@ -13,6 +13,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
+from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import TxnState
 from acidsql.plan.query import StandIn
 from acidsql.statements.family import Context
@@ -151,9 +152,11 @@ class TableRows:
 
     def _plain(self, standin: StandIn) -> DataFrame:
         table = standin.table
-        found = self._metastore.foreign_table(table.name)
-        if found is None or found.table != table:
+        found = self._metastore.find(table.name)
+        if not isinstance(found, ForeignTable) or found.table != table:
             raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
+        found = self._metastore.with_partitions(found)
+        found.need_table()  # its partitions may be a reason to refuse it
         text = found.text
         form = (text.field_end, text.null)
         return read_plain(self._spark, table, found.partitions, form, standin.virtual)

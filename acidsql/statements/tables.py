@@ -17,7 +17,7 @@ from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, CatalogError, TxnError, UnsupportedError
-from acidsql.metastore.foreign import ForeignTable
+from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
 from acidsql.metastore.interface import LockComponent, RowChange
 from acidsql.metastore.locks import on_table
 from acidsql.plan import lower
@@ -142,9 +142,9 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
-        name = self._names.need(statement.name, text).name
+        name = self._names.need(statement.name, text, at_a_glance=True).name
         with self._temporary.noting(name), self._locked(text, exclusive(name)) as txn:
-            if self._metastore.get_table(name) is None and statement.if_exists:
+            if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
                 return None
             if beside := self._beside(name):
                 txn.lock([exclusive(one) for one in beside], agent_info=text)
@@ -223,9 +223,11 @@ class TableStatements(ConstraintStatements):
 
     def _plain(self, statement: st.ConvertTable, text: str) -> ForeignTable:
         parts = statement.name.parts
-        is_acid = self._names.is_acid(parts)
-        found = None if self._names.is_sparks(parts) else self._names.foreign(parts)
-        return table_properties.convertible(found, is_acid, statement, text)
+        found, plain = self._names.seen(parts), None
+        if isinstance(found, ForeignTable) and not self._names.is_sparks(parts):
+            plain = self._metastore.with_partitions(found)
+        is_acid = acid_table(found) is not None
+        return table_properties.convertible(plain, is_acid, statement, text)
 
     @runs(st.SetFileFormat)
     def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
@@ -241,7 +243,7 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.RenameTable)
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
-        name = self._names.need(statement.name, text).name
+        name = self._names.need(statement.name, text, at_a_glance=True).name
         new_name = self._names.new(statement.new_name, text)
         new_name = new_name if name.holder is None else new_name.held_by(name.holder)
         self._names.need_free(statement.new_name, new_name)
@@ -265,7 +267,7 @@ class TableStatements(ConstraintStatements):
         """The tables that AUTO CDC may have made beside a table. The store takes them along."""
         if not self._metastore.abilities.keeps_state_tables:
             return []
-        return [one for one in cdc.names_beside(name) if self._metastore.get_table(one) is not None]
+        return [one for one in cdc.names_beside(name) if acid_table(self._metastore.find(one))]
 
     # ── parts of several statements ──────────────────────────────────────────────────────────
 
@@ -275,12 +277,11 @@ class TableStatements(ConstraintStatements):
 
         With OR REPLACE, the table may exist, unless it is Spark's.
         """
-        is_view = self._metastore.view(name) is not None
-        if statement.or_replace and not is_view:
+        there = self._metastore.find(name)
+        if statement.or_replace and view_of(there) is None:
             self._refuse_to_replace(statement, name)
             return False
-        is_ours = is_view or self._metastore.get_table(name) is not None
-        found = "a view" if is_view else "an ACID table" if is_ours else None
+        found = "a view" if view_of(there) else "an ACID table" if acid_table(there) else None
         return self._is_taken(statement, name, found)
 
     def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
@@ -291,7 +292,7 @@ class TableStatements(ConstraintStatements):
                 "OVERWRITE replaces the rows; DROP TABLE and CREATE TABLE replace the table.",
                 condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
             )
-        if self._transactions.get_table(name) is None:
+        if acid_table(self._transactions.find(name)) is None:
             self._names.need_free(statement.name, name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from acidsql.acid.table import TableName
 from acidsql.compaction.dropped import drop_temporary
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore, TxnType
 from acidsql.txn import Txn, TxnManager
 
@@ -102,7 +103,7 @@ class TemporaryTables:
 
     def _may_be_there(self, name: TableName) -> bool:
         try:
-            return self._metastore.get_table(name) is not None
+            return acid_table(self._metastore.find(name)) is not None
         except AcidSqlError:
             return True  # ``need_kept`` asks again
 

@@ -11,6 +11,7 @@ import time
 
 from acidsql.acid.cdc import TOMBSTONE_RETENTION, state_name
 from acidsql.acid.table import Table, TableName
+from acidsql.metastore.foreign import acid_table
 from acidsql.plan.cdc_state import forgetting, is_state, tombstone_retention
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import Delete
@@ -35,13 +36,14 @@ class Tombstones:
         self._context = context
         self._preparer, self._holder, self._writer = preparer, holder, writer
 
-    def forget(self, target: Table, due: dict[TableName, float] | None = None) -> str | None:
+    def forget(self, target: Table, last: dict[TableName, float] | None = None) -> str | None:
         """Forget the deletes of a target that are older than its retention.
 
         Args:
             target: The target.
-            due: When to do so next, by target: a stream has many batches, and remembers this. It is
-                an hour later, or a tenth of the retention if that is more. None: now.
+            last: When this was last done, by target: a stream has many batches, and remembers this.
+                It is done again an hour later, or a tenth of the retention if that is more; after
+                a failure at once. None: it is done now.
 
         Returns:
             A note for the receipt: how many were forgotten, or why none could be; or None.
@@ -49,14 +51,17 @@ class Tombstones:
         name, now = target.name, time.monotonic()
         try:
             kept_ms = tombstone_retention(target.properties)
-            if kept_ms is None or (due is not None and now < due.get(name, now)):
+            if kept_ms is None:
                 return None
-            if due is not None:
-                due[name] = now + max(_LEAST_PAUSE_S, kept_ms // 10_000)
-            state = self._context.metastore.get_table(state_name(name))
+            pause_s = max(_LEAST_PAUSE_S, kept_ms // 10_000)
+            if last is not None and name in last and now < last[name] + pause_s:
+                return None
+            state = acid_table(self._context.metastore.find(state_name(name)))
             if state is None or not is_state(state):
                 return None
             count = self._delete(forgetting(state, kept_ms))
+            if last is not None:
+                last[name] = now
         except Exception as error:  # the records are committed, whatever happens here
             _log.warning("Old deletes of %s could not be forgotten: %s", name, error)
             return f"old deletes could not be forgotten ({TOMBSTONE_RETENTION}): {error}"

@@ -24,7 +24,8 @@ from acidsql.txn import SessionLocks
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
     st.SetTableProperties, st.UnsetTableProperties, st.SetFileFormat, st.AddPartitions,
-    st.DropPartitions, st.RenameTable, st.CreateView, st.AlterView, st.RenameView, st.DropView,
+    st.DropPartitions, st.RenamePartition, st.RenameTable,
+    st.CreateView, st.AlterView, st.RenameView, st.DropView,
     st.CreateDatabase, st.AlterDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
     st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables, st.ConvertTable,
 )  # fmt: skip

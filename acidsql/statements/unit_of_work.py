@@ -13,7 +13,7 @@ so that the statement can be undone:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -248,11 +248,12 @@ class Transaction:
         published = (one for work in self.works for one in work.published)
         rows = sum(done.changed for table, done in published if not is_beside(table))
         resolved: set[int] = set()
+        dropped = keywords.get("drop_partitions") or {}
         while True:
             try:
                 self.txn.commit(
                     resolved=resolved,
-                    add_partitions=self.partitions(),
+                    add_partitions=_without(self.partitions(), dropped),
                     row_changes=row_changes(self.works),
                     changed=self.changed(),
                     new_columns=new_columns(self.works),
@@ -376,3 +377,14 @@ def _delete(table: Table, directory: str) -> None:
     fs.delete_directory(directory)
     if fs.exists(parent):
         fs.sync_directory(parent)
+
+
+def _without(
+    written: Mapping[TableName, list[Partition]],
+    dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
+) -> dict[TableName, list[Partition]]:
+    """The partitions that a transaction has written to, without those that its commit drops."""
+    return {
+        name: [one for one in found if one.values not in dropped.get(name, ())]
+        for name, found in written.items()
+    }

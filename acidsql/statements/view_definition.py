@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Column, Table, TableName, ViewText
 from acidsql.errors import AnalysisError, FormatError, SqlError, UnsupportedError
+from acidsql.metastore.foreign import view_of
 from acidsql.plan import lower
 from acidsql.plan.evolution import check_name
 from acidsql.plan.query import rewrite, view_standins
@@ -73,8 +74,8 @@ class ViewDefinitions:
         """The comment and the properties of the user: a view keeps them if its query changes."""
         if isinstance(statement, st.CreateView):
             return statement.comment, dict(statement.properties)
-        view = self._transactions.view(name)
-        return (None, {}) if view is None else (view.comment, users_properties(view))
+        old = view_of(self._transactions.find(name))
+        return (None, {}) if old is None else (old.comment, users_properties(old))
 
     def _full(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         return (self._names.current_database, *parts) if len(parts) == 1 else parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acidsql.acid.table import TableName
+from acidsql.metastore.foreign import view_of
 from acidsql.plan.locking import exclusive
 from acidsql.plan.view_text import need_view
 from acidsql.sql import statements as st
@@ -55,7 +56,7 @@ class ViewStatements(Family):
     def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
         name = self._need(statement.name, text)
         with self._locked(text, exclusive(name)) as txn:
-            if self._metastore.view(name) is None and statement.if_exists:
+            if statement.if_exists and view_of(self._metastore.find(name)) is None:
                 return None
             self._metastore.drop_view(name, txn_id=txn.id)
             txn.end_quietly()
@@ -68,9 +69,8 @@ class ViewStatements(Family):
 
     def _is_there(self, statement: st.CreateView, name: TableName) -> bool:
         """Whether IF NOT EXISTS has nothing to do. Raises CatalogError if the name is taken."""
-        is_view = self._metastore.view(name) is not None
-        if is_view and statement.or_replace:
+        there = self._metastore.find(name)
+        if view_of(there) and statement.or_replace:
             return False
-        is_ours = is_view or self._metastore.get_table(name) or self._metastore.foreign_table(name)
-        found = "a view" if is_view else "a table" if is_ours else None
+        found = "a view" if view_of(there) else "a table" if there else None
         return self._is_taken(statement, name, found)

@@ -17,6 +17,7 @@ from acidsql.acid import cdc
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AcidSqlError
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.streams import StreamEntry, may_write_to
 from acidsql.plan.query import StandIn, view_name
 from acidsql.statements.family import Context
@@ -96,7 +97,7 @@ class WaitingRecords:
             known = {TableName(database.name, name) for name in names}
             for target in sorted(known, key=str):
                 if (name := cdc.pending_name(target)) in known:
-                    table = self._metastore.get_table(name)
+                    table = acid_table(self._metastore.find(name))
                     if table is not None and cdc.is_pending(table):
                         found[target] = table
         return found

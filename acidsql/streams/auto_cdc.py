@@ -106,7 +106,7 @@ class Applier(BatchWriter[Target]):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._forgets_at: dict[TableName, float] = {}
+        self._forgot_at: dict[TableName, float] = {}
 
     def apply(
         self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
@@ -167,7 +167,7 @@ class Applier(BatchWriter[Target]):
     ) -> Receipt | None:
         done = super()._in_transaction(runner, target, rows, text, batch)
         for table in self.tables(target):
-            note = runner.auto_cdc.tombstones.forget(table, self._forgets_at)
+            note = runner.auto_cdc.tombstones.forget(table, self._forgot_at)
             if note is not None and done is not None:
                 done = done.with_note(f"{table.name}: {note}")
         return done

@@ -310,9 +310,9 @@ class StreamMethods:
     def _need_ledger(self) -> None:
         if not self.metastore.abilities.keeps_streams:
             raise UnsupportedError(
-                "This metastore, a Hive Metastore 3.1, cannot note in its COMMIT which batch was "
-                "committed, so a batch could be written twice. Streams and txn_app_id need "
-                "acidsql's own metastore, or a Hive Metastore 4.",
+                "This Hive Metastore cannot note in its COMMIT which batch was committed, so a "
+                "batch could be written twice. Streams and txn_app_id need acidsql's own "
+                "metastore, or a Hive Metastore 4 without CachedStore (metastore.rawstore.impl).",
                 condition="UNSUPPORTED_FEATURE.STREAMS",
             )
 

@@ -22,6 +22,7 @@ from acidsql.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.older_versions import at_commit, commit_at, lost_before
 from acidsql.storage.folding.stream_changes import FeedRead, feed_ddl, feed_reads, feed_rows
@@ -234,7 +235,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "could lack rows. It needs acidsql's own metastore.",
                 condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
             )
-        table = self._metastore.get_table(self._name)
+        table = acid_table(self._metastore.find(self._name))
         if table is None:
             raise CatalogError(f"There is no table '{self._name}'.", relationName=self._name)
         if self.ddl is not None and (now := self._ddl_of(table)) != self.ddl:

@@ -71,3 +71,5 @@ ALTER TABLE t DROP IF EXISTS PARTITION (p = 1), PARTITION (p = 2)
 ALTER TABLE t RENAME TO db.n
 -- case convert: a plain table
 ALTER TABLE db.t CONVERT TO ACID
+-- case rename_partition: two columns
+ALTER TABLE t PARTITION (p = 1, q = 'x') RENAME TO PARTITION (p = 2, q = NULL)

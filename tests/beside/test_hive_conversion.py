@@ -31,7 +31,8 @@ def test_a_plain_table_becomes_an_acid_table_with_the_same_row_ids_for_both(both
 def test_partitions_with_files_of_sparks_become_those_of_an_acid_table(both):
     both.hive.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT) STORED AS ORC")
     both.hive.sql("INSERT INTO t PARTITION (p = 1) VALUES (1, 'a')")
-    found = both.acid.metastore.foreign_table(name(both))
+    store = both.acid.metastore
+    found = store.with_partitions(store.find(name(both)))
     files = both.acid.spark.range(10, 12).selectExpr("CAST(id AS INT) id", "'s' v")
     (place,) = (one.location for one in found.partitions)
     files.coalesce(1).write.mode("append").orc(place)

@@ -317,7 +317,7 @@ def test_the_state_table_follows_its_table_and_goes_with_it(acid, t):
     assert live(acid, "u") == {1: ("a", "x"), 3: ("c", "x")} and deleted(acid, "u") == {2}
     assert [row.tableName for row in acid.sql("SHOW TABLES 'u*'").collect()] == ["u"]
     with pytest.raises(UnsupportedError, match="DROP TABLE default.u__acidsql_cdc"):
-        need_no_state(acid.metastore, acid.metastore.get_table(TableName("default", "u")))
+        need_no_state(acid.metastore, acid.metastore.find(TableName("default", "u")))
     acid.sql("DROP TABLE u")
     assert acid.metastore.tables("default") == [] and acid.metastore.pending_cleanups() == []
     acid.sql("CREATE TABLE u (id INT, v STRING, p STRING)")
@@ -345,20 +345,20 @@ def test_if_the_first_statement_fails_its_state_table_goes(acid, t):
 def test_a_state_table_that_has_rows_or_is_in_use_is_not_dropped(acid, t):
     put(acid, "s", [Change(1, "a", 1)])
     acid.sql(CDC)
-    state = acid.metastore.get_table(TableName("default", "t__acidsql_cdc"))
+    state = acid.metastore.find(TableName("default", "t__acidsql_cdc"))
     tables = acid._runner._tables
     tables.drop_unwritten(state, "a statement that failed")
-    assert acid.metastore.get_table(state.name) == state
+    assert acid.metastore.find(state.name) == state
     acid.sql("DROP TABLE t__acidsql_cdc")
-    assert tables.create(acid.metastore.get_table(TableName("default", "t")), state, "text")
+    assert tables.create(acid.metastore.find(TableName("default", "t")), state, "text")
     with beside(acid, compactor="off") as other:
         other.sql("BEGIN")
         other.sql("INSERT INTO t__acidsql_cdc (id) VALUES (1)")
         tables.drop_unwritten(state, "a statement that failed")
-        assert acid.metastore.get_table(state.name) is not None
+        assert acid.metastore.find(state.name) is not None
         other.sql("ROLLBACK")
     tables.drop_unwritten(state, "a statement that failed")
-    assert acid.metastore.get_table(state.name) is None
+    assert acid.metastore.find(state.name) is None
 
 
 def test_a_table_that_only_has_the_name_of_a_state_table(acid, t):

@@ -345,7 +345,7 @@ def test_applications_do_not_mix_their_transactions_and_the_table_takes_them_alo
     acid.sql("ALTER TABLE a RENAME TO b")
     assert len(waiting(acid, "b")) == 3 and waiting(acid, "c") == []
     with pytest.raises(UnsupportedError, match="beside it"):
-        need_no_state(acid.metastore, acid.metastore.get_table(TableName("default", "b")))
+        need_no_state(acid.metastore, acid.metastore.find(TableName("default", "b")))
     acid.sql("DROP TABLE b")
     acid.sql("DROP TABLE c")
     assert list(acid.metastore.tables("default")) == []

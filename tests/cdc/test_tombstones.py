@@ -14,6 +14,8 @@ from kit_cdc import COLUMNS, Change, deleted, live, put
 from over_hive import beside
 
 from acidsql.acid.table import Column, Table, TableName
+from acidsql.errors import LockTimeoutError
+from acidsql.plan.cdc_state import tombstone_retention
 from acidsql.statements import tombstones
 from acidsql.statements.tombstones import Tombstones
 
@@ -86,7 +88,7 @@ def test_what_cannot_be_forgotten_now_stays_until_the_next_time(acid, calendar, 
         with beside(acid, compactor="off") as other, caplog.at_level(logging.WARNING):
             other.sql("BEGIN")
             other.sql("LOCK TABLE t__acidsql_cdc EXCLUSIVE")
-            target = acid.metastore.get_table(TableName("default", "t"))
+            target = acid.metastore.find(TableName("default", "t"))
             said = acid._runner.auto_cdc.tombstones.forget(target)
             other.sql("ROLLBACK")
         assert "old deletes could not be forgotten" in said
@@ -161,16 +163,48 @@ def test_a_stream_forgets_at_its_first_batch_and_then_once_in_a_while(
     clock, deletes_run = SimpleNamespace(now=5.0), []
     monkeypatch.setattr(tombstones.time, "monotonic", lambda: clock.now)
     monkeypatch.setattr(Tombstones, "_delete", lambda _, text: deletes_run.append(text) or 3)
-    known, due = tombstones_of({"t__acidsql_cdc": STATE}), {}
+    known, last = tombstones_of({"t__acidsql_cdc": STATE}), {}
     target = table("t", {"Acidsql.cdc.Tombstone.retention": retention})
     for now, runs in ((5, 1), (6, 1), (5 + pause_s - 1, 1), (5 + pause_s, 2), (9 + pause_s, 2)):
         clock.now = float(now)
-        known.forget(target, due)
+        known.forget(target, last)
         assert len(deletes_run) == runs
     assert known.forget(target) == "3 old deletes forgotten"  # a statement does so each time
-    assert known.forget(table("u", target.properties), due) is None  # it has no state table
-    assert known.forget(table("v", {}), due) is None
+    assert known.forget(table("u", target.properties), last) is None  # it has no state table
+    assert known.forget(table("v", {}), last) is None
     assert len(deletes_run) == 3
+
+
+def test_a_stream_tries_again_after_a_failure_and_sooner_if_the_retention_was_shortened(
+    monkeypatch,
+):
+    clock, tries = SimpleNamespace(now=5.0), []
+
+    def locked(_, text):
+        tries.append(text)
+        if len(tries) == 1:
+            raise LockTimeoutError("another applier has locked it")
+        return 0
+
+    monkeypatch.setattr(tombstones.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(Tombstones, "_delete", locked)
+    known, last = tombstones_of({"t__acidsql_cdc": STATE}), {}
+
+    def batch(retention="300h"):
+        target = table("t", {"acidsql.cdc.tombstone.retention": retention})
+        return known.forget(target, last)
+
+    assert "another applier has locked it" in batch()
+    assert batch() is None and len(tries) == 2
+    clock.now += 3600.0  # a tenth of 300 hours is more
+    assert batch() is None and len(tries) == 2
+    assert batch("10h") is None and len(tries) == 3
+
+
+def test_a_retention_in_small_letters_counts_before_one_in_other_letters():
+    name = "acidsql.cdc.tombstone.retention"
+    assert tombstone_retention({name.upper(): "1h"}) == 3_600_000
+    assert tombstone_retention({name.upper(): "1h", name: "2h"}) == 7_200_000
 
 
 def test_whatever_goes_wrong_the_records_stay_applied(monkeypatch):
@@ -202,6 +236,6 @@ def tombstones_of(tables: dict[str, Table]) -> Tombstones:
     """They look tables up here, and have nothing to run a statement with."""
     nothing: Any = None
     context: Any = SimpleNamespace(
-        metastore=SimpleNamespace(get_table=lambda name: tables.get(name.name))
+        metastore=SimpleNamespace(find=lambda name: tables.get(name.name))
     )
     return Tombstones(context, nothing, nothing, nothing)

@@ -121,7 +121,7 @@ class Warehouse:
 
     def findings(self, seen):
         """What a check of the snapshot finds, without what the cleaner is going to delete."""
-        table, write_ids = self.store.get_table(NAME), seen.write_ids[NAME]
+        table, write_ids = self.store.find(NAME), seen.write_ids[NAME]
         found = inventory(self.fs, self.place, None, write_ids, seen.valid_txns)
         last = self.store.valid_txns()
         highest = self.store.valid_write_ids(last, [NAME])[NAME].high_water_mark

@@ -118,10 +118,10 @@ def test_what_rolled_back_is_not_held_back_and_the_tables_own_property_goes_firs
     txn.abort("a test")
     assert {one.split("_")[1] for one in clean(warehouse)} == {"0000003"}
     assert is_waiting(warehouse, number)
-    table = warehouse.store.get_table(NAME)
+    table = warehouse.store.find(NAME)
     changed = replace(table, properties={**table.properties, "acidsql.history.retention": "0s"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(warehouse.store, "get_table", lambda name: changed)
+        patch.setattr(warehouse.store, "find", lambda name: changed)
         assert clean(warehouse)
     assert not is_waiting(warehouse, number)
 

@@ -27,7 +27,7 @@ def health(warehouse, **settings):
         oldest=warehouse.store.oldest_version(NAME),
     )  # fmt: skip
     outlook = Outlook(warehouse.store, settings)
-    table = warehouse.store.get_table(NAME)
+    table = warehouse.store.find(NAME)
     (one,) = health_of(table, [None], found, seen.write_ids[NAME], outlook)
     return one
 
@@ -104,7 +104,7 @@ def test_times_and_older_versions_hold_files_too(warehouse):
     warehouse.cleaner().run()  # keeps the files
     one = health(warehouse, **KEPT)
     assert one.held_by == "older versions (acidsql.history.retention)"
-    wrong = replace(warehouse.store.get_table(NAME), properties={"acidsql.history.retention": "x"})
+    wrong = replace(warehouse.store.find(NAME), properties={"acidsql.history.retention": "x"})
     holder = Outlook(warehouse.store, Settings()).holder(wrong, None, frozenset({"history"}))
     assert holder.what.startswith("the cleaner fails: ") and "'x'" in holder.what
     assert one.held_since.timestamp() == entry.committed_ms / 1000
@@ -137,7 +137,7 @@ def test_failures_and_wrong_properties_are_the_reason_why_nothing_comes_next(war
         txn.end_quietly()
     one = health(warehouse)
     assert one.next is None and one.why.startswith("the last 2 compactions failed")
-    table = warehouse.store.get_table(NAME)
+    table = warehouse.store.find(NAME)
     wrong = replace(table, properties={"compactorthreshold.nonsense": "1"})
     said = Outlook(warehouse.store, Settings()).next(wrong, None)
     assert said.type is None and "nonsense" in said.why

@@ -152,7 +152,7 @@ def test_an_unknown_strategy_fails_and_changes_nothing(tiers):
 
 
 def test_tables_that_hive_compacts_too_and_insert_only_ones_have_hives_rule(tiers):
-    table = tiers.store.get_table(NAME)
+    table = tiers.store.find(NAME)
     beside_hive = SimpleNamespace(abilities=Abilities(shared_with_hive=True))
     assert most_left(tiers.store, table, SIZE_TIERED, Settings()) == 10
     assert not may_tier(beside_hive, table)

@@ -126,7 +126,7 @@ def test_a_stopped_worker_gives_its_entry_back(warehouse, monkeypatch):
 def test_a_table_that_is_gone_is_refused(warehouse, monkeypatch):
     fill(warehouse)
     number = warehouse.queue()
-    monkeypatch.setattr(warehouse.store, "get_table", lambda name: None)
+    monkeypatch.setattr(warehouse.store, "find", lambda name: None)
     assert warehouse.worker().run_next() == number
     entry = warehouse.entry(number)
     assert entry.state is CompactionState.REFUSED and "no table" in entry.message

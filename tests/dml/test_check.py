@@ -66,6 +66,23 @@ def test_a_file_that_is_missing_or_strange_contradicts_the_commit(acid):
     assert "there are 1 of" in found[0][1] and "there are 3 of" in found[1][1]
 
 
+@needs("keeps_versions")
+def test_an_emptied_partition_contradicts_the_commit_even_if_another_one_was_overwritten(acid):
+    acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    acid.sql("DELETE FROM t WHERE p = 1")
+    acid.compact("t", "p=1", kind="major", wait=True)  # a base without rows
+    acid.sql("INSERT INTO t VALUES (3, 1), (4, 2)")
+    acid.sql("INSERT OVERWRITE t PARTITION (p = 1) VALUES (5)")
+    assert checked(acid, level="files") == []
+    acid.clean()
+    assert checked(acid, level="files") == []
+    for one in acid.files("t").where("partition = 'p=2'").collect():
+        shutil.rmtree(Path(one.path).parent)
+    found = [one.message.partition(" files of ")[0] for one in acid.check("t").collect()]
+    assert found == ["Write id 1 wrote 2", "Write id 3 wrote 2"]
+
+
 @needs("can_work")
 def test_compactions_leave_sound_tables(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'", "3, 'c'")

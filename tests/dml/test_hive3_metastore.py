@@ -176,7 +176,7 @@ def test_files_are_in_a_compression_that_hive_3_reads(acid, connect):
 
 
 def _compressions(acid, name):
-    files = Path(acid.metastore.get_table(name).location).rglob("bucket_?????")
+    files = Path(acid.metastore.find(name).location).rglob("bucket_?????")
     return {orc.ORCFile(str(file)).compression for file in files}
 
 

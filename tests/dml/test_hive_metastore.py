@@ -633,7 +633,9 @@ def test_a_commit_whose_reply_is_lost_is_sent_again(acid, monkeypatch):
 # ── costs ────────────────────────────────────────────────────────────────────────────────────
 
 
-# The most calls of each statement. One of them more is a fraction of a statement's time.
+# Whoever makes a table looks in each database for tables in its place. Other tests make databases.
+OF_EACH_DATABASE = ("get_tables_by_type", "get_table_objects_by_name_req")
+# The most calls of each statement, without those. One more is a fraction of a statement's time.
 MOST_CALLS = {
     "INSERT INTO t VALUES (2)": 10,
     "INSERT INTO t SELECT 3": 10,
@@ -648,19 +650,19 @@ MOST_CALLS = {
     "DELETE FROM t WHERE a = 4": 13,
     "MERGE INTO t USING (SELECT 9 AS b) ON a = b WHEN MATCHED THEN UPDATE SET a = 8 "
     "WHEN NOT MATCHED THEN INSERT VALUES (9)": 13,
-    "TRUNCATE TABLE t": 14,
-    "CREATE TABLE u (a INT)": 20,
-    "CREATE TABLE w AS SELECT * FROM p": 33,
-    "ALTER TABLE u ADD COLUMNS (b INT)": 14,
-    "ALTER TABLE u RENAME TO v": 11,
-    "ALTER TABLE p DROP PARTITION (p = 2)": 19,
-    "ALTER TABLE p ADD PARTITION (p = 2)": 22,
-    "DROP TABLE v": 12,
+    "TRUNCATE TABLE t": 11,
+    "CREATE TABLE u (a INT)": 12,
+    "CREATE TABLE w AS SELECT * FROM p": 25,
+    "ALTER TABLE u ADD COLUMNS (b INT)": 13,
+    "ALTER TABLE u RENAME TO v": 10,
+    "ALTER TABLE p DROP PARTITION (p = 2)": 18,
+    "ALTER TABLE p ADD PARTITION (p = 2)": 21,
+    "DROP TABLE v": 9,
     "BEGIN": 2,
     "INSERT INTO t VALUES (5)": 9,
     "UPDATE t SET a = 6 WHERE a = 5": 14,
     "SELECT a FROM t": 5,
-    "DELETE FROM t WHERE a = 0": 16,
+    "DELETE FROM t WHERE a = 0": 11,
     "COMMIT": 7,
 }
 
@@ -676,7 +678,7 @@ def test_each_kind_of_statement_makes_few_calls(acid, calls):
         calls.clear()
         acid.sql(statement).collect()
         assert acid.in_transaction or LAST_ENTRY not in calls or statement == "COMMIT"
-        found[statement] = len(calls)
+        found[statement] = sum(call not in OF_EACH_DATABASE for call in calls)
     assert {one: made for one, made in found.items() if made > MOST_CALLS[one]} == {}
 
 

@@ -53,6 +53,10 @@ STATEMENTS = {
     "TRUNCATE": (["TRUNCATE TABLE t"], {"t": "u"}),
     "TRUNCATE of a partition": (["TRUNCATE TABLE p PARTITION (p = 4)"], {"p/p=4": "u"}),
     "DROP PARTITION": (["ALTER TABLE p DROP PARTITION (p = 2)"], {"p/p=2": "u"}),
+    "RENAME PARTITION": (
+        ["ALTER TABLE p PARTITION (p = 2) RENAME TO PARTITION (p = 22)"],
+        {"p/p=2": "u", "p/p=22": "iu"},
+    ),
     "LOAD DATA": (["LOAD DATA INPATH '{file}' INTO TABLE t"], {"t": "i"}),
     "CREATE TABLE AS SELECT": (["CREATE TABLE c AS SELECT 1 a"], {"c": "i"}),
     "a transaction": (

@@ -1,8 +1,10 @@
 """LOCK and UNLOCK outside of a transaction: the session holds the lock."""
 
+from dataclasses import replace
+
 import pytest
 from kit import fill, rows, table
-from over_hive import OVER_HIVE, beside, needs
+from over_hive import beside, needs
 
 from acidsql.errors import AnalysisError, LockTimeoutError, TxnError, UnsupportedError
 
@@ -104,12 +106,20 @@ def test_a_statement_fails_if_somebody_has_ended_the_locks_that_it_relies_on(aci
     assert condition(acid, "UNLOCK TABLE t") == "NO_SUCH_LOCK"
 
 
-@pytest.mark.skipif(not OVER_HIVE, reason="the embedded metastore keeps the locks of sessions")
-def test_where_a_session_would_wait_for_itself_lock_is_refused(acid):
+def test_where_a_session_would_wait_for_itself_lock_is_refused(acid, monkeypatch):
     fill(acid, "t (id INT)", "1")
-    for text in ("LOCK TABLE t SHARED", "UNLOCK TABLE t", "UNLOCK DATABASE default"):
-        with pytest.raises(UnsupportedError, match="say BEGIN first"):
-            acid.sql(text)
+    as_over_hive = replace(acid.metastore.abilities, keeps_session_locks=False)
+    monkeypatch.setattr(type(acid.metastore), "abilities", as_over_hive)
+    for name in ("TABLE t", "DATABASE default"):
+        for text in (f"LOCK {name} SHARED", f"UNLOCK {name}"):
+            with pytest.raises(UnsupportedError, match="say BEGIN first") as caught:
+                acid.sql(text)
+            assert caught.value.condition == "LOCK_REQUEST_UNSUPPORTED"
+    assert held(acid) == []
+    acid.sql("BEGIN")
+    acid.sql("LOCK TABLE t SHARED")
+    assert held(acid) == [("t", None, "SHARED_READ")]
+    acid.sql("ROLLBACK")
 
 
 @needs("keeps_session_locks")

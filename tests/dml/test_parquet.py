@@ -119,7 +119,7 @@ def test_buckets_sorting_ctas_and_like(acid):
     shown = acid.sql("SHOW CREATE TABLE l").first()[0]
     assert "STORED AS PARQUET" in shown
     acid.sql(shown.replace("`l`", "`again`"))
-    assert acid.metastore.get_table(acidsql_name("again")).file_format == "parquet"
+    assert acid.metastore.find(acidsql_name("again")).file_format == "parquet"
 
 
 def acidsql_name(name: str) -> Any:

@@ -200,7 +200,7 @@ class Scene:
         """``acidsql.read`` of the directories. No row id occurs twice in one partition."""
         store = self.outside.metastore
         for name, model in zip(self.names, self.committed, strict=True):
-            table, txns = store.get_table(TableName("default", name)), store.valid_txns()
+            table, txns = store.find(TableName("default", name)), store.valid_txns()
             valid = store.valid_write_ids(txns, [table.name])[table.name]
             columns, partitioned_by = "id int, v string, n int, p string", None
             if model.partitioned:

@@ -40,7 +40,7 @@ def columns(acid, query):
 
 
 def view_of(acid, name):
-    return acid.metastore.view(TableName(acid.spark.catalog.currentDatabase(), name))
+    return acid.metastore.find(TableName(acid.spark.catalog.currentDatabase(), name))
 
 
 def test_a_query_reads_a_view_wherever_it_reads_a_table(v):

@@ -132,7 +132,7 @@ class Side:
     def _publish(
         self, transaction: Transaction, work: Work, name: TableName, rows: Rows, overwrite: bool
     ) -> None:
-        table = self.store.get_table(name)
+        table = self.store.find(name)
         statement_id = transaction.txn.next_statement_id()
         write_id = transaction.txn.write_id(name)
         save = Save(table, write_id, (statement_id, statement_id), overwrite=overwrite)

@@ -25,6 +25,7 @@ from acidsql.acid.layout import (
 from acidsql.acid.state import Child, acid_state
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.foreign import acid_table, view_of
 from acidsql.metastore.interface import Metastore
 from acidsql.txn import Snapshot
 
@@ -126,12 +127,12 @@ def rows_by_partition(
 
 
 def _view(store: Metastore, name: TableName) -> State | None:
-    view = store.view(name)
-    return None if view is None else {"query": view.view}
+    found = view_of(store.find(name))
+    return None if found is None else {"query": found.view}
 
 
 def _table(store: Metastore, name: TableName, txns: ValidTxnList) -> State | None:
-    table = store.get_table(name)
+    table = acid_table(store.find(name))
     if table is None:
         return None
     snapshot = Snapshot(txns, store.valid_write_ids(txns, [name]))

@@ -234,6 +234,11 @@ KINDS = (
     Kind("drop_a_renamed_table", "DROP TABLE shop.z", "CREATE TABLE shop.y (id INT)"),
     Kind("add_partitions", "ALTER TABLE p ADD PARTITION (k = 55) PARTITION (k = 8)", _PROBE_P),
     Kind("drop_partition", "ALTER TABLE p DROP PARTITION (k = 1)", _PROBE_P),
+    Kind(
+        "rename_partition",
+        "ALTER TABLE p PARTITION (k = 1) RENAME TO PARTITION (k = 77)",
+        _PROBE_P,
+    ),
     Kind("create_database", "CREATE DATABASE fresh", "CREATE TABLE fresh.z (id INT)"),
     Kind("drop_database", "DROP DATABASE bare", goes_on=True),
     Kind(

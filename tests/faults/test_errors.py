@@ -27,7 +27,7 @@ _CHOSEN = (
     "update_few_partitions", "merge", "multi_insert", "overwrite_partition", "create_table",
     "create_table_on_files", "create_partitioned_as_select", "replace_table",
     "replace_as_select", "replace_with_state_table", "drop_table", "add_partitions",
-    "drop_partition", "truncate", "add_columns", "rename", "create_database",
+    "drop_partition", "rename_partition", "truncate", "add_columns", "rename", "create_database",
     "drop_database_cascade", "abort_transactions", "compact_minor", "compact_major",
 )  # fmt: skip
 SOME = KINDS if ALL else tuple(BY_NAME[name] for name in _CHOSEN)

@@ -90,10 +90,10 @@ class CatalogContract:
             (SortColumn("z", True), SortColumn("größe")),
         )
         store.create_table(full)
-        assert reopen().get_table(T) == full
-        assert store.get_table(T).checks == {"c2": "z > 0", "c1": "a.x < 9"}
+        assert reopen().find(T) == full
+        assert store.find(T).checks == {"c2": "z > 0", "c1": "a.x < 9"}
         assert store.tables("default") == ["t"]
-        assert store.get_table(U) is None and store.tables("nope") == []
+        assert store.find(U) is None and store.tables("nope") == []
 
     def test_tables_that_cannot_be_created_are_refused_by_name(self, store):
         store.create_table(table())
@@ -118,7 +118,7 @@ class CatalogContract:
         store.create_table(table(properties={"k": "1", "keep": "x"}))
         store.alter_table(T, add_columns=[Column("c", "date")], set_properties={"k": "2"})
         store.alter_table(T, add_columns=[Column("d", "date"), Column("e", "date")])
-        altered = store.get_table(T)
+        altered = store.find(T)
         assert [column.name for column in altered.columns] == ["a", "b", "c", "d", "e"]
         assert altered.properties == {**ACID, "k": "2", "keep": "x"}
 
@@ -130,7 +130,7 @@ class CatalogContract:
             T, columns=columns, bucket_columns=["z"], add_columns=[Column("y", "int")],
             set_properties={"k": "2"},
         )  # fmt: skip
-        altered = reopen().get_table(T)
+        altered = reopen().find(T)
         assert altered.columns == (*columns, Column("y", "int"))
         assert altered.bucket_columns == ("z",)
         assert altered.properties == {**ACID, "k": "2"}
@@ -145,19 +145,19 @@ class CatalogContract:
         assert store.temporary_tables() == [T.held_by(12), U.held_by(7)]
         store.rename_table(U.held_by(7), TableName("default", "v").held_by(7))
         store.drop_table(T.held_by(12))
-        assert store.get_table(T) is not None
+        assert store.find(T) is not None
         assert [one.key for one in store.temporary_tables()] == ["default.v@txn_7"]
 
     def test_statistics_are_kept_beside_the_properties_of_a_table(self, store, reopen):
         store.create_table(table(properties={"k": "1", "acidsql.statistics": "no entry"}))
         assert store.statistics(T) == {} == store.statistics(U)
-        before = store.get_table(T)
+        before = store.find(T)
         store.keep_statistics(T, {"size": "1", "column.0": "größe"})
         store.keep_statistics(T, {"size": "22"}, txn_id=begin(store))
         assert reopen().statistics(T) == {"size": "22", "column.0": "größe"}
         store.alter_table(T, set_properties={"k": "2"})
         assert store.statistics(T) == {"size": "22", "column.0": "größe"}
-        assert store.get_table(T) == replace(before, properties={**before.properties, "k": "2"})
+        assert store.find(T) == replace(before, properties={**before.properties, "k": "2"})
         ended = begin(store)
         store.abort_txn(ended)
         with pytest.raises(TxnAbortedError):
@@ -171,27 +171,27 @@ class CatalogContract:
         store.create_table(table(constraints=(check("x", "a > 0"), check("y", "a > 1"))))
         info = Constraint("z", Kind.CHECK, "b <> ''")
         store.alter_table(T, constraints=[check("y", "a > 1"), info])
-        assert set(reopen().get_table(T).constraints) == {check("y", "a > 1"), info}
+        assert set(reopen().find(T).constraints) == {check("y", "a > 1"), info}
         store.alter_table(T, constraints=[])
-        assert reopen().get_table(T).constraints == ()
+        assert reopen().find(T).constraints == ()
 
     def test_columns_that_are_there_twice_are_refused_and_nothing_is_changed(self, store):
         store.create_table(table(partitioned=True))
-        before = store.get_table(T)
+        before = store.find(T)
         for names in (["x", "x"], ["x", "p"]):
             columns = [Column(name, "int") for name in names]
             refused = condition(store.alter_table, T, columns=columns)
             assert refused == ("COLUMN_ALREADY_EXISTS", "42711")
-        assert store.get_table(T) == before
+        assert store.find(T) == before
 
     def test_a_column_that_is_there_is_refused_and_nothing_is_changed(self, store):
         store.create_table(table(partitioned=True))
-        before = store.get_table(T)
+        before = store.find(T)
         for name in ("a", "p", "new"):
             columns = [Column("new", "int"), Column(name, "int")]
             refused = condition(store.alter_table, T, add_columns=columns)
             assert refused == ("COLUMN_ALREADY_EXISTS", "42711")
-        assert store.get_table(T) == before
+        assert store.find(T) == before
 
     def test_a_table_that_is_missing_is_said_to_be(self, store):
         missing = ("TABLE_OR_VIEW_NOT_FOUND", "42P01")
@@ -209,7 +209,7 @@ class CatalogContract:
         pending = store.drop_table(T)
         assert (pending.table, pending.location) == (T, "/wh/t: 1:2")
         later = reopen()
-        assert later.get_table(T) is None
+        assert later.find(T) is None
         assert later.pending_cleanups() == [pending]
         later.mark_cleaned(pending.id)
         later.mark_cleaned(pending.id)
@@ -226,7 +226,7 @@ class CatalogContract:
         write(store, of_t)
         store.create_table(table(of_u))
         assert condition(store.rename_table, T, U)[0] == "TABLE_OR_VIEW_ALREADY_EXISTS"
-        assert store.get_table(T) is not None and store.get_table(U) is None
+        assert store.find(T) is not None and store.find(U) is None
         store.mark_cleaned(store.drop_table(of_u).id)
         store.rename_table(T, U)
         assert store.tables("default") == [U.name, of_u.name, waits_for_u.name]
@@ -327,8 +327,8 @@ class CatalogContract:
         committed, aborted = write(store), write(store, commit=False)
         store.commit_txn(begin(store), add_partitions={T: [Partition(("1",), "/wh/t/p=1")]})
         store.rename_table(T, U)
-        assert store.get_table(T) is None
-        assert store.get_table(U) == table(U, "/wh/t", partitioned=True)
+        assert store.find(T) is None
+        assert store.find(U) == table(U, "/wh/t", partitioned=True)
         assert store.partitions(U) == [Partition(("1",), "/wh/t/p=1")]
         assert seen(store, U).is_valid(committed) and not seen(store, U).is_valid(aborted)
         assert write(store, U) == 3
@@ -340,7 +340,7 @@ class CatalogContract:
         moved = TableName("sales", "v")
         store.rename_table(T, moved)
         assert store.tables("default") == [] and store.tables("sales") == ["v"]
-        assert store.get_table(moved).location == "/wh/t"
+        assert store.find(moved).location == "/wh/t"
 
     def test_a_rename_to_a_name_that_is_taken_or_nowhere_is_refused(self, store):
         store.create_table(table())
@@ -424,9 +424,9 @@ class CatalogContract:
         txn = begin(store)
         place = store.queue_cleanup(T, "/wh/t", txn_id=txn)
         first = store.allocate_write_id(txn, T)
-        assert store.get_table(T) is None
+        assert store.find(T) is None
         store.commit_txn(txn, create_table=table(), cleaned=place.id)
-        assert store.get_table(T) == table()
+        assert store.find(T) == table()
         assert store.pending_cleanups() == []
         assert seen(store).is_valid(first)
         second = write(store)
@@ -452,10 +452,10 @@ class CatalogContract:
         new = replace(table(), columns=(Column("b", "date"),), location="/wh/t_1")
         place = store.queue_cleanup(T, "/wh/t_1", txn_id=txn)
         first = store.allocate_write_id(txn, T)
-        assert store.get_table(T) == table(partitioned=True)
+        assert store.find(T) == table(partitioned=True)
         lease = begin(store)
         store.commit_txn(txn, create_table=new, replaces=True, cleaned=place.id)
-        assert store.get_table(T) == new
+        assert store.find(T) == new
         assert store.partitions(T) == []
         assert first > lost
         assert seen(store).is_valid(first) and not seen(store).is_valid(lost)
@@ -466,7 +466,7 @@ class CatalogContract:
     @needs("replaces_tables")
     def test_a_commit_that_replaces_a_table_needs_none(self, store):
         store.commit_txn(begin(store), create_table=table(), replaces=True)
-        assert store.get_table(T) == table()
+        assert store.find(T) == table()
         assert store.pending_cleanups() == []
 
     @needs("queues_cleanups")
@@ -474,7 +474,7 @@ class CatalogContract:
         txn = begin(store)
         store.queue_cleanup(T, "/wh/t", txn_id=txn)
         store.abort_txn(txn)
-        assert store.get_table(T) is None
+        assert store.find(T) is None
         assert [gone.location for gone in store.pending_cleanups()] == ["/wh/t"]
 
     @needs("queues_cleanups")
@@ -491,5 +491,5 @@ class CatalogContract:
         ):
             with pytest.raises(TxnAbortedError):
                 change()
-        assert store.get_table(T) == table()
+        assert store.find(T) == table()
         assert store.tables("default") == ["t"]

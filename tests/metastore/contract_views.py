@@ -7,6 +7,7 @@ from contract_catalog_history import Looker, changing
 
 from acidsql.acid.table import Column, Table, TableName, ViewText
 from acidsql.errors import TxnAbortedError
+from acidsql.metastore.foreign import acid_table, view_of
 
 V = TableName("default", "v")
 
@@ -23,7 +24,7 @@ class ViewContract:
             view=ViewText("SELECT * FROM t -- all", "SELECT `z`, `größe` FROM (SELECT 1)" * 900),
         )
         store.create_view(full)
-        found = reopen().view(V)
+        found = view_of(reopen().find(V))
         assert (found.name, found.columns, found.comment) == (V, full.columns, full.comment)
         assert (found.view, found.is_transactional) == (full.view, False)
         assert full.properties.items() <= found.properties.items()
@@ -32,8 +33,9 @@ class ViewContract:
         store.create_table(table())
         store.create_view(view(V))
         assert (store.tables("default"), store.views("default")) == (["t"], ["v"])
-        assert store.get_table(V) is None and store.view(T) is None
-        assert store.foreign_table(V) is None and store.glance(V) is None
+        for look in (store.find, store.glance):
+            assert (acid_table(look(V)), view_of(look(T))) == (None, None)
+            assert (view_of(look(V)).name, acid_table(look(T)).name) == (V, T)
         assert [owner.table for owner in store.owners()] == [T]
         taken = ("TABLE_OR_VIEW_ALREADY_EXISTS", "42P07")
         assert condition(store.create_view, view(T)) == taken
@@ -53,12 +55,12 @@ class ViewContract:
         store.create_view(view(V, properties={"old": "1"}, comment="old"))
         new = view(V, "SELECT 2 AS `a`", properties={"new": "2"})
         store.create_view(new, replace=True)
-        found = store.view(V)
+        found = view_of(store.find(V))
         assert (found.view, found.comment) == (new.view, None)
         assert found.properties.get("new") == "2" and "old" not in found.properties
         moved = TableName("sales", "w")
         store.rename_view(V, moved)
-        assert store.view(V) is None and store.view(moved).view == new.view
+        assert store.find(V) is None and store.find(moved).view == new.view
         store.drop_view(moved)
         assert store.views("sales") == []
 
@@ -67,7 +69,7 @@ class ViewContract:
         store.create_view(view(TableName("sales", "v")))
         assert condition(store.drop_database, "sales") == ("SCHEMA_NOT_EMPTY", "2BP01")
         assert store.drop_database("sales", cascade=True) == []
-        assert store.view(TableName("sales", "v")) is None
+        assert store.find(TableName("sales", "v")) is None
 
     def test_who_has_lost_the_lock_changes_no_view(self, store):
         store.create_view(view(V))
@@ -81,7 +83,7 @@ class ViewContract:
         ):
             with pytest.raises(TxnAbortedError):
                 change()
-        assert store.view(V).view == view(V).view
+        assert store.find(V).view == view(V).view
 
 
 @each_needs("remembers_changes")

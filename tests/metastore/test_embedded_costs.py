@@ -93,6 +93,20 @@ def test_a_commit_costs_the_same_however_much_there_is_to_compare(meter):
     assert meter.cost(store.commit_txn, ours, snapshot=snapshot) == 10
 
 
+def test_a_look_at_a_table_costs_a_statement_for_each_kind_of_its_parts(meter):
+    meter.store.create_table(table(partitioned=True))
+    assert meter.cost(meter.store.find, T) == 6
+    assert meter.cost(meter.store.find, U) == 1
+
+
+def test_to_note_a_version_costs_two_statements(meter):
+    store = meter.store
+    store.create_table(table())
+    txn, snapshot = insert_begun(store)
+    change = Change(T, "INSERT", "…")
+    assert meter.cost(store.commit_txn, txn, snapshot=snapshot, changed=[change]) == 10 + 2
+
+
 def test_a_commit_of_many_statements_asks_once_for_each_table(meter):
     store = meter.store
     for name in (T, U):
@@ -137,6 +151,7 @@ def test_ending_many_costs_what_ending_one_does(meter):
 def test_a_snapshot_costs_three_statements_for_each_table(meter):
     store = meter.store
     snapshot = store.valid_txns()
+    assert meter.cost(store.valid_write_ids, snapshot, []) == 0
     assert meter.cost(store.valid_write_ids, snapshot, [T]) == 3
     assert meter.cost(store.valid_write_ids, snapshot, [T, U, TableName("d", "v")]) == 9
 

@@ -317,9 +317,9 @@ NO_CHANGE = {
 
 def test_every_operation_that_writes_is_among_those_tried():
     reads = (
-        "databases", "get_", "tables", "view", "partitions", "pending", "valid_", "txn_", "show_",
-        "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners",
-        "stream", "statistics", "foreign_", "versions", "oldest_", "last_", "changed_", "identity",
+        "databases", "get_", "find", "tables", "views", "with_", "partitions", "pending", "valid_",
+        "txn_", "show_", "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms",
+        "owners", "stream", "statistics", "versions", "oldest_", "last_", "changed_", "identity",
         "temporary_",
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}

@@ -242,7 +242,7 @@ def test_names_are_told_apart_and_sorted_by_code_point(tmp_path, kind):
     txn = begin(store)
     for number, name in enumerate(NAMES):
         assert store.allocate_write_id(txn, TableName("default", name)) == 1, number
-        assert store.get_table(TableName("default", name)).location == f"/wh/t-{name}-"
+        assert store.find(TableName("default", name)).location == f"/wh/t-{name}-"
     store.drop_table(TableName("default", "a"))
     assert store.tables("default") == sorted(set(NAMES) - {"a"})
     store.close()
@@ -258,7 +258,7 @@ def test_partitions_and_properties_are_told_apart_by_code_point(tmp_path, kind):
     assert [values for (values,) in (made.values for made in store.partitions(T))] == sorted(NAMES)
     store.commit_txn(begin(store), drop_partitions={T: [("a",)]})
     assert len(store.partitions(T)) == len(NAMES) - 1
-    assert store.get_table(T).properties == {**ACID, **properties}
+    assert store.find(T).properties == {**ACID, **properties}
     store.close()
 
 
@@ -271,7 +271,7 @@ def test_long_names_and_texts_come_back_whole(tmp_path, kind):
     columns = [Column("c" * 766, f"struct<{long}:int>", comment=long)]
     store.create_table(table(name, "/" + "x" * 3999, partitioned=True, properties={"k": long}))
     store.alter_table(name, add_columns=columns)
-    found = store.get_table(name)
+    found = store.find(name)
     assert list(found.columns[-1:]) == columns
     assert found.properties == {**ACID, "k": long}
     value = "ü" * 127  # escaped: p=%C3%BC…

@@ -23,6 +23,7 @@ MODERN = {
     "hive.exec.default.partition.name": "__HIVE_DEFAULT_PARTITION__",
     "hive.metastore.dml.events": "false",
     "metastore.transactional.event.listeners": "",
+    "metastore.rawstore.impl": "org.apache.hadoop.hive.metastore.ObjectStore",
 }
 
 
@@ -104,6 +105,16 @@ def test_changes_of_the_catalog_are_known_by_a_log_that_may_be_read(
         "get_current_notificationEventId": answer,
     })  # fmt: skip
     assert store.abilities.remembers_changes is known
+    store.close()
+
+
+def test_a_server_that_shows_properties_from_its_memory_keeps_no_streams(opened):
+    cache = "org.apache.hadoop.hive.metastore.cache.CachedStore"
+    store = opened(**{"metastore.rawstore.impl": cache})
+    assert not store.abilities.keeps_streams
+    store.close()
+    store = opened()
+    assert store.abilities.keeps_streams
     store.close()
 
 

@@ -44,7 +44,7 @@ def test_a_glance_may_be_old_and_a_look_is_not(store):
     assert not nullable(store.glance(T))
     allow_null(store)
     assert not nullable(store.glance(T))
-    assert nullable(store.get_table(T))
+    assert nullable(store.find(T))
     assert nullable(store.glance(T))
 
 
@@ -66,4 +66,4 @@ def test_a_look_takes_nothing_that_another_thread_has_asked_before(store, monkey
 
     allow_null(store)
     monkeypatch.setattr(store, "_raw", meets)
-    assert nullable(store.get_table(T))
+    assert nullable(store.find(T))

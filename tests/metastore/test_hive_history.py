@@ -107,7 +107,7 @@ def test_a_lease_and_a_single_statement_do_not_ask(store, monkeypatch):
 def test_an_insert_of_another_session_is_no_change_although_it_alters_statistics(store):
     place = make(store)
     add_partition(store, place, "1")
-    store.create_table(replace(store.get_table(T), name=U, location=f"{place}2",
+    store.create_table(replace(store.find(T), name=U, location=f"{place}2",
                                partition_columns=()))  # fmt: skip
     told, before = look(store), store._last_entry()
     for table, partition in ((T, "p=1"), (U, "")):

@@ -11,9 +11,12 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from contract_base import begin
 
-from acidsql.errors import MetastoreError, StreamError
+from acidsql.acid.table import TableName
+from acidsql.errors import CatalogError, MetastoreError, StreamError
+from acidsql.metastore.hive import txns as hive_txns
 from acidsql.metastore.hive.ledger import DATABASE
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.interface import TxnState
 from acidsql.metastore.streams import Batch, NextBatch
 
 
@@ -99,6 +102,68 @@ def test_a_failed_creation_of_an_entry_leaves_an_empty_one_that_the_next_commit_
     assert store.stream("app", "") is None
     assert note(store, BATCH)
     assert store.stream("app", "").batch == BATCH
+
+
+def test_a_run_that_was_killed_while_it_took_over_is_ended_by_the_next_one(store, monkeypatch):
+    assert note(store, BATCH)
+    with monkeypatch.context() as killed:
+        killed.setattr(store, "_send_commit", lambda *_: (_ for _ in ()).throw(SystemExit))
+        killed.setattr(store, "_end_number", lambda _: None)
+        with pytest.raises(SystemExit):
+            store.take_over_stream(replace(BATCH, run_id="killed"), BATCH)
+    (left,) = store.show_locks()
+    new = replace(BATCH, run_id="new")
+    assert store.end_other_runs(new) == [left.txn_id]
+    store.take_over_stream(new, BATCH)
+    assert store.stream("app", "").batch == new
+
+
+def test_an_entry_that_somebody_drops_in_the_moment_of_a_commit_fails_the_commit(
+    store, monkeypatch
+):
+    assert note(store, BATCH)
+    (view,) = store.views(DATABASE)
+    send = store._send_commit
+
+    def too_late(*values):
+        store.drop_view(TableName(DATABASE, view))
+        send(*values)
+
+    monkeypatch.setattr(hive_txns, "_PAUSES_S", ())
+    txn = begin(store)
+    with monkeypatch.context() as dropped:
+        dropped.setattr(store, "_send_commit", too_late)
+        with pytest.raises(MetastoreError):
+            store.commit_txn(txn, batch=NextBatch(replace(BATCH, version=1), BATCH))
+    assert store.txn_state(txn) is TxnState.OPEN and store.streams() == []
+    store.commit_txn(txn, batch=NextBatch(replace(BATCH, version=1), None))
+    assert store.stream("app", "").batch.version == 1
+
+
+def test_a_server_may_leave_out_empty_properties(store):
+    """A server on Oracle does, because Oracle has no empty texts."""
+    assert note(store, BATCH)
+    (view,) = store.views(DATABASE)
+    raw = store._raw(TableName(DATABASE, view))
+    del raw.parameters["acidsql.table"]
+    store._alter(TableName(DATABASE, view), raw)
+    assert [one.batch for one in store.streams()] == [BATCH]
+    assert store.forget_stream("app") == 1
+
+
+def test_a_user_who_may_not_make_the_ledger_is_told_what_to_do(store, monkeypatch):
+    if store.get_database(DATABASE) is not None:
+        store.drop_database(DATABASE, cascade=True)
+
+    def refuses(_):
+        raise CatalogError("ann may not", condition="METASTORE_REFUSED", sqlstate="38000")
+
+    monkeypatch.setattr(store, "create_database", refuses)
+    txn = begin(store)
+    with pytest.raises(CatalogError, match=f"CREATE DATABASE {DATABASE}. ann may not"):
+        store.commit_txn(txn, batch=NextBatch(BATCH, None))
+    assert store.txn_state(txn) is TxnState.OPEN
+    store.abort_txn(txn)
 
 
 def test_hive_changes_a_table_and_its_name_without_the_entry(hive, tmp_path):

@@ -78,7 +78,7 @@ def test_t9_after_a_refusal_without_a_word_the_next_call_has_a_new_connection(st
     with pytest.raises(MetastoreError):
         store._call("get_open_txns_req", hive.GetOpenTxnsRequest())
     store.heartbeat(txn)
-    assert store.get_table(T).name == T
+    assert store.find(T).name == T
     ended(store, [txn])
 
 
@@ -115,7 +115,7 @@ def test_t11_what_another_session_changed_in_between_is_not_lost(store, connect)
         with pytest.raises((CatalogError, MetastoreError)):
             other._call("alter_table_req", request)
     other.alter_table(T, set_properties={"yours": "2"})
-    properties = store.get_table(T).properties
+    properties = store.find(T).properties
     assert (properties["mine"], properties["yours"]) == ("1", "2")
 
 

@@ -259,7 +259,7 @@ def test_a_store_of_version_1_keeps_its_tables(old_store):
         Database("default", "/wh"),
         Database("sales", "/wh/sales.db", "of the sales people"),
     ]
-    assert old_store.get_table(T) == Table(
+    assert old_store.find(T) == Table(
         T,
         "/wh/t",
         (Column("a", "int"), Column("b", "string", comment="the b")),
@@ -268,7 +268,7 @@ def test_a_store_of_version_1_keeps_its_tables(old_store):
         4,
         {"transactional": "true"},
     )
-    assert old_store.get_table(V).comment == "it's"
+    assert old_store.find(V).comment == "it's"
     assert old_store.partitions(T) == [
         Partition((None,), "/wh/t/p=__HIVE_DEFAULT_PARTITION__"),
         Partition(("1",), "/wh/t/p=1"),

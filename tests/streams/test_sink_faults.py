@@ -16,7 +16,7 @@ from acidsql.streams.query import RunningQuery
 
 pytestmark = pytest.mark.spark
 CALLS = (
-    "stream", "open_txn", "lock", "check_lock", "valid_txns", "valid_write_ids", "get_table",
+    "stream", "open_txn", "lock", "check_lock", "valid_txns", "valid_write_ids", "find",
     "allocate_write_id", "record_partitions", "write_conflicts", "commit_txn", "txn_state",
     "abort_txn", "take_over_stream", "end_other_runs",
 )  # fmt: skip

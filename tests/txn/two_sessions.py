@@ -143,7 +143,7 @@ class Session:
         self.handlers[type(statement)](statement, text)
 
     def insert(self, name: str, partition: str, value: str) -> None:
-        table = self.store.get_table(TableName("d", name))
+        table = self.store.find(TableName("d", name))
         txn = self.txns.open()
         txn.lock([LockComponent(LockType.SHARED_READ, "d", name, None, Operation.INSERT)])
         write_id = txn.write_id(table.name)

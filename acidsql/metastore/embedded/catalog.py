@@ -37,10 +37,14 @@ from acidsql.metastore.embedded.schema import (
     WRITE_SET,
 )
 from acidsql.metastore.embedded.txns import need_open
+from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Database
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 DEFAULT_DATABASE = "default"
+
+
+_ONLY_ACID = "all tables of the embedded metastore are ACID tables"
 
 
 class EmbeddedCatalog(views.EmbeddedViews):
@@ -135,20 +139,19 @@ class EmbeddedCatalog(views.EmbeddedViews):
         with self._store.read() as connection:
             return rows.temporary_tables(connection)
 
-    def get_table(self, name: TableName) -> Table | None:
+    def find(self, name: TableName) -> Table | None:
         with self._store.read() as connection:
-            table_id = rows.table_id(connection, name)
-            return None if table_id is None else rows.read_table(connection, name, table_id)
+            return rows.find(connection, name)
 
-    glance = get_table
+    glance = find
 
-    def foreign_table(self, name: TableName) -> None:
-        return None
+    def with_partitions(self, table: ForeignTable) -> ForeignTable:
+        raise AssertionError(_ONLY_ACID)
 
     def make_transactional(
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
     ) -> None:
-        raise AssertionError("all tables of the embedded metastore are ACID tables")
+        raise AssertionError(_ONLY_ACID)
 
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None

@@ -43,6 +43,9 @@ _NUMBERS = {
 }  # fmt: skip
 _KINDS = {number: kind for kind, number in _NUMBERS.items()}
 _ENABLED, _RELIED = 4, 1
+_NAMED = (
+    select(TBLS).join(DBS).where(DBS.c.NAME == bindparam("db"), TBLS.c.TBL_NAME == bindparam("tbl"))
+)
 # The class names of a Hive metastore.
 _CLASSES = {
     ORC: {
@@ -99,9 +102,20 @@ def need_table(connection: Connection, name: TableName) -> int:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
+def find(connection: Connection, name: TableName) -> Table | None:
+    """The table or view of that name, or None."""
+    row = connection.execute(_NAMED, {"db": name.database, "tbl": name.name}).first()
+    return None if row is None else _table(connection, name, row)
+
+
 def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
     """The table of that TBL_ID, which must exist."""
     row = connection.execute(select(TBLS).where(TBLS.c.TBL_ID == table_id)).one()
+    return _table(connection, name, row)
+
+
+def _table(connection: Connection, name: TableName, row: Row[Any]) -> Table:
+    table_id = row.TBL_ID
     return Table(
         name=name,
         location=row.LOCATION,

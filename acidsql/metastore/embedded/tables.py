@@ -29,6 +29,7 @@ from acidsql.metastore.embedded.schema import (
     TBLS,
     TXN_COMPONENTS,
 )
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database
 from acidsql.metastore.owners import Owner
 
@@ -145,8 +146,8 @@ def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
 
 def is_beside(connection: Connection, name: TableName) -> bool:
     """Whether there is such a table, and AUTO CDC has made it beside another one."""
-    table_id = rows.table_id(connection, name)
-    return table_id is not None and cdc.is_beside(rows.read_table(connection, name, table_id))
+    found = acid_table(rows.find(connection, name))
+    return found is not None and cdc.is_beside(found)
 
 
 def replace_columns(connection: Connection, name: TableName, columns: Sequence[Column]) -> None:

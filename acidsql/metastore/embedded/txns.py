@@ -177,6 +177,8 @@ class EmbeddedTxns:
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
+        if not tables:
+            return {}
         with self._store.read() as connection:
             return {name: write_ids.valid(connection, valid_txns, name) for name in tables}
 
@@ -220,9 +222,9 @@ class EmbeddedTxns:
                 streams.record(connection, txn, batch, now_ms)
             partitions.drop(connection, txn_id, drop_partitions or {})
             versions.drop_partitions(connection, txn_id, drop_partitions or {})
-            versions.record(connection, txn, changed, create_table, now_ms)
             partitions.add(connection, add_partitions or {})
             components = changes.recorded(connection, txn_id)
+            versions.record(connection, txn, changed, create_table, components, now_ms)
             if components:
                 narrowed = changes.narrowed(connection, components, add_partitions or {})
                 if snapshot is not None:

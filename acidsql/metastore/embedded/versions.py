@@ -6,7 +6,7 @@ writes waits for the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from acidsql.acid.table import Table, TableName
+from acidsql.metastore.conflict_rules import Change as Component
 from acidsql.metastore.embedded import rows, write_ids
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import DBS, TABLE_VERSIONS, TBLS
@@ -94,6 +95,7 @@ def record(
     txn: Row[Any],
     changes: Sequence[Change],
     created: Table | None,
+    components: Iterable[Component],
     now_ms: int,
 ) -> None:
     """Note the changes of a transaction, in the store transaction that commits them.
@@ -104,15 +106,17 @@ def record(
         changes: The changes, in the order of the statements.
         created: The table that the transaction creates. If no statement has written to it, its
             first version is the empty table.
+        components: What the transaction has recorded, with its write ids.
         now_ms: The time.
     """
     if created is not None and all(change.table != created.name for change in changes):
         changes = [*changes, Change(created.name, CREATED, txn.TXN_AGENT_INFO or "")]
     # All other writers wait meanwhile, so ask once for each table, and insert all at once.
+    written = {one.table_name: one.write_id for one in components}
     known = {
         table: {
             "TBL_ID": rows.need_table(connection, table),
-            "TV_WRITEID": _write_id(connection, txn.TXN_ID, table),
+            "TV_WRITEID": written.get(table) or _write_id(connection, txn.TXN_ID, table),
             "TV_TXNID": txn.TXN_ID,
             "TV_COMMITTED_AT": now_ms,
             "TV_USER": txn.TXN_USER,

@@ -24,11 +24,6 @@ class EmbeddedViews:
         with self._store.read() as connection:
             return rows.names(connection, database, VIRTUAL_VIEW)
 
-    def view(self, name: TableName) -> Table | None:
-        with self._store.read() as connection:
-            view_id = rows.table_id(connection, name, VIRTUAL_VIEW)
-            return None if view_id is None else rows.read_table(connection, name, view_id)
-
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
         with self._write(txn_id) as connection:
             db_id = tables.need_database(connection, view.name.database)

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 from acidsql.errors import SettingError
 
-DEFAULT_PORT = 9083
+DEFAULT_PORT, DEFAULT_CATALOG = 9083, "hive"
 PASSWORD, TOKEN = "ACIDSQL_METASTORE_PASSWORD", "HMS_JWT"
 SCHEMES = ("thrift", "thrift+http", "thrift+https")
 AUTHS = ("none", "plain", "kerberos", "jwt")
@@ -58,7 +58,7 @@ class Address:
     path: str | None = None
     auth: str = "none"
     user: str | None = None
-    catalog: str = "hive"
+    catalog: str = DEFAULT_CATALOG
     tls: bool = False
     cafile: str | None = None
     framed: bool = False
@@ -91,7 +91,7 @@ class Address:
             (path.strip("/") or "metastore") if is_http else None,
             auth,
             _user(given.get("user") or None),
-            given.get("catalog") or "hive",
+            given.get("catalog") or DEFAULT_CATALOG,
             scheme == "thrift+https" or _flag(given, "tls"),
             given.get("cafile") or None,
             _flag(given, "framed"),

@@ -12,6 +12,7 @@ from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.hive import hive3
+from acidsql.metastore.hive.address import DEFAULT_CATALOG
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.features import DEFAULT_PARTITION_NAME, Features
 from acidsql.metastore.hive.idl import hive
@@ -55,6 +56,13 @@ class Calls:
         if self.features.is_hive3:
             return hive3.call(self._client, name, *values)
         return self._client.call(name, *values)
+
+    def _there(self, database: str) -> str:
+        """A database of the session's catalog, for a call that has no argument for the catalog."""
+        return database if self._catalog == DEFAULT_CATALOG else f"@{self._catalog}#{database}"
+
+    def _database_names(self) -> list[str]:
+        return sorted(self._call("get_databases", self._there("*")))
 
     def heartbeat(self, txn_id: int) -> None:
         """See ``TxnStore``."""

@@ -15,6 +15,7 @@ from acidsql.acid.paths import directory_name, is_same, overlap
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, UnsupportedError
 from acidsql.metastore.catalog import Database
+from acidsql.metastore.foreign import Found
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import (
     INSERT_ONLY,
@@ -24,10 +25,12 @@ from acidsql.metastore.hive.calls import (
     no_table,
 )
 from acidsql.metastore.hive.constraints import HiveConstraints
+from acidsql.metastore.hive.foreign import described
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 _DEFAULT = "default"
+_NOTHING_KNOWN = ("", None)  # of a table's constraints
 _MOST_USED_UP = 10_000  # write ids, each by a transaction of its own
 
 
@@ -37,8 +40,7 @@ class HiveCatalog(HiveConstraints):
     # ── databases ────────────────────────────────────────────────────────────────────────────
 
     def databases(self) -> list[Database]:
-        names = sorted(self._call("get_all_databases"))
-        found = (self.get_database(name) for name in names)
+        found = (self.get_database(name) for name in self._database_names())
         return [database for database in found if database is not None]
 
     def get_database(self, name: str) -> Database | None:
@@ -97,7 +99,7 @@ class HiveCatalog(HiveConstraints):
         raw = self._raw_database(name)
         kept = {k: v for k, v in (raw.parameters or {}).items() if k not in unset_properties}
         raw.parameters = {**kept, **(set_properties or {})}
-        self._call("alter_database", name, raw)
+        self._call("alter_database", self._there(name), raw)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
@@ -111,7 +113,7 @@ class HiveCatalog(HiveConstraints):
         if self.get_database(name) is None:
             raise no_database(name)
         try:
-            self._call("drop_database", name, True, cascade)
+            self._call("drop_database", self._there(name), True, cascade)
         except CatalogError as error:
             if error.condition != "METASTORE_REFUSED" or "is not empty" not in error.message:
                 raise
@@ -131,7 +133,7 @@ class HiveCatalog(HiveConstraints):
 
     def _raws(self, database: str) -> Iterator[Any]:
         """The ACID tables of a database."""
-        names = self._call("get_tables_by_type", database, "*", convert.MANAGED)
+        names = self._call("get_tables_by_type", self._there(database), "*", convert.MANAGED)
         for some in chunks(names):
             request = hive.GetTablesRequest(
                 dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
@@ -139,20 +141,26 @@ class HiveCatalog(HiveConstraints):
             found = self._call("get_table_objects_by_name_req", request).tables
             yield from filter(convert.is_transactional, found)
 
-    def get_table(self, name: TableName) -> Table | None:
-        return self._look(name, ("", None))
+    def find(self, name: TableName) -> Found:
+        return self._look(name, _NOTHING_KNOWN)
 
-    def glance(self, name: TableName) -> Table | None:
-        return self._look(name, self._constraints_seen.get(name, ("", None)))
+    def glance(self, name: TableName) -> Found:
+        return self._look(name, self._constraints_seen.get(name, _NOTHING_KNOWN))
 
-    def _look(self, name: TableName, known: tuple[str, Any]) -> Table | None:
+    def _look(self, name: TableName, known: tuple[str, Any]) -> Found:
+        raw = self._raw(name)
+        if raw is None:
+            return None
+        if convert.is_view(raw):
+            return convert.view_of(raw)
+        is_acid = convert.is_transactional(raw)
+        return self._acid_table(name, raw, known) if is_acid else described(name, raw)
+
+    def _acid_table(self, name: TableName, raw: Any, known: tuple[str, Any]) -> Table | None:
         """The table; with constraints that are known, if they are this table's.
 
         Under a lock nothing is known: another thread may have noted what it asked before.
         """
-        raw = self._raw(name)
-        if raw is None or not convert.is_transactional(raw):
-            return None
         which, constraints = known
         if which != convert.identity(raw):
             try:
@@ -308,8 +316,9 @@ class HiveCatalog(HiveConstraints):
         txn_id: int | None = None,
     ) -> None:
         self._need_open(txn_id)
-        before = self.get_table(name)
         raw = self._need_raw(name)
+        is_acid = convert.is_transactional(raw)
+        before = self._acid_table(name, raw, _NOTHING_KNOWN) if is_acid else None
         if before is None:
             raise no_table(name)
         after = replace(
@@ -338,7 +347,7 @@ class HiveCatalog(HiveConstraints):
     def owners(self) -> list[Owner]:
         return [
             Owner(TableName(raw.dbName, raw.tableName), convert.ours(raw.sd.location))
-            for database in sorted(self._call("get_all_databases"))
+            for database in self._database_names()
             for raw in self._raws(database)
         ]
 

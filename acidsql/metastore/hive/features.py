@@ -15,6 +15,7 @@ _TIMEOUT, _WAREHOUSE = "metastore.txn.timeout", "metastore.warehouse.dir"
 DEFAULT_PARTITION_NAME = "hive.exec.default.partition.name"
 _DML_EVENTS = "hive.metastore.dml.events"  # in the site file of servers that are replicated
 _LISTENERS, _LOGS = "metastore.transactional.event.listeners", "DbNotificationListener"
+_STORE, _CACHE = "metastore.rawstore.impl", "CachedStore"
 _DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
 _MS = {
     "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
@@ -35,6 +36,8 @@ class Features:
             servers replicate its tables.
         logs_changes: The server keeps a notification log that is complete, and this user may read
             it.
+        caches_tables: The server shows properties of tables from its memory, which a COMMIT does
+            not change.
         is_hive3: It makes the calls of Hive 3.1 (see ``hive3``).
     """
 
@@ -44,6 +47,7 @@ class Features:
     default_partition: str = DEFAULT_PARTITION
     tells_writes: bool = False
     logs_changes: bool = False
+    caches_tables: bool = False
     is_hive3: bool = False
 
 
@@ -76,6 +80,7 @@ def probe(client: Client) -> Features:
         _asked(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
         tells_writes,
         _may_read_log(client),
+        _asked(client, _STORE, "").endswith(_CACHE),
         is_hive3,
     )
 

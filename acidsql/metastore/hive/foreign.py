@@ -30,38 +30,21 @@ _NULL = "serialization.null.format"
 class HiveForeign(Calls):
     """The part of the store about tables that are neither ACID tables nor views."""
 
-    def foreign_table(self, name: TableName) -> ForeignTable | None:
+    def with_partitions(self, table: ForeignTable) -> ForeignTable:
         """See ``Catalog``."""
-        raw = self._raw(name)
-        if raw is None or convert.is_transactional(raw) or convert.is_view(raw):
-            return None
-        if kind_of(raw) is Kind.MATERIALIZED_VIEW:
-            refusal = "is a materialized view of Hive's: query the tables that it names."
-            return ForeignTable(name, refusal=refusal)
-        why = _why_not(raw)
-        if why:
-            return ForeignTable(name, refusal=why)
-        partitions = []
-        if raw.partitionKeys:
-            self._need_usual_null(name)
-            partitions = self._call("get_partitions", name.database, name.name, _ALL)
+        name = table.name
+        if table.table is None or not table.table.partition_columns:
+            return table
+        self._need_usual_null(name)
+        usual = _reading(self._need_raw(name).sd)
+        partitions = self._call("get_partitions", self._there(name.database), name.name, _ALL)
         for one in partitions:
-            if _reading(one.sd) != _reading(raw.sd):
+            if _reading(one.sd) != usual:
                 return ForeignTable(
                     name, refusal=f"has a partition ({'/'.join(one.values)}) in another format "
                     "than the table's. Read the partition's directory by Spark.",
                 )  # fmt: skip
-        return ForeignTable(
-            name,
-            replace(
-                convert.table_of(raw, hive.SQLAllTableConstraints()),
-                file_format=format_of(raw),
-                is_transactional=False,
-            ),
-            tuple(map(convert.partition_of, partitions)),
-            _text_format(raw),
-            is_external=_is_external(raw),
-        )
+        return replace(table, partitions=tuple(map(convert.partition_of, partitions)))
 
     def make_transactional(
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
@@ -76,7 +59,7 @@ class HiveForeign(Calls):
             self.heartbeat(txn_id)
         raw = self._need_raw(name)
         if raw.partitionKeys:
-            raws = self._call("get_partitions", name.database, name.name, _ALL)
+            raws = self._call("get_partitions", self._there(name.database), name.name, _ALL)
             for one in raws:
                 convert.count(one, rows.get(convert.ours(one.sd.location)))
             for some in chunks(raws):
@@ -87,6 +70,21 @@ class HiveForeign(Calls):
         convert.changed(raw, said, gone)
         raw.tableType = convert.MANAGED
         self._alter(name, raw)
+
+
+def described(name: TableName, raw: Any) -> ForeignTable:
+    """A table that is neither an ACID table nor a view, from a struct of the server."""
+    if kind_of(raw) is Kind.MATERIALIZED_VIEW:
+        refusal = "is a materialized view of Hive's: query the tables that it names."
+        return ForeignTable(name, refusal=refusal)
+    if why := _why_not(raw):
+        return ForeignTable(name, refusal=why)
+    table = replace(
+        convert.table_of(raw, hive.SQLAllTableConstraints()),
+        file_format=format_of(raw),
+        is_transactional=False,
+    )
+    return ForeignTable(name, table, text=_text_format(raw), is_external=_is_external(raw))
 
 
 def _is_external(raw: Any) -> bool:

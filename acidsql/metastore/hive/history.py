@@ -81,7 +81,8 @@ class HiveHistory(Calls):
         raw = self._raw(table)
         partitions = frozenset[str]()
         if raw is not None and raw.partitionKeys:
-            found = self._call("get_partition_names", table.database, table.name, -1)
+            there = self._there(table.database)
+            found = self._call("get_partition_names", there, table.name, -1)
             partitions = frozenset(found)
         now = None if raw is None else (convert.identity(raw), meaning(raw))
         before, known = own.seen.setdefault(table, (now, partitions))

@@ -853,7 +853,7 @@ service ThriftHiveMetastore {
       throws (1: MetaException o1),
   string get_config_value(1: string name, 2: string defaultValue)
       throws (1: ConfigValSecurityException o1),
-  list<string> get_all_databases()
+  list<string> get_databases(1: string pattern)
       throws (1: MetaException o1),
   Database get_database_req(1: GetDatabaseRequest request)
       throws (1: NoSuchObjectException o1, 2: MetaException o2),

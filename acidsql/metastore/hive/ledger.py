@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -107,9 +107,7 @@ class HiveLedger(HiveViews, HiveStatistics):
     def _make_entry(self, place: Place) -> Any:
         """The view of an entry; the property that COMMIT sets must be there, and is empty."""
         if self.get_database(DATABASE) is None:
-            location = f"{self.features.warehouse}/{DATABASE}.db"
-            with suppress(CatalogError):  # another session has made it, or the view tells why not
-                self.create_database(Database(DATABASE, location, "The ledger of streams"))
+            self._make_database()
         query = ViewText(f"SELECT '{_NOTE}' AS note", f"SELECT '{_NOTE}' AS `note`")
         note = Column("note", "string")
         view = Table(place.view, "", (note,), is_transactional=False, view=query,
@@ -117,14 +115,29 @@ class HiveLedger(HiveViews, HiveStatistics):
         self.create_view(view)
         return self._need_raw(place.view)
 
+    def _make_database(self) -> None:
+        location = f"{self.features.warehouse}/{DATABASE}.db"
+        try:
+            self.create_database(Database(DATABASE, location, "The ledger of streams"))
+        except CatalogError as error:
+            if self.get_database(DATABASE) is not None:
+                return  # another session has made it
+            raise CatalogError(
+                f"The database {DATABASE}, in which the batches of streams are noted, cannot be "
+                "made. Nothing of the batch was written. Let somebody who may do so say CREATE "
+                f"DATABASE {DATABASE}. {error.message}",
+                condition=error.condition, sqlstate=error.sqlstate, database=DATABASE,
+            ) from error  # fmt: skip
+
     def _entries(self, app_id: str | None) -> Iterator[tuple[TableName, StreamEntry | None]]:
         """The views, and their entries. None: the entry is empty, or its table has gone."""
         try:
-            names = self._call("get_tables_by_type", DATABASE, "*", convert.VIRTUAL_VIEW)
+            names = self.views(DATABASE)
         except CatalogError as error:
             if is_missing(error):
                 return
             raise
+        tables = cache(self._tables_by_identity)  # asked once, and only if a table has moved
         for some in chunks(names):
             request = hive.GetTablesRequest(
                 dbName=DATABASE, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
@@ -132,23 +145,31 @@ class HiveLedger(HiveViews, HiveStatistics):
             for raw in self._call("get_table_objects_by_name_req", request).tables:
                 found = entry_in(raw, None)
                 if found is not None and app_id in (None, found.batch.app_id):
-                    sink = self._sink_now(found.batch.sink, raw.parameters[_TABLE])
+                    sink = self._sink_now(found.batch.sink, raw.parameters.get(_TABLE), tables)
                     entry = None if sink is None else entry_in(raw, sink)
                     yield TableName(DATABASE, raw.tableName), entry
 
-    def _sink_now(self, sink: str, identity: str) -> str | None:
-        """The sink's present name; None: its table has gone."""
+    def _sink_now(
+        self, sink: str, identity: str | None, tables: Callable[[], dict[str, str]]
+    ) -> str | None:
+        """The sink's present name; None: its table has gone.
+
+        No identity is the same as an empty one: a server on Oracle leaves out empty properties.
+        """
         if not identity:
             return sink
         table = table_of(sink)
         raw = None if table is None else self._raw(table)
         if raw is not None and convert.identity(raw) == identity:
             return sink
-        for database in self._call("get_all_databases"):
-            for one in self._raws(database):
-                if convert.identity(one) == identity:
-                    return str(TableName(one.dbName, one.tableName))
-        return None
+        return tables().get(identity)
+
+    def _tables_by_identity(self) -> dict[str, str]:
+        return {
+            convert.identity(one): str(TableName(one.dbName, one.tableName))
+            for database in self._database_names()
+            for one in self._raws(database)
+        }
 
 
 def _seen(batch: Batch | None) -> tuple[int, str] | None:

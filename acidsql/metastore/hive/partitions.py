@@ -31,7 +31,7 @@ class HivePartitions(Calls):
         if raw is None or not raw.partitionKeys:
             return []
         self._need_usual_null(name)
-        found = self._call("get_partitions", name.database, name.name, _ALL)
+        found = self._call("get_partitions", self._there(name.database), name.name, _ALL)
         known = sorted((convert.partition_of(one) for one in found), key=_order)
         prefix = f"{convert.ours(raw.sd.location)}/"
         for partition in known:

@@ -135,7 +135,8 @@ class HiveStatistics(HivePartitions, HiveLocks):
             self._alter(name, raw, write_id)
         found: set[tuple[str | None, ...]] = set()
         for some in chunks(sorted(set(changes) - {""})):
-            raws = self._call("get_partitions_by_names", name.database, name.name, list(some))
+            there = self._there(name.database)
+            raws = self._call("get_partitions_by_names", there, name.name, list(some))
             found.update(map(_values_of, raws))
             by_values = {_values(one): changes[one] for one in some}
             changed = [one for one in raws if _counted(one, by_values.get(_values_of(one)))]

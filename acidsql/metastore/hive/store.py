@@ -65,8 +65,11 @@ class HiveMetastore(HiveStreams, HiveForeign):
 
     @property
     def abilities(self) -> Abilities:
+        of_version = ABILITIES_OF_3 if self.features.is_hive3 else ABILITIES
         return replace(
-            ABILITIES_OF_3 if self.features.is_hive3 else ABILITIES,
+            of_version,
+            # With a cache nobody could tell whether a batch was noted.
+            keeps_streams=of_version.keeps_streams and not self.features.caches_tables,
             remembers_changes=self.features.logs_changes,
             txn_timeout_ms=self.features.txn_timeout_ms,
         )

@@ -10,6 +10,7 @@ from socket import gethostname
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
 from acidsql.metastore.hive.ledger import Place, entry_in, setting
+from acidsql.metastore.hive.locks import working_for
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.txns import HiveTxns
 from acidsql.metastore.interface import TxnType
@@ -22,7 +23,7 @@ class HiveStreams(HiveTxns):
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         place = self._place(batch.app_id, batch.sink)
-        with self._alone(place) as own:
+        with self._alone(place, batch) as own:
             raw = self._raw(place.view)
             entry = entry_in(raw, batch.sink)
             # The last run, or this one if the reply to an earlier call was lost.
@@ -55,9 +56,12 @@ class HiveStreams(HiveTxns):
             return True
 
     @contextmanager
-    def _alone(self, place: Place) -> Iterator[OwnTxn]:
-        """A transaction that has locked an entry, and writes nothing else."""
+    def _alone(self, place: Place, batch: Batch | None = None) -> Iterator[OwnTxn]:
+        """A transaction that has locked an entry, and writes nothing else. If its process dies, the
+        next run of the stream of ``batch`` ends it, and need not wait for the lock."""
         own = OwnTxn(0, self._user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY)
+        if batch is not None:
+            own.works_for = working_for(batch)
         own.id = own.holder = self._open(own)
         try:
             self._lock_entry(own, place)

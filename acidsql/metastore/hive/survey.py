@@ -67,7 +67,7 @@ class Survey(HiveMetastore):
 
     def all_tables(self, database: str) -> Iterator[FoundTable]:
         """All tables and views of a database, by name."""
-        for some in chunks(sorted(self._call("get_all_tables", database))):
+        for some in chunks(sorted(self._call("get_all_tables", self._there(database)))):
             request = hive.GetTablesRequest(
                 dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
             )

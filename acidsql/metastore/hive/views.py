@@ -13,11 +13,8 @@ class HiveViews(HiveCatalog):
     """The part of the store about views."""
 
     def views(self, database: str) -> list[str]:
-        return sorted(self._call("get_tables_by_type", database, "*", convert.VIRTUAL_VIEW))
-
-    def view(self, name: TableName) -> Table | None:
-        raw = self._raw(name)
-        return convert.view_of(raw) if raw is not None and convert.is_view(raw) else None
+        there = self._there(database)
+        return sorted(self._call("get_tables_by_type", there, "*", convert.VIRTUAL_VIEW))
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
         self._need_open(txn_id)
@@ -51,5 +48,6 @@ class HiveViews(HiveCatalog):
         self.rename_table(name, new_name, txn_id=txn_id)
 
     def _need_view(self, name: TableName) -> None:
-        if self.view(name) is None:
+        raw = self._raw(name)
+        if raw is None or not convert.is_view(raw):
             raise CatalogError(f"There is no view {name}.", table=name)

@@ -25,6 +25,21 @@ from acidsql.storage.reading.inventory import UNKNOWN, FoundFile
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """What COMMIT noted of a write id.
+
+    Attributes:
+        files: How many files it wrote.
+        bytes: How many bytes they have.
+        places: In at least how many partitions they are; an unpartitioned table is one.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    places: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What the metastore knows about a table.
 
@@ -32,14 +47,14 @@ class Known:
         partitions: The directories of its partitions below the table's; [""] if unpartitioned.
         highest_write_id: The last write id that was allocated.
         highest_txn: The last transaction that was opened.
-        written: For visible write ids, if COMMIT has noted it and no partition was dropped since:
-            how many files it wrote, and how many bytes they have.
+        written: What visible write ids wrote, if COMMIT has noted it and no partition was dropped
+            since.
     """
 
     partitions: Sequence[str]
     highest_write_id: int
     highest_txn: int
-    written: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    written: Mapping[int, Written] = field(default_factory=dict)
 
 
 def place_of(table: Table, partition: str) -> str:
@@ -134,28 +149,39 @@ def _numbers(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator
 
 def _as_committed(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
     """Compare the files of each write id with what COMMIT noted, as long as they need be there: a
-    base may replace them in any partition, and so may a wider delta."""
+    base may replace them in any partition, and so may a wider delta.
+
+    COMMIT notes no names of partitions, but their number: so many have a directory with the files,
+    or with what has replaced them.
+    """
     there: dict[int, tuple[int, int]] = dict.fromkeys(known.written, (0, 0))
+    ranges: dict[tuple[int, int], set[str]] = {}  # of write ids → the partitions
     replaced: set[tuple[int, int]] = set()
     places = set(known.partitions)
     for one in found:
-        if one.acid is None or one.file is None or one.partition not in places:
+        if one.acid is None or one.partition not in places:
             continue
-        first, last = one.acid.min_write_id, one.acid.max_write_id
-        if one.acid.kind is Kind.BASE:
-            replaced.add((0, last))
-        elif one.acid.statement_id is None:
+        is_base = one.acid.kind is Kind.BASE
+        first, last = 0 if is_base else one.acid.min_write_id, one.acid.max_write_id
+        ranges.setdefault((first, last), set()).add(one.partition)
+        if one.file is None:
+            continue
+        if is_base or one.acid.statement_id is None:
             replaced.add((first, last))
         elif first in there:
             files, size = there[first]
             there[first] = files + 1, size + (one.bytes or 0)
     for write_id, promised in known.written.items():
-        is_replaced = any(first <= write_id <= last for first, last in replaced)
-        if there[write_id] != promised and not is_replaced:
+        files, size = there[write_id]
+        if (files, size) == (promised.files, promised.bytes):
+            continue
+        around = [one for one in ranges if one[0] <= write_id <= one[1]]
+        is_everywhere = len(set().union(*(ranges[one] for one in around))) >= promised.places
+        if replaced.isdisjoint(around) or not is_everywhere:
             yield Finding(
                 table.location, "FILES_NOT_AS_COMMITTED",
-                f"Write id {write_id} wrote {promised[0]} files of {promised[1]} bytes, and there "
-                f"are {there[write_id][0]} of {there[write_id][1]} bytes.",
+                f"Write id {write_id} wrote {promised.files} files of {promised.bytes} bytes, and "
+                f"there are {files} of {size} bytes.",
             )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def of_row(virtual: Collection[str]) -> list[str]:
 def empty(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
     """No rows, with the columns of a scan: a stand-in for the analysis of a statement."""
     columns = (f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds(table, virtual))
-    return as_char(spark.range(0).selectExpr(*columns), table)
+    return as_char(jvm.select(spark.range(0), *columns), table)
 
 
 def unread(spark: SparkSession, table: Table, virtual: Collection[str], marker: str) -> DataFrame:

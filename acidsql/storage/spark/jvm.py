@@ -146,6 +146,12 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
     return DataFrame(frame._jdf.selectExpr(_strings(jvm, expressions)), frame.sparkSession)
 
 
+def sql(spark: SparkSession, text: str) -> DataFrame:
+    """``spark.sql``, in one message: PySpark sends four more for the values of no parameters."""
+    session = getattr(spark, "_jsparkSession", None)
+    return spark.sql(text) if session is None else DataFrame(session.sql(text), spark)
+
+
 def _strings(jvm: Any, texts: Sequence[str]) -> Any:
     """These texts as an array in the JVM. No path and no SQL of ours contains a NUL."""
     return _nul(jvm).split("\0".join(texts))

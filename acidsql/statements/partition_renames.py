@@ -1,0 +1,105 @@
+"""ALTER TABLE … PARTITION … RENAME TO PARTITION: an UPDATE of the partition's columns.
+
+The rows get new row ids in the new partition, as in each UPDATE that moves rows. The same commit
+takes the old partition out of the catalog. The old files are deleted after the commit: those with
+the old rows first, those with the delete events last. So if the session dies in between, and the
+old partition is added again, no old row comes back.
+"""
+
+from __future__ import annotations
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError
+from acidsql.metastore.interface import Operation
+from acidsql.plan.locking import exclusive
+from acidsql.plan.rewrite import Prepared
+from acidsql.sql import statements as st
+from acidsql.sql.parser import parse
+from acidsql.statements.family import Context, Family, runs
+from acidsql.statements.hold import Holder
+from acidsql.statements.partitions import publish_empty
+from acidsql.statements.places import Places
+from acidsql.statements.prepare import Preparer
+from acidsql.statements.result import Clock, Receipt, receipt
+from acidsql.statements.said import Said, said_by
+from acidsql.statements.write import Writer
+from acidsql.storage.columns import literal, quote, quoted_path
+
+
+class PartitionRenames(Family):
+    """Runs this statement for one session."""
+
+    def __init__(
+        self, context: Context, preparer: Preparer, holder: Holder, writer: Writer
+    ) -> None:
+        super().__init__(context)
+        self._preparer, self._holder, self._writer = preparer, holder, writer
+        self._places = Places(context.metastore)
+
+    @runs(st.RenamePartition)
+    def _rename(self, statement: st.RenamePartition, text: str) -> Receipt:
+        table = self._names.need(statement.name, text, at_a_glance=True)
+        self._update(table, *self._old_and_new(table, statement, text))  # else nothing is opened
+        clock, own = Clock(), self._transactions.own(text)
+        with own as transaction, transaction.statement("RENAME PARTITION", text) as work:
+            with clock("hold"):
+                transaction.txn.lock([exclusive(table.name, Operation.UPDATE)], agent_info=text)
+                table = self._again(table.name)
+                old, new = self._old_and_new(table, statement, text)
+                update, said, prepared = self._update(table, old, new)
+                held = self._holder.hold(transaction.txn, update, said, prepared)
+            before = self._places.directories(table, [old])
+            publish_empty(transaction.txn, work, table, [new], overwrite=False)
+            self._writer.write(transaction, held, said, clock, work)
+            with clock("keep"):
+                transaction.commit(drop_partitions={table.name: [_values(old)]})
+        own_files = f"{table.location}/{old}/"
+        deletes = [path for _, path in work.directories if path.startswith(own_files)]
+        self._places.remove(table, [old], [*before, *deletes])
+        return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
+
+    def _old_and_new(
+        self, table: Table, statement: st.RenamePartition, text: str
+    ) -> tuple[str, str]:
+        """The directories of both partitions. Raises AnalysisError unless only the old one is there
+        and both clauses name all columns."""
+        new, spec = statement.new_partition, statement.partition
+        _, name = self._partitions.wholly_named(table, [spec, new], text)
+        (old,) = self._partitions.matching(table, [spec], text)
+        if name in self._transactions.partition_names(table):
+            raise AnalysisError(
+                f"{table.name} has the partition {name} already: UPDATE moves rows into it.",
+                text, new[0].span.start, new[-1].span.end,
+                condition="PARTITIONS_ALREADY_EXIST", sqlstate="428FT",
+            )  # fmt: skip
+        return old, name
+
+    def _update(self, table: Table, old: str, new: str) -> tuple[st.Update, Said, Prepared]:
+        """The UPDATE that moves the rows: parsed, its text, and prepared."""
+        names = [quote(column.name) for column in table.partition_columns]
+        kinds = [column.type for column in table.partition_columns]
+        was, becomes = (
+            [_sql(*one) for one in zip(_values(name), kinds, strict=True)] for name in (old, new)
+        )
+        sets = ", ".join(f"{name} = {value}" for name, value in zip(names, becomes, strict=True))
+        where = " AND ".join(
+            f"{name} IS NULL" if value == "NULL" else f"{name} = {value}"
+            for name, value in zip(names, was, strict=True)
+        )
+        path = quoted_path((table.name.database, table.name.name))
+        said = said_by(self._spark, f"UPDATE {path}\nSET {sets}\nWHERE {where}", None)
+        statement = parse(said.text, is_acid=lambda _: True)
+        assert isinstance(statement, st.Update)
+        return statement, said, self._preparer.change(statement, said)
+
+
+def _values(partition: str) -> tuple[str | None, ...]:
+    return tuple(value for _, value in parse_partition_name(partition))
+
+
+def _sql(value: str | None, kind: str) -> str:
+    """A partition's value as SQL."""
+    if value is None:
+        return "NULL"
+    return literal(value) if kind == "string" else f"CAST({literal(value)} AS {kind})"

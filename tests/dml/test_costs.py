@@ -1,0 +1,87 @@
+"""The costs of one statement of each kind: messages to the JVM, SQL statements, jobs.
+
+A message to the JVM takes some 0.2 ms, and a SQL statement is a round trip to a database server.
+A one-row INSERT takes 30 ms, so a dozen more of either can be felt. Clocks would tell about the
+machine, too; counts do not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+from over_hive import OVER_HIVE
+from sqlalchemy import event
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(OVER_HIVE, reason="a Hive Metastore gets calls, which other tests count"),
+]
+
+# Py4J's message that the driver has dropped a reference: Python's garbage collector sends it.
+_DROPPED = "m\nd\n"
+# Each kind of statement, and the most that it may cost: messages to the JVM, SQL statements of the
+# store (BEGIN counts, too), Spark jobs. Who makes one of them cheaper lowers its number.
+MOST = {
+    # Three messages tell what the name means to Spark, the others run the query.
+    "SELECT * FROM t WHERE id = 1": (44, 26, 1),
+    # The rows are plain literals, so only the name and the result are Spark's.
+    "INSERT INTO t VALUES (7, 'g')": (15, 57, 0),
+    # Spark analyses the query, then runs it.
+    "INSERT INTO t SELECT 8, 'h'": (73, 57, 1),
+    # The query's columns are asked for once, too.
+    "INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT 9 AS id, 'i' AS v": (75, 57, 1),
+    # The same, over a scan with files and demands.
+    "UPDATE t SET v = upper(v) WHERE id = {n}": (149, 71, 1),
+    "DELETE FROM t WHERE id = {n}": (137, 71, 1),
+    # Two queries: the source's and the one that joins it.
+    "MERGE INTO t USING (SELECT {n} + 2 AS i) s ON id = i WHEN MATCHED THEN DELETE": (232, 71, 2),
+}
+
+
+class Meter:
+    """Counts what this thread does."""
+
+    def __init__(self, acid, monkeypatch):
+        self._scheduler = acid.spark.sparkContext._jsc.sc().dagScheduler()
+        self._counts, self._thread = Counter(), threading.get_ident()
+        client = acid.spark.sparkContext._gateway._gateway_client
+        send = client.send_command
+
+        def counted(command, *args, **options):
+            if not command.startswith(_DROPPED):
+                self._note("messages")
+            return send(command, *args, **options)
+
+        monkeypatch.setattr(client, "send_command", counted)
+        engine = acid.metastore._store.engine
+        event.listen(engine, "before_cursor_execute", lambda *_: self._note("sql"))
+
+    def _note(self, what):
+        if threading.get_ident() == self._thread:
+            self._counts[what] += 1
+
+    def cost(self, run):
+        """The messages, SQL statements and jobs of a call."""
+        before = self._scheduler.numTotalJobs()
+        self._counts.clear()
+        run()
+        messages, sql = self._counts["messages"], self._counts["sql"]
+        return messages, sql, self._scheduler.numTotalJobs() - before
+
+
+def test_a_statement_of_each_kind_costs_few_messages_and_sql_statements(acid, monkeypatch):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), 'a' FROM range(0, 6, 1, 1)")
+    meter, found = Meter(acid, monkeypatch), {}
+    for statement in MOST:
+        for n in (2, 3):  # the first statement of its kind loads classes, and takes a lease
+            text = statement.format(n=n)
+            found[statement] = meter.cost(lambda text=text: acid.sql(text).collect())
+    too_much = {
+        one: (cost, MOST[one])
+        for one, cost in found.items()
+        if any(made > most for made, most in zip(cost, MOST[one], strict=True))
+    }
+    assert too_much == {}

@@ -1,0 +1,102 @@
+"""ALTER TABLE … PARTITION … RENAME TO PARTITION."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from over_hive import beside
+
+from acidsql.acid.table import TableName
+from acidsql.errors import AcidSqlError
+
+pytestmark = pytest.mark.spark
+
+
+def rows(acid, table="t"):
+    return sorted(tuple(row) for row in acid.sql(f"SELECT * FROM {table}").collect())
+
+
+def partitions(acid):
+    return [row.partition for row in acid.sql("SHOW PARTITIONS t").collect()]
+
+
+@pytest.fixture
+def t(acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT, q STRING)")
+    acid.sql("INSERT INTO t VALUES (1, 'a', 1, 'x'), (2, 'b', 1, 'x'), (3, 'c', 2, 'x')")
+    acid.sql("UPDATE t SET v = 'B' WHERE id = 2")
+    return acid
+
+
+def test_the_rows_are_in_the_new_partition_and_the_old_one_is_gone(t):
+    t.sql("ALTER TABLE t PARTITION (q = 'x', p = 1) RENAME TO PARTITION (p = :new, q = NULL)",
+          {"new": 7})  # fmt: skip
+    assert t.last.counts[-1].updated == 2 and "2 updated" in str(t.last)
+    assert rows(t) == [(1, "a", 7, None), (2, "B", 7, None), (3, "c", 2, "x")]
+    assert len(partitions(t)) == 2 and "p=1/q=x" not in partitions(t)
+    place = Path(t.metastore.find(TableName("default", "t")).location)
+    assert not (place / "p=1").exists()
+    if t.metastore.abilities.keeps_versions:
+        newest = t.history("t", 1).first()
+        assert (newest.operation, newest.numUpdatedRows) == ("RENAME PARTITION", 2)
+    t.sql("INSERT INTO t VALUES (4, 'd', 1, 'x')")
+    assert rows(t) == [(1, "a", 7, None), (2, "B", 7, None), (3, "c", 2, "x"), (4, "d", 1, "x")]
+    t.sql("ALTER TABLE t PARTITION (p = 7, q = NULL) RENAME TO PARTITION (p = 8, q = 'a=b/c')")
+    assert (1, "a", 8, "a=b/c") in rows(t)
+    assert t.check("t", level="rows").collect() == []
+
+
+def test_a_partition_without_rows_is_renamed(t):
+    t.sql("ALTER TABLE t ADD PARTITION (p = 9, q = 'y')")
+    t.sql("ALTER TABLE t PARTITION (p = 9, q = 'y') RENAME TO PARTITION (p = 9, q = 'z')")
+    assert partitions(t) == ["p=1/q=x", "p=2/q=x", "p=9/q=z"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "condition"),
+    [
+        ("p = 5, q = 'x'", "p = 6, q = 'x'", "PARTITIONS_NOT_FOUND"),
+        ("p = 1, q = 'x'", "p = 2, q = 'x'", "PARTITIONS_ALREADY_EXIST"),
+        ("p = 1, q = 'x'", "p = 1, q = 'x'", "PARTITIONS_ALREADY_EXIST"),
+        ("p = 1", "p = 2", "NEED_PARTITION"),
+        ("p = 1, q = 'x'", "p = 'seven', q = 'x'", "CAST_INVALID_INPUT"),
+    ],
+    ids=["no such", "taken", "itself", "not whole", "no number"],
+)
+def test_what_is_refused_changes_nothing(t, old, new, condition):
+    before = rows(t)
+    with pytest.raises(AcidSqlError) as caught:
+        t.sql(f"ALTER TABLE t PARTITION ({old}) RENAME TO PARTITION ({new})")
+    assert caught.value.condition == condition
+    assert rows(t) == before and partitions(t) == ["p=1/q=x", "p=2/q=x"]
+
+
+def test_a_transaction_refuses_it(t):
+    t.sql("BEGIN")
+    with pytest.raises(AcidSqlError, match="cannot be part of a transaction"):
+        t.sql("ALTER TABLE t PARTITION (p = 1, q = 'x') RENAME TO PARTITION (p = 7, q = 'x')")
+    t.sql("ROLLBACK")
+
+
+def test_a_row_that_would_break_a_constraint_keeps_the_partition(t):
+    t.sql("CREATE TABLE c (id INT, CHECK (p < 5)) PARTITIONED BY (p INT)")
+    t.sql("INSERT INTO c VALUES (1, 1)")
+    with pytest.raises(AcidSqlError, match="p < 5"):
+        t.sql("ALTER TABLE c PARTITION (p = 1) RENAME TO PARTITION (p = 7)")
+    assert rows(t, "c") == [(1, 1)]
+
+
+def test_who_writes_to_the_old_partition_meanwhile_is_waited_for(t):
+    with beside(t) as other:
+        t.sql("SET hive.lock.numretries = 1")
+        other.sql("BEGIN")
+        other.sql("INSERT INTO t VALUES (9, 'z', 1, 'x')")
+        with pytest.raises(AcidSqlError) as caught:
+            t.sql("ALTER TABLE t PARTITION (p = 1, q = 'x') RENAME TO PARTITION (p = 7, q = 'x')")
+        assert caught.value.condition == "LOCK_ACQUIRE_TIMEDOUT"
+        other.sql("COMMIT")
+        t.sql("ALTER TABLE t PARTITION (p = 1, q = 'x') RENAME TO PARTITION (p = 7, q = 'x')")
+    assert [row for row in rows(t) if row[2] == 7] == [
+        (1, "a", 7, "x"), (2, "B", 7, "x"), (9, "z", 7, "x"),
+    ]  # fmt: skip
