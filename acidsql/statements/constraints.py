@@ -16,6 +16,7 @@ from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.checks import INVALID, condition_over, quoted_in_backticks
 from acidsql.plan.locking import exclusive
+from acidsql.plan.names import refuse_temporary
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
 from acidsql.sql.binder import column_of
@@ -190,8 +191,11 @@ class _Binder:
 
     def _foreign(self, made: Constraint, given: st.ConstraintDef, parent: st.Name) -> Constraint:
         names = self.context.names
-        is_own = names.qualify(parent.parts) == self.table.name
+        # A new temporary table is not found under its name yet; by it, people mean the new one.
+        is_own = str(names.qualify(parent.parts)) == str(self.table.name)
         table = self.table if is_own else names.need(parent, self.text)
+        if self.table.name.holder is None:
+            refuse_temporary(table.name, "A foreign key of a table that lasts")
         columns = self._columns(given.parent_columns, table)
         if not columns:
             keys = [one for one in table.constraints if one.kind is Kind.PRIMARY_KEY]

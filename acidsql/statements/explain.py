@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.layout import bucket_id_of
-from acidsql.acid.table import Table
+from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.interface import LockComponent
 from acidsql.storage.files.file_info import read_file_info
@@ -49,7 +49,7 @@ def locks_section(locks: Iterable[LockComponent]) -> str:
     """The section of the locks that a statement takes; "" without locks."""
     lines = []
     for lock in locks:
-        what = ".".join(filter(None, (lock.database, lock.table)))
+        what = lock.database if lock.table is None else TableName(lock.database, lock.table)
         partition = f" partition {lock.partition}" if lock.partition else ""
         lines.append(f"{lock.lock_type.name} on {what}{partition}")
     # A MERGE takes one lock for each of its operations; the lines are equal.

@@ -20,7 +20,7 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.statements.family import Context, Family
 from acidsql.statements.result import rows_frame
 from acidsql.statements.table_rows import TableRows, explained_by
-from acidsql.storage.files.file_info import rows_of
+from acidsql.storage.files.file_info import is_ours, rows_of
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.inventory import UNKNOWN, FoundFile
@@ -238,11 +238,14 @@ def _counted(
 
 def _is_partly_visible(one: FoundFile, write_ids: ValidWriteIdList) -> bool:
     """Whether a delta of several write ids may have events that readers skip. A base has none, and
-    a delta of Hive 4's compactor (``_v``) has none, either."""
+    a delta of Hive 4's compactor (``_v``) has none, either. Nor has one of ours: the compactor
+    alone makes it, from ended write ids, without aborted ones."""
     acid = one.acid
     if acid is None or acid.kind is Kind.BASE or acid.visibility_txn_id:
         return False
-    return write_ids.is_range_valid(acid.min_write_id, acid.max_write_id) is not Range.ALL
+    if write_ids.is_range_valid(acid.min_write_id, acid.max_write_id) is Range.ALL:
+        return False
+    return not is_ours(one.path, one.length)
 
 
 def _with_outlook(

@@ -101,3 +101,17 @@ def test_an_open_transaction_sees_its_own_rows_and_is_told_to_others(acid):
         assert {p: one.rows for p, one in theirs.items()} == {"p=1": 1}
         assert theirs["p=1"].oldest_txn == txn.id
         txn.rollback()
+
+
+@needs("can_initiate")
+def test_aborted_write_ids_in_the_range_of_our_minor_compaction_leave_the_rows_known(acid):
+    fill(acid, "t (a INT)", "1", "2")
+    with acid.transaction() as txn:
+        acid.sql("DELETE FROM t WHERE a = 1")
+        acid.sql("INSERT INTO t VALUES (8), (9)")
+        txn.rollback()
+    acid.sql("DELETE FROM t WHERE a = 2")
+    acid.sql("INSERT INTO t VALUES (3)")
+    acid.sql("ALTER TABLE t COMPACT 'minor' AND WAIT")
+    (one,) = agrees(acid, "t", []).values()
+    assert (one.rows, one.deleted_rows, one.deltas, one.problem) == (2, 1, 1, None)

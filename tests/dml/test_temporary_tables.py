@@ -53,6 +53,11 @@ def test_it_hides_a_table_from_its_own_session_alone_and_is_gone_when_that_close
         with pytest.raises(AcidSqlError) as caught:
             session.sql("INSERT INTO t VALUES ('x', 1)")
         assert "@" not in str(caught.value)
+        for name in ("", ".t", "default."):
+            with pytest.raises(CatalogError, match="is no name of a table"):
+                session.files(name)
+        plan = session.sql("EXPLAIN DELETE FROM t WHERE a = 1").first()[0]
+        assert plan.startswith("== Locks ==\nEXCL_WRITE on default.t\n")
         assert rows(other, "SHOW LOCKS") == []
         session.sql("LOCK TABLE t EXCLUSIVE")
         assert [row.table for row in other.sql("SHOW LOCKS").collect()] == ["t"]
@@ -171,6 +176,15 @@ def test_what_needs_a_table_that_lasts_refuses_it(acid, spark):
         with pytest.raises(UnsupportedError, match="default.t is a temporary table") as caught:
             call()
         assert caught.value.condition == "UNSUPPORTED_FEATURE.TEMPORARY_TABLE"
+    key = "PRIMARY KEY (a) DISABLE NOVALIDATE"
+    refers = "FOREIGN KEY (a) REFERENCES {} (a) DISABLE NOVALIDATE"
+    for start, end in (("CREATE TABLE c (a INT,", ")"), ("ALTER TABLE p ADD CONSTRAINT k", "")):
+        acid.sql(f"CREATE TABLE IF NOT EXISTS p (a INT, {key})")
+        with pytest.raises(UnsupportedError, match="default.t is a temporary table"):
+            acid.sql(f"{start} {refers.format('t')}{end}")
+    acid.sql(f"CREATE TEMPORARY TABLE c (a INT, {refers.format('t')})")
+    acid.sql(f"CREATE TEMPORARY TABLE self (a INT, {refers.format('self')})")
+    assert "REFERENCES `default`.`self`" in acid.sql("SHOW CREATE TABLE self").first()[0]
     spark.range(1).createOrReplaceTempView("seen")
     with pytest.raises(CatalogError, match="Spark has a table or view `seen` already"):
         acid.sql("CREATE TEMPORARY TABLE seen (a INT)")

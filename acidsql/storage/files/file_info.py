@@ -50,6 +50,11 @@ class FileInfo:
         """True if the file has the six event columns."""
         return is_acid(self.column_names)
 
+    @property
+    def is_ours(self) -> bool:
+        """True if acidsql has written the file: ORC's C++ writer alone declares no calendar."""
+        return self.calendar == orc_footer.CALENDAR_PROLEPTIC and not self.of_others
+
 
 def is_acid(names: Iterable[str]) -> bool:
     """Whether these are the six event columns (ORC core compares them in any case)."""
@@ -140,6 +145,14 @@ def rows_of(
         return rows, None if kind == LITTER else problem
     except OSError as error:
         return None, str(error)
+
+
+def is_ours(path: str, length: int | None) -> bool:
+    """``FileInfo.is_ours`` of a file; False if its footer cannot be read."""
+    try:
+        return read_file_info(path, length).is_ours
+    except (FormatError, OSError):
+        return False
 
 
 def _rows_of_parquet(path: str) -> tuple[int | None, str | None]:
