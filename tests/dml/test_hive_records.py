@@ -53,10 +53,6 @@ STATEMENTS = {
     "TRUNCATE": (["TRUNCATE TABLE t"], {"t": "u"}),
     "TRUNCATE of a partition": (["TRUNCATE TABLE p PARTITION (p = 4)"], {"p/p=4": "u"}),
     "DROP PARTITION": (["ALTER TABLE p DROP PARTITION (p = 2)"], {"p/p=2": "u"}),
-    "RENAME PARTITION": (
-        ["ALTER TABLE p PARTITION (p = 3) RENAME TO PARTITION (p = 33)"],
-        {"p/p=3": "u", "p/p=33": "u"},
-    ),
     "LOAD DATA": (["LOAD DATA INPATH '{file}' INTO TABLE t"], {"t": "i"}),
     "CREATE TABLE AS SELECT": (["CREATE TABLE c AS SELECT 1 a"], {"c": "i"}),
     "a transaction": (
