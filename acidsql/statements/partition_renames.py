@@ -1,7 +1,9 @@
 """ALTER TABLE … PARTITION … RENAME TO PARTITION: an UPDATE of the partition's columns.
 
 The rows get new row ids in the new partition, as in each UPDATE that moves rows. The same commit
-takes the old partition out of the catalog. The old files are deleted after the commit: those with
+takes the old partition out of the catalog. So the condition of the UPDATE must be true for each row
+of it, whatever the session's settings are: the types of the columns are those that have one text
+for each value. The old files are deleted after the commit: those with
 the old rows first, those with the delete events last. So if the session dies in between, and the
 old partition is added again, no old row comes back.
 """
@@ -10,7 +12,8 @@ from __future__ import annotations
 
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table
-from acidsql.errors import AnalysisError
+from acidsql.acid.types import parse_type
+from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.metastore.interface import Operation
 from acidsql.plan.locking import exclusive
 from acidsql.plan.rewrite import Prepared
@@ -25,6 +28,10 @@ from acidsql.statements.result import Clock, Receipt, receipt
 from acidsql.statements.said import Said, said_by
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import literal, quote, quoted_path
+
+_KINDS = frozenset(
+    {"tinyint", "smallint", "int", "bigint", "decimal", "string", "varchar", "date", "boolean"}
+)
 
 
 class PartitionRenames(Family):
@@ -49,24 +56,37 @@ class PartitionRenames(Family):
                 old, new = self._old_and_new(table, statement, text)
                 update, said, prepared = self._update(table, old, new)
                 held = self._holder.hold(transaction.txn, update, said, prepared)
-            before = self._places.directories(table, [old])
+            before = self._places.directories(table, old)
             publish_empty(transaction.txn, work, table, [new], overwrite=False)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                transaction.commit(drop_partitions={table.name: [_values(old)]})
-        own_files = f"{table.location}/{old}/"
+                transaction.commit(drop_partitions={table.name: [*map(_values, old)]})
+        own_files = tuple(f"{table.location}/{one}/" for one in old)
         deletes = [path for _, path in work.directories if path.startswith(own_files)]
-        self._places.remove(table, [old], [*before, *deletes])
+        self._places.remove(table, old, [*before, *deletes])
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
 
     def _old_and_new(
         self, table: Table, statement: st.RenamePartition, text: str
-    ) -> tuple[str, str]:
-        """The directories of both partitions. Raises AnalysisError unless only the old one is there
-        and both clauses name all columns."""
+    ) -> tuple[list[str], str]:
+        """The directories of the old partition, and of the new one. Others than Hive may have made
+        several for one value, such as p=1 and p=01.
+
+        Raises:
+            AnalysisError: The old partition is not there, or the new one is, or a clause does not
+                name all columns.
+            UnsupportedError: A column has another type.
+        """
+        for column in table.partition_columns:
+            if parse_type(column.type).kind not in _KINDS:
+                raise UnsupportedError(
+                    f"A partition by {column.name} {column.type.upper()} is not renamed: UPDATE "
+                    "moves its rows, and DROP PARTITION drops it.",
+                    text, statement.name.span.start, statement.name.span.end,
+                )  # fmt: skip
         new, spec = statement.new_partition, statement.partition
         _, name = self._partitions.wholly_named(table, [spec, new], text)
-        (old,) = self._partitions.matching(table, [spec], text)
+        old = self._partitions.matching(table, [spec], text)
         if name in self._transactions.partition_names(table):
             raise AnalysisError(
                 f"{table.name} has the partition {name} already: UPDATE moves rows into it.",
@@ -75,12 +95,12 @@ class PartitionRenames(Family):
             )  # fmt: skip
         return old, name
 
-    def _update(self, table: Table, old: str, new: str) -> tuple[st.Update, Said, Prepared]:
+    def _update(self, table: Table, old: list[str], new: str) -> tuple[st.Update, Said, Prepared]:
         """The UPDATE that moves the rows: parsed, its text, and prepared."""
         names = [quote(column.name) for column in table.partition_columns]
         kinds = [column.type for column in table.partition_columns]
         was, becomes = (
-            [_sql(*one) for one in zip(_values(name), kinds, strict=True)] for name in (old, new)
+            [_sql(*one) for one in zip(_values(name), kinds, strict=True)] for name in (old[0], new)
         )
         sets = ", ".join(f"{name} = {value}" for name, value in zip(names, becomes, strict=True))
         where = " AND ".join(
@@ -102,4 +122,5 @@ def _sql(value: str | None, kind: str) -> str:
     """A partition's value as SQL."""
     if value is None:
         return "NULL"
-    return literal(value) if kind == "string" else f"CAST({literal(value)} AS {kind})"
+    is_text = kind == "string" or kind.startswith("varchar")
+    return literal(value) if is_text else f"CAST({literal(value)} AS {kind})"

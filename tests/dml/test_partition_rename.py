@@ -72,6 +72,36 @@ def test_what_is_refused_changes_nothing(t, old, new, condition):
     assert rows(t) == before and partitions(t) == ["p=1/q=x", "p=2/q=x"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("TINYINT", "-1", "127"), ("BIGINT", "1", "9223372036854775807"),
+        ("DECIMAL(5,2)", "1.50", "-0.25"), ("DATE", "DATE'2024-01-31'", "'1900-01-01'"),
+        ("BOOLEAN", "true", "false"), ("VARCHAR(4)", "'ab '", "'é%'"),
+        ("STRING", "' 1'", "'{}''$'"),
+    ],
+    ids=lambda one: one if one[:1].isupper() else "",
+)  # fmt: skip
+def test_all_rows_move_whatever_the_type(acid, kind, old, new):
+    acid.sql(f"CREATE TABLE k (id INT) PARTITIONED BY (p {kind})")
+    acid.sql(f"INSERT INTO k VALUES (1, {old}), (2, {old}), (3, NULL)")
+    acid.sql(f"ALTER TABLE k PARTITION (p = {old}) RENAME TO PARTITION (p = {new})")
+    moved = acid.sql(
+        f"SELECT id FROM k WHERE p = CAST({new} AS {kind.replace('VARCHAR(4)', 'STRING')})"
+    )
+    assert sorted(row.id for row in moved.collect()) == [1, 2]
+    acid.sql(f"ALTER TABLE k PARTITION (p = NULL) RENAME TO PARTITION (p = {old})")
+    assert sorted(row.id for row in acid.sql("SELECT id FROM k").collect()) == [1, 2, 3]
+    assert acid.sql("SELECT id FROM k WHERE p IS NULL").collect() == []
+
+
+@pytest.mark.parametrize("kind", ["CHAR(4)", "TIMESTAMP", "DOUBLE"])
+def test_a_column_whose_values_have_several_texts_is_refused(acid, kind):
+    acid.sql(f"CREATE TABLE k (id INT) PARTITIONED BY (p {kind})")
+    with pytest.raises(AcidSqlError, match="UPDATE moves its rows"):
+        acid.sql("ALTER TABLE k PARTITION (p = NULL) RENAME TO PARTITION (p = '1')")
+
+
 def test_a_transaction_refuses_it(t):
     t.sql("BEGIN")
     with pytest.raises(AcidSqlError, match="cannot be part of a transaction"):
