@@ -109,9 +109,13 @@ class Place:
         return self.state(only) == narrowed(state, _with_foreign(only))
 
     def open_txns(self) -> list[int]:
-        """The numbers of the open transactions, without the foreign one, and without leases, which
-        live as long as their session."""
-        return [txn.txn_id for txn in self._open_txns() if not txn.agent_info.startswith(LEASE)]
+        """The numbers of the open transactions, without the foreign one, and without those that
+        live as long as their session: leases, and those that hold temporary tables."""
+        return [
+            txn.txn_id
+            for txn in self._open_txns()
+            if not (txn.is_session or txn.agent_info.startswith(LEASE))
+        ]
 
     def is_at_rest(self) -> bool:
         """No transaction but the foreign one is open, and none holds or waits for a lock."""

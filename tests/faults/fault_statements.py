@@ -167,6 +167,7 @@ KINDS = (
         by_jobs=True,
     ),
     Kind("create_table", "CREATE TABLE n (id INT)", "INSERT INTO n VALUES (1)"),
+    Kind("create_temporary", "CREATE TEMPORARY TABLE IF NOT EXISTS tmp AS SELECT id FROM s"),
     Kind(
         "create_table_on_files",
         "CREATE TABLE n (id INT, v STRING) PARTITIONED BY (k INT) LOCATION '{warehouse}/found'",

@@ -25,7 +25,7 @@ ALL = os.environ.get("ACIDSQL_FAULTS") == "all"
 _CHOSEN = (
     "insert_new_partitions", "update", "update_by_jobs", "delete", "delete_by_jobs",
     "update_few_partitions", "merge", "multi_insert", "overwrite_partition", "create_table",
-    "create_table_on_files", "create_partitioned_as_select", "replace_table",
+    "create_temporary", "create_table_on_files", "create_partitioned_as_select", "replace_table",
     "replace_as_select", "replace_with_state_table", "drop_table", "add_partitions",
     "drop_partition", "rename_partition", "truncate", "add_columns", "rename", "create_database",
     "drop_database_cascade", "abort_transactions", "compact_minor", "compact_major",
