@@ -12,6 +12,7 @@ from acidsql.compaction.outlook import Outlook
 from acidsql.metastore.compaction_queue import Candidate, CompactionType
 from acidsql.metastore.interface import TxnType
 from acidsql.settings import Settings
+from acidsql.statements import health as statement
 from acidsql.statements.health import Health, health_of, sum_of
 from acidsql.storage.reading.inventory import inventory
 
@@ -47,7 +48,7 @@ def test_footers_tell_as_many_rows_as_a_reader_finds(warehouse):
     assert (one.deltas, one.delete_deltas, one.bases, one.delta_share) == (0, 0, 1, 0.0)
 
 
-def test_a_delta_with_aborted_write_ids_among_others_does_not_tell_its_rows(warehouse):
+def test_a_delta_of_others_with_aborted_write_ids_does_not_tell_its_rows(warehouse, monkeypatch):
     warehouse.change([0, 0])
     aborted = warehouse.begin()
     warehouse.write(aborted, [0], [])
@@ -55,6 +56,8 @@ def test_a_delta_with_aborted_write_ids_among_others_does_not_tell_its_rows(ware
     assert health(warehouse).rows == 2  # the aborted directory is left out as a whole
     warehouse.change([0])
     warehouse.compact(CompactionType.MINOR)
+    assert health(warehouse).rows == 3  # acidsql's own compactor leaves aborted rows out
+    monkeypatch.setattr(statement, "is_ours", lambda *_: False)
     one = health(warehouse)
     assert one.rows is None and "delta_0000001_0000003" in one.problem
     assert one.delta_bytes > 0
