@@ -10,9 +10,11 @@ import itertools
 import os
 
 import pytest
+from by_methods import counts_by_method, frame
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit import counts, ordered, row_ids_are_unique, table
+from kit import counts as by_sql
+from kit import ordered, row_ids_are_unique, rows, table
 from model import CHECK, Clause, Condition, Model, text, values
 
 from acidsql.errors import ConstraintError, MergeCardinalityError
@@ -27,6 +29,8 @@ LAYOUTS = {
     "CLUSTERED BY (id) INTO 2 BUCKETS --",
 }
 CHECKED = {"bucketed", "partitioned"}
+# The statements that the methods of a session have, too.
+METHODS = {"values", "select", "overwrite", "delete", "update", "move", "merge"}
 
 ids = st.none() | st.integers(0, 5)
 some_rows = st.lists(
@@ -89,24 +93,56 @@ def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, by_
         name = f"t{next(_numbers)}"
         check = f"CHECK ({CHECK}), " if layout in CHECKED else ""
         acid.sql(f"CREATE TABLE {name} ({check}{LAYOUTS[layout]}\n)".replace("--\n)", ""))
+        acid.sql(f"CREATE VIEW seen_{name} AS SELECT p, id + n AS s FROM {name} WHERE id > 1")
         model = Model("PARTITIONED" in LAYOUTS[layout], layout in CHECKED)
         for number, statement in enumerate([("values", start), *sequence]):
             few = (3, 1000)[number % 2] if by_the_driver else 0
             acid.sql(f"SET acidsql.driver.max.rows = {few}")
-            expected, found = checked_step(acid, model, name, statement)
+            by_method = number % 2 == by_the_driver and statement[0] in METHODS
+            expected, found = checked_step(acid, model, name, statement, by_method)
             assert found == expected, statement
             assert table(acid, name) == ordered(model.rows), statement
+        the_view_is_right(acid, model, name)
+        it_may_get_a_column(acid, model, name, start)
         row_ids_are_unique(acid, name, ("p",))
         assert acid.check(name, level="rows").collect() == []
 
     run()
 
 
-def checked_step(acid, model, name, statement):
+def the_view_is_right(acid, model, name):
+    def total(row):
+        return None if row[2] is None else row[0] + row[2]
+
+    seen = [(row[3], total(row)) for row in model.rows if row[0] is not None and row[0] > 1]
+    assert rows(acid, f"SELECT * FROM seen_{name}") == ordered(seen)
+
+
+def it_may_get_a_column(acid, model, name, new):
+    """An INSERT brings a column with it; later statements change rows from before and after."""
+    if not acid.metastore.abilities.alters_in_commit:
+        return
+    source = frame(acid, new).selectExpr("v", "id", "p", "n", "CAST(id * 2 AS BIGINT) AS more")
+    acid.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} BY NAME SELECT * FROM {{s}}", s=source)
+    before, found = len(model.rows), [(*row, None) for row in model.rows]
+    model.insert(new)
+    found += [(*row, None if row[0] is None else 2 * row[0]) for row in model.rows[before:]]
+    acid.sql(f"UPDATE {name} SET more = coalesce(more, -1) WHERE id IN (0, 1)")
+    acid.sql(f"DELETE FROM {name} WHERE more > 4")
+    acid.sql(f"ALTER TABLE {name} COMPACT 'major' AND WAIT")
+    changed = [
+        (*row[:4], -1 if row[4] is None else row[4]) if row[0] in (0, 1) else row for row in found
+    ]
+    expected = [row for row in changed if row[4] is None or row[4] <= 4]
+    assert rows(acid, f"SELECT id, v, n, p, more FROM {name}") == ordered(expected)
+    model.rows = [row[:4] for row in expected]
+
+
+def checked_step(acid, model, name, statement, by_method=False):
     """As ``step``. If a row breaks the CHECK, neither side changes."""
     before = model.rows, model.touched
     try:
-        expected, found = step(acid, model, name, statement)
+        expected, found = step(acid, model, name, statement, by_method)
     except ConstraintError as error:
         assert error.condition == "CHECK_CONSTRAINT_VIOLATION"
         expected, found = model.is_broken(), True
@@ -117,10 +153,14 @@ def checked_step(acid, model, name, statement):
     return expected, found
 
 
-def step(acid, model, name, statement):
+def step(acid, model, name, statement, by_method=False):
     """Run a statement on both sides. Returns the counts of each; None for a cardinality
     violation."""
     kind, *what = statement
+
+    def counts(session, sql):
+        return counts_by_method(session, name, kind, what) if by_method else by_sql(session, sql)
+
     if kind == "compact":
         before = ids_of(acid, name)
         if not acid.metastore.abilities.compacts:
