@@ -37,26 +37,26 @@ class HealthMethods:
             the DataFrame as a picture.
 
             * ``table`` string, ``partition`` string ("" if the table is unpartitioned; NULL in a
-              row that is about a whole table).
+                row that is about a whole table).
             * ``rows`` bigint: inserted rows minus deleted rows. That is exact unless a row was
-              deleted twice, which no writer of ours or Hive's does, and which ``check`` with level
-              ``rows`` finds. NULL if the footers do not tell it: ``problem`` says why.
+                deleted twice, which no writer of ours or Hive's does, and which ``check`` with
+                level ``rows`` finds. NULL if the footers do not tell it: ``problem`` says why.
             * ``deleted_rows`` bigint: rows that deltas delete, and that a compaction would drop.
             * ``live_bytes`` bigint: what a reader reads: ``base_bytes`` bigint (also of original
-              files), ``delta_bytes`` bigint and ``delete_delta_bytes`` bigint. ``bases``,
-              ``deltas`` and ``delete_deltas`` int are the numbers of their directories; they come
-              after the bytes of each.
+                files), ``delta_bytes`` bigint and ``delete_delta_bytes`` bigint. ``bases``,
+                ``deltas`` and ``delete_deltas`` int are the numbers of their directories; they come
+                after the bytes of each.
             * ``delta_share`` double: the part of live_bytes that is in deltas and delete deltas.
-              ``deleted_share`` double: the part of the inserted rows that is deleted.
+                ``deleted_share`` double: the part of the inserted rows that is deleted.
             * ``files`` int: the files that a reader reads. ``small_files`` int: those below 16 MB.
             * ``obsolete_bytes`` bigint: what no reader of now needs. ``held_by`` string: what keeps
-              it (an open transaction or lease, older versions, a time to wait, the next
-              compaction), and ``held_since`` timestamp: since when. Both are NULL if nothing is
-              obsolete, and over a Hive Metastore, whose cleaner alone knows.
+                it (an open transaction or lease, older versions, a time to wait, the next
+                compaction), and ``held_since`` timestamp: since when. Both are NULL if nothing is
+                obsolete, and over a Hive Metastore, whose cleaner alone knows.
             * ``oldest_txn`` bigint, ``oldest_txn_since`` timestamp: the oldest open transaction
-              that holds a lock there.
+                that holds a lock there.
             * ``next`` string: minor, major or rebalance, the next compaction; NULL: none. ``why``
-              string: the reason, as the initiator gives it.
+                string: the reason, as the initiator gives it.
             * ``problem`` string: why something is not known.
 
             In the row of a whole table, numbers are sums; held_by and oldest_txn are those of the
