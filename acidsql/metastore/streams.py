@@ -111,11 +111,24 @@ class StreamLedger(Protocol):
 
 def sink_of(tables: Iterable[TableName]) -> str:
     """The sink of a batch that changes several tables."""
-    names = sorted({str(table) for table in tables})
+    return _joined(str(table) for table in tables)
+
+
+def _joined(tables: Iterable[str]) -> str:
+    names = sorted(set(tables))
     sink = _BETWEEN.join(names)
     if len(sink) <= _SINK_MAX:
         return sink
     return f"{len(names)}{_MANY}{sha256(sink.encode()).hexdigest()[:32]}"
+
+
+def after_rename(sink: str, table: TableName, new_name: TableName) -> str | None:
+    """A sink after one of its tables was renamed. None: the table is none of those that the sink's
+    name tells; the name of very many tables tells none."""
+    names = sink.split(_BETWEEN)
+    if table.key not in names:
+        return None
+    return _joined(new_name.key if one == table.key else one for one in names)
 
 
 def may_write_to(sink: str, table: TableName) -> bool:

@@ -12,6 +12,7 @@ from acidsql.metastore.streams import Batch, NextBatch, following
 
 FIRST = Batch("app", 0, "default.t", "query", "run", "print", 5)
 NEXT = replace(FIRST, version=1, rows=2)
+NEXT_OF_SEVERAL = replace(NEXT, sink="default.t, default.z")
 
 
 def commit(store, batch, after=None):
@@ -132,6 +133,17 @@ class StreamContract:
         assert [e.batch.sink for e in store.streams()] == ["default.u", ""]
         store.drop_table(U)
         assert [e.batch.sink for e in store.streams()] == [""]
+
+    @needs("keeps_state_tables")
+    def test_an_entry_about_several_tables_follows_each_of_them(self, store):
+        store.create_table(table())
+        several, like_it = "default.t, default.z", "default.a, default.t2"
+        for sink in (several, like_it, "default.u, default.z"):  # the last one: of an older u
+            commit(store, replace(FIRST, sink=sink))
+        commit(store, NEXT_OF_SEVERAL, replace(FIRST, sink=several))
+        store.rename_table(T, U)
+        found = {e.batch.sink: e.batch.version for e in store.streams()}
+        assert found == {like_it: 0, "default.u, default.z": 1}
 
     def test_a_stream_can_be_forgotten_by_sink_or_as_a_whole(self, store):
         for sink in ("default.t", "default.u", ""):

@@ -11,7 +11,7 @@ from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import STREAMS, TXNS
 from acidsql.metastore.interface import TxnState
 from acidsql.metastore.stream_rules import taken_over
-from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, after_rename
 
 S = STREAMS.c
 _LINE = "\n"  # between the parts of a name, which have none
@@ -102,8 +102,15 @@ def drop(connection: Connection, table: TableName) -> None:
 
 
 def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
-    """Let the entries follow a renamed table."""
-    connection.execute(update(STREAMS).where(S.SINK == table.key).values(SINK=new_name.key))
+    """Let the entries follow a renamed table, also those about several tables."""
+    found = select(S.TXN_APP_ID, S.SINK).where(S.SINK.contains(table.key, autoescape=True))
+    for app_id, sink in connection.execute(found).all():
+        new_sink = after_rename(sink, table, new_name)
+        if new_sink is not None:
+            of_app = S.TXN_APP_ID == app_id
+            # An entry of that name is about tables of which one was dropped.
+            connection.execute(delete(STREAMS).where(of_app, S.SINK == new_sink))
+            connection.execute(update(STREAMS).where(of_app, S.SINK == sink).values(SINK=new_sink))
 
 
 def _change(
