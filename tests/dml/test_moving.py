@@ -442,7 +442,7 @@ def test_a_commit_that_is_refused_deletes_no_file_of_the_table(acid, export, mon
     acid.sql("CREATE TABLE t (a INT)")
     acid.sql("INSERT INTO t VALUES (1)")
 
-    def refused(self, own):
+    def refused(self, own, entry):
         raise TxnAbortedError("the server has aborted the transaction")
 
     with monkeypatch.context() as patched:

@@ -17,6 +17,7 @@ from kit import counts, ordered, rows
 from over_hive import beside
 
 from acidsql.errors import AcidSqlError
+from acidsql.plan import lower
 from acidsql.sql import parser
 from acidsql.statements import prepare
 from acidsql.storage.writing import save
@@ -41,15 +42,18 @@ def t(acid):
 @pytest.fixture
 def asked(spark, monkeypatch):
     """The texts that Spark is asked to parse, without the counts that a statement returns."""
-    found, kind = [], type(spark)
-    ask = kind.sql
+    found = []
 
-    def note(self, text, *args, **keywords):
-        if "num_affected_rows" not in text:
-            found.append(text)
-        return ask(self, text, *args, **keywords)
+    def noting(ask):
+        def note(session, text, *args, **keywords):
+            if "num_affected_rows" not in text:
+                found.append(text)
+            return ask(session, text, *args, **keywords)
 
-    monkeypatch.setattr(kind, "sql", note)
+        return note
+
+    monkeypatch.setattr(type(spark), "sql", noting(type(spark).sql))
+    monkeypatch.setattr(lower, "sql", noting(lower.sql))  # in one message
     return found
 
 
