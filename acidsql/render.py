@@ -354,8 +354,12 @@ def _text(column: Column, kind: DataType) -> Column:
 def _short(value: str | None) -> str:
     if value is None:
         return "NULL"
-    line = " ".join(value.splitlines()) if "\n" in value else value
-    return line if len(line) <= WIDEST_CELL else line[: WIDEST_CELL - 1] + "…"
+    return cut(" ".join(value.splitlines()) if "\n" in value else value, WIDEST_CELL)
+
+
+def cut(text: str, width: int) -> str:
+    """A text of at most so many characters; ``…`` stands for its end."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _cell(value: Any, number: bool) -> str:

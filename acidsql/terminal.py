@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from acidsql.progress import shown
-from acidsql.render import Rows, as_csv, as_json, csv_line, first_rows
+from acidsql.render import Rows, as_csv, as_json, csv_line, cut, first_rows
 from acidsql.session import Session
 from acidsql.top import Mark, Section
 
@@ -181,10 +181,6 @@ def _keys() -> Iterator[Callable[[float], str]]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
 def _no_key(seconds: float) -> str:
     time.sleep(seconds)
     return ""
@@ -208,13 +204,13 @@ def _table_of(section: Section, most: int, width: int) -> Table:
     *others, last = zip(*shown, strict=True)
     room = width - 2 * len(section.columns)
     most_of_one = width // _SHARE
-    cut = []
+    columns = []
     for column in others:
         widest = min(max(map(len, column)), most_of_one)
-        cut.append([_cut(text, widest) for text in column])
+        columns.append([cut(text, widest) for text in column])
         room -= widest
-    cut.append([_cut(text, max(room, 1)) for text in last])
-    heads, *lines = zip(*cut, strict=True)
+    columns.append([cut(text, max(room, 1)) for text in last])
+    heads, *lines = zip(*columns, strict=True)
     for head in heads:
         table.add_column(Text(head), no_wrap=True)
     for (mark, _), cells in zip(section.lines, lines, strict=False):

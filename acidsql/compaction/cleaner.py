@@ -38,6 +38,7 @@ from acidsql.compaction.dropped import delete_dropped, drop_temporary
 from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_of, total_bytes
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, FormatError
+from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore, TxnState
@@ -90,11 +91,7 @@ class Cleaner:
     def run(self) -> list[Removed]:
         """Delete all files that may be deleted now. The next run tries failed deletions again."""
         removed = [*self.after_compactions(), *self.aborted()]
-        names = self._metastore.temporary_tables()
-        for database in self._metastore.databases():
-            tables = self._metastore.tables(database.name)
-            names += [TableName(database.name, one) for one in tables]
-        for name in names:
+        for name in self._metastore.temporary_tables() + all_tables(self._metastore):
             removed += self._quietly(name, self._litter)
         return [*removed, *self.temporary(), *self._dropped()]
 

@@ -184,3 +184,12 @@ class Catalog(Protocol):
 
     def mark_cleaned(self, cleanup_id: int) -> None:
         """Take a directory from the queue. *Idempotent.*"""
+
+
+def all_tables(catalog: Catalog) -> list[TableName]:
+    """The ACID tables of all databases, without temporary ones."""
+    return [
+        TableName(database.name, table)
+        for database in catalog.databases()
+        for table in catalog.tables(database.name)
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +15,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import Range, ValidWriteIdList
 from acidsql.compaction.outlook import Outlook
 from acidsql.errors import AcidSqlError
+from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.foreign import acid_table
 from acidsql.statements.family import Context, Family
@@ -114,7 +115,7 @@ class TableHealth(Family):
         """One row for each table. A table that cannot be looked at has a problem."""
         self._transactions.need_thread()
         outlook = self._outlook()
-        return [self._summed(name, outlook) for name in self._all_tables()]
+        return [self._summed(name, outlook) for name in all_tables(self._metastore)]
 
     def frame(self, found: Sequence[Health]) -> DataFrame:
         """The rows of ``HealthMethods.health``."""
@@ -123,11 +124,6 @@ class TableHealth(Family):
 
     def _outlook(self) -> Outlook:
         return Outlook(self._metastore, self._txns.settings)
-
-    def _all_tables(self) -> Iterator[TableName]:
-        for database in self._metastore.databases():
-            for name in self._metastore.tables(database.name):
-                yield TableName(database.name, name)
 
     def _looked(
         self, table: Table, outlook: Outlook, partitions: Sequence[str | None]

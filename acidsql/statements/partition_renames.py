@@ -18,14 +18,13 @@ from acidsql.metastore.interface import Operation
 from acidsql.plan.locking import exclusive
 from acidsql.plan.rewrite import Prepared
 from acidsql.sql import statements as st
-from acidsql.sql.parser import parse
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.hold import Holder
 from acidsql.statements.partitions import publish_empty
 from acidsql.statements.places import Places
-from acidsql.statements.prepare import Preparer
+from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.result import Clock, Receipt, receipt
-from acidsql.statements.said import Said, said_by
+from acidsql.statements.said import Said
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import literal, quote, quoted_path
 
@@ -47,23 +46,26 @@ class PartitionRenames(Family):
     @runs(st.RenamePartition)
     def _rename(self, statement: st.RenamePartition, text: str) -> Receipt:
         table = self._names.need(statement.name, text, at_a_glance=True)
-        self._update(table, *self._old_and_new(table, statement, text))  # else nothing is opened
+        places = self._old_and_new(table, statement, text)
+        update, said, prepared = self._update(table, *places)
         clock, own = Clock(), self._transactions.own(text)
         with own as transaction, transaction.statement("RENAME PARTITION", text) as work:
             with clock("hold"):
                 transaction.txn.lock([exclusive(table.name, Operation.UPDATE)], agent_info=text)
                 table = self._again(table.name)
-                old, new = self._old_and_new(table, statement, text)
-                update, said, prepared = self._update(table, old, new)
+                before, places = places, self._old_and_new(table, statement, text)
+                if places != before:
+                    update, said, prepared = self._update(table, *places)
                 held = self._holder.hold(transaction.txn, update, said, prepared)
-            before = self._places.directories(table, old)
+            old, new = places
+            old_files = self._places.directories(table, old)
             publish_empty(transaction.txn, work, table, [new], overwrite=False)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
                 transaction.commit(drop_partitions={table.name: [*map(_values, old)]})
-        own_files = tuple(f"{table.location}/{one}/" for one in old)
-        deletes = [path for _, path in work.directories if path.startswith(own_files)]
-        self._places.remove(table, old, [*before, *deletes])
+        inside = tuple(f"{table.location}/{one}/" for one in old)
+        deletes = [path for _, path in work.directories if path.startswith(inside)]
+        self._places.remove(table, old, [*old_files, *deletes])
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
 
     def _old_and_new(
@@ -95,8 +97,8 @@ class PartitionRenames(Family):
             )  # fmt: skip
         return old, name
 
-    def _update(self, table: Table, old: list[str], new: str) -> tuple[st.Update, Said, Prepared]:
-        """The UPDATE that moves the rows: parsed, its text, and prepared."""
+    def _update(self, table: Table, old: list[str], new: str) -> tuple[Changing, Said, Prepared]:
+        """The UPDATE that moves the rows, as ``Preparer.of_text``."""
         names = [quote(column.name) for column in table.partition_columns]
         kinds = [column.type for column in table.partition_columns]
         was, becomes = (
@@ -108,10 +110,7 @@ class PartitionRenames(Family):
             for name, value in zip(names, was, strict=True)
         )
         path = quoted_path((table.name.database, table.name.name))
-        said = said_by(self._spark, f"UPDATE {path}\nSET {sets}\nWHERE {where}", None)
-        statement = parse(said.text, is_acid=lambda _: True)
-        assert isinstance(statement, st.Update)
-        return statement, said, self._preparer.change(statement, said)
+        return self._preparer.of_text(f"UPDATE {path}\nSET {sets}\nWHERE {where}")
 
 
 def _values(partition: str) -> tuple[str | None, ...]:

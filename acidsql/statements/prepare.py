@@ -15,9 +15,10 @@ from acidsql.plan.sqltext import Text
 from acidsql.plan.undo import plan_undo
 from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql import statements as st
+from acidsql.sql.parser import parse
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import Said, assignment_policy
+from acidsql.statements.said import Said, assignment_policy, said_by
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.time_travel import need_versions
 
@@ -43,6 +44,14 @@ class Preparer:
     def change(self, statement: Changing, said: Said) -> Prepared:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
         return self._change(statement, said, self._names.readable)
+
+    def of_text(self, text: str) -> tuple[Changing, Said, Prepared]:
+        """A text of acidsql's own that changes rows of ACID tables: its statement, what is said,
+        and the statement prepared."""
+        said = said_by(self._spark, text, None)
+        statement = parse(said.text, is_acid=lambda _: True)
+        assert isinstance(statement, Changing)
+        return statement, said, self.change(statement, said)
 
     def _change(self, statement: Changing, said: Said, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields

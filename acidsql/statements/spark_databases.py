@@ -11,8 +11,9 @@ import re
 from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import is_same, may_be_within
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, CatalogError
+from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.sql.statements import Name
@@ -142,13 +143,8 @@ class SparkDatabases:
         return f"{self._spark.conf.get(_WAREHOUSE)}/{name}.spark.db"
 
     def _tables_elsewhere(self, name: str) -> list[Table]:
-        names = [
-            TableName(database.name, table)
-            for database in self._metastore.databases()
-            for table in self._metastore.tables(database.name)
-        ]
-        names = [one for one in names + self._metastore.temporary_tables() if one.database != name]
-        found = (acid_table(self._metastore.find(one)) for one in names)
+        names = all_tables(self._metastore) + self._metastore.temporary_tables()
+        found = (acid_table(self._metastore.find(one)) for one in names if one.database != name)
         return [table for table in found if table is not None]
 
 

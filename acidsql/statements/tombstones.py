@@ -13,13 +13,10 @@ from acidsql.acid.cdc import TOMBSTONE_RETENTION, state_name
 from acidsql.acid.table import Table, TableName
 from acidsql.metastore.foreign import acid_table
 from acidsql.plan.cdc_state import forgetting, is_state, tombstone_retention
-from acidsql.sql.parser import parse
-from acidsql.sql.statements import Delete
 from acidsql.statements.family import Context
 from acidsql.statements.hold import Holder
 from acidsql.statements.prepare import Preparer
 from acidsql.statements.result import Clock
-from acidsql.statements.said import said_by
 from acidsql.statements.write import Writer
 from acidsql.txn import AT_ONCE
 
@@ -69,10 +66,8 @@ class Tombstones:
 
     def _delete(self, text: str) -> int:
         """Run a DELETE, and return the number of rows. It waits for nobody: the next will do."""
-        said, clock = said_by(self._context.spark, text, None), Clock()
-        statement = parse(said.text, is_acid=lambda _: True)
-        assert isinstance(statement, Delete)
-        prepared = self._preparer.change(statement, said)
+        clock = Clock()
+        statement, said, prepared = self._preparer.of_text(text)
         with (
             self._context.transactions.own(said.text, waits=AT_ONCE) as transaction,
             transaction.statement("DELETE", said.text) as work,

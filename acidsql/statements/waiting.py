@@ -17,6 +17,7 @@ from acidsql.acid import cdc
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AcidSqlError
+from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.streams import StreamEntry, may_write_to
 from acidsql.plan.query import StandIn, view_name
@@ -92,14 +93,12 @@ class WaitingRecords:
         if not self._metastore.abilities.keeps_state_tables:
             return {}
         found: dict[TableName, Table] = {}
-        for database in self._metastore.databases():
-            names = self._metastore.tables(database.name)
-            known = {TableName(database.name, name) for name in names}
-            for target in sorted(known, key=str):
-                if (name := cdc.pending_name(target)) in known:
-                    table = acid_table(self._metastore.find(name))
-                    if table is not None and cdc.is_pending(table):
-                        found[target] = table
+        known = set(all_tables(self._metastore))
+        for target in sorted(known, key=str):
+            if (name := cdc.pending_name(target)) in known:
+                table = acid_table(self._metastore.find(name))
+                if table is not None and cdc.is_pending(table):
+                    found[target] = table
         return found
 
     def _groups(self, tables: dict[TableName, Table]) -> list[_Group]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from over_hive import beside
+from over_hive import beside, needs
+from pyarrow import orc
 
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError
@@ -93,6 +95,19 @@ def test_all_rows_move_whatever_the_type(acid, kind, old, new):
     acid.sql(f"ALTER TABLE k PARTITION (p = NULL) RENAME TO PARTITION (p = {old})")
     assert sorted(row.id for row in acid.sql("SELECT id FROM k").collect()) == [1, 2, 3]
     assert acid.sql("SELECT id FROM k WHERE p IS NULL").collect() == []
+
+
+@needs("tables anywhere")
+def test_all_directories_of_one_value_are_renamed(acid, tmp_path):
+    for number, name in enumerate(("p=1", "p=01")):
+        (tmp_path / "found" / name).mkdir(parents=True)
+        rows_there = pa.table({"id": pa.array([number], "int32")})
+        orc.write_table(rows_there, tmp_path / "found" / name / "000000_0")
+    acid.sql(f"CREATE TABLE k (id INT) PARTITIONED BY (p INT) LOCATION '{tmp_path / 'found'}'")
+    assert len(acid.sql("SHOW PARTITIONS k").collect()) == 2
+    acid.sql("ALTER TABLE k PARTITION (p = 1) RENAME TO PARTITION (p = 2)")
+    assert rows(acid, "k") == [(0, 2), (1, 2)]
+    assert [row.partition for row in acid.sql("SHOW PARTITIONS k").collect()] == ["p=2"]
 
 
 @pytest.mark.parametrize("kind", ["CHAR(4)", "TIMESTAMP", "DOUBLE"])

@@ -166,6 +166,14 @@ def test_a_user_who_may_not_make_the_ledger_is_told_what_to_do(store, monkeypatc
     store.abort_txn(txn)
 
 
+def test_whoever_drops_the_database_forgets_all_streams(store):
+    assert note(store, BATCH) and note(store, replace(BATCH, app_id="other"))
+    store.drop_database(DATABASE, cascade=True)
+    assert store.streams() == [] and store.stream("app", "") is None
+    assert note(store, BATCH)
+    assert [one.batch for one in store.streams()] == [BATCH]
+
+
 def test_hive_changes_a_table_and_its_name_without_the_entry(hive, tmp_path):
     """Hive writes all properties of a table back after each of its INSERTs."""
     store = HiveMetastore(hive.url, list_names=lambda _: [])

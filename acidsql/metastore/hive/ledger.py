@@ -78,10 +78,10 @@ class HiveLedger(HiveViews, HiveStatistics):
         """
         batch = new.batch
         place = self._place(batch.app_id, batch.sink)
-        self._lock_entry(own, place)
+        self._lock_entry(own, place.view)
         raw = self._raw(place.view)
         entry = entry_in(raw, batch.sink)
-        if _seen(None if entry is None else entry.batch) != _seen(new.after):
+        if seen(None if entry is None else entry.batch) != seen(new.after):
             raise taken_over(batch, entry)
         if raw is None:
             raw = self._make_entry(place)
@@ -95,8 +95,7 @@ class HiveLedger(HiveViews, HiveStatistics):
         key = "\n".join((app_id, identity or sink))
         return Place(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
 
-    def _lock_entry(self, own: OwnTxn, place: Place) -> None:
-        view = place.view
+    def _lock_entry(self, own: OwnTxn, view: TableName) -> None:
         wanted = component(LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT)
         if not self._lock_soon(own, [wanted], _PAUSES_S):
             raise LockTimeoutError(
@@ -172,7 +171,7 @@ class HiveLedger(HiveViews, HiveStatistics):
         }
 
 
-def _seen(batch: Batch | None) -> tuple[int, str] | None:
+def seen(batch: Batch | None) -> tuple[int, str] | None:
     """What tells the states of an entry apart."""
     return None if batch is None else (batch.version, batch.run_id)
 

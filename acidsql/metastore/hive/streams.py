@@ -9,7 +9,7 @@ from socket import gethostname
 
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
-from acidsql.metastore.hive.ledger import Place, entry_in, setting
+from acidsql.metastore.hive.ledger import entry_in, seen, setting
 from acidsql.metastore.hive.locks import working_for
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.txns import HiveTxns
@@ -23,13 +23,12 @@ class HiveStreams(HiveTxns):
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         place = self._place(batch.app_id, batch.sink)
-        with self._alone(place, batch) as own:
+        with self._alone(place.view, batch) as own:
             raw = self._raw(place.view)
             entry = entry_in(raw, batch.sink)
             # The last run, or this one if the reply to an earlier call was lost.
-            runs = (after.run_id, batch.run_id)
-            is_known = entry is not None and entry.batch.version == after.version
-            if entry is None or not is_known or entry.batch.run_id not in runs:
+            known = (seen(after), (after.version, batch.run_id))
+            if entry is None or seen(entry.batch) not in known:
                 raise taken_over(batch, entry)
             now = replace(entry, batch=replace(entry.batch, run_id=batch.run_id))
             self._send_commit(own, setting(raw, now))
@@ -49,14 +48,14 @@ class HiveStreams(HiveTxns):
         return forgotten
 
     def _forget(self, view: TableName) -> bool:
-        with self._alone(Place(view, "")):
+        with self._alone(view):
             if self._raw(view) is None:
                 return False  # another session was faster
             self.drop_view(view)
             return True
 
     @contextmanager
-    def _alone(self, place: Place, batch: Batch | None = None) -> Iterator[OwnTxn]:
+    def _alone(self, view: TableName, batch: Batch | None = None) -> Iterator[OwnTxn]:
         """A transaction that has locked an entry, and writes nothing else. If its process dies, the
         next run of the stream of ``batch`` ends it, and need not wait for the lock."""
         own = OwnTxn(0, self._user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY)
@@ -64,7 +63,7 @@ class HiveStreams(HiveTxns):
             own.works_for = working_for(batch)
         own.id = own.holder = self._open(own)
         try:
-            self._lock_entry(own, place)
+            self._lock_entry(own, view)
             yield own
         finally:
             self._end_number(own.id)
