@@ -106,6 +106,22 @@ def hdfs() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def s3() -> Iterator[Any]:
+    """An S3 server that counts requests and fails by rule (``object_store.ObjectStore``)."""
+    import object_store
+
+    yield from _running(object_store.missing(), object_store.ObjectStore)
+
+
+@pytest.fixture
+def bucket(s3: Any) -> Iterator[str]:
+    """A bucket of the test's own."""
+    name = s3.new_bucket()
+    yield name
+    s3.drop_bucket(name)
+
+
+@pytest.fixture(scope="session")
 def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real Hive Metastore. Each test makes a database of its own, because a start takes long.
 
