@@ -66,8 +66,15 @@ def java_home() -> str:
 def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark session with two threads that all tests share. A test restores each conf that it
     changes."""
-    warehouse = tmp_path_factory.mktemp("spark-warehouse")
-    session = small_spark(warehouse, threads=2, memory="2g", java_options="-Duser.timezone=UTC")
+    import s3a_jars
+
+    session = small_spark(
+        tmp_path_factory.mktemp("spark-warehouse"),
+        threads=2,
+        memory="2g",
+        java_options="-Duser.timezone=UTC",
+        class_path=s3a_jars.class_path(),
+    )
     yield session
     session.stop()
 
@@ -119,6 +126,24 @@ def bucket(s3: Any) -> Iterator[str]:
     name = s3.new_bucket()
     yield name
     s3.drop_bucket(name)
+
+
+@pytest.fixture
+def s3a(spark: Any, s3: Any, bucket: str) -> Iterator[str]:
+    """The location of a bucket of the test's own, which Spark can open, too: its settings are in
+    Hadoop's configuration, as ``core-site.xml`` would put them there."""
+    import s3a_jars
+
+    if (missing := s3a_jars.missing()) is not None:
+        pytest.skip(missing)
+    hadoop, location = spark._jsc.hadoopConfiguration(), f"s3a://{bucket}"
+    own = {name.replace("fs.s3a.", f"fs.s3a.bucket.{bucket}."): v for name, v in s3.hadoop.items()}
+    for name, value in own.items():
+        hadoop.set(name, value)
+    yield location
+    spark._jvm.org.apache.hadoop.fs.Path(location).getFileSystem(hadoop).close()
+    for name in own:
+        hadoop.unset(name)
 
 
 @pytest.fixture(scope="session")
