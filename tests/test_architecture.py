@@ -54,7 +54,7 @@ HOMES = {
     "pymysql": set(),
     "pyarrow.orc": {"storage/reading/orc_reader.py", "storage/orc/writer.py"},
     "pyarrow.parquet": {"storage/files/parquet.py"},
-    "pyarrow.fs": {"storage/files/filesystem.py"},
+    "pyarrow.fs": {"storage/files/"},
     "pyarrow.dataset": {"storage/orc/batches.py"},
     "pyorc": set(),  # only tests use it
     "IPython": {"magic.py"},
@@ -136,6 +136,7 @@ WORKER_MODULES = [
     "acidsql.storage.reading.orc_reader",
     "acidsql.storage.writing.bucketing",
     "acidsql.storage.files.filesystem",
+    "acidsql.storage.files.store_options",
     "acidsql.storage.reading.originals",
     "acidsql.storage.orc.row_schema",
     "acidsql.storage.files.listing",

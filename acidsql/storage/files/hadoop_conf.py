@@ -1,0 +1,116 @@
+"""Hadoop's settings of one object store, by their short names. Workers import this module, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from acidsql.errors import SettingError
+
+_SECRET = re.compile(r"secret|password|token|key|sas\.", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|)", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "": 0.001}
+_LEAST_SECRET = 4  # a text that is shorter would be found in any message
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting's value must be shown to nobody."""
+    return _SECRET.search(name) is not None
+
+
+class HadoopConf:
+    """The settings that hold for one bucket or container.
+
+    A setting without text counts as unset, as in Hadoop. No method's error has a value of a secret
+    setting in it.
+
+    Args:
+        layers: For each layer the settings by their short names (``endpoint``), each with its whole
+            name and its value; a later layer overrides an earlier one.
+    """
+
+    def __init__(self, *layers: Mapping[str, tuple[str, str]]) -> None:
+        self._settings: dict[str, tuple[str, str]] = {}
+        for layer in layers:
+            self._settings.update(layer)
+        self._asked: set[str] = set()
+
+    def text(self, name: str) -> str | None:
+        """A setting's value; None if it is unset."""
+        self._asked.add(name)
+        return self._settings[name][1].strip() or None if name in self._settings else None
+
+    def name(self, name: str) -> str:
+        """The whole name under which a setting was given."""
+        return self._settings[name][0]
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A setting that is true or false."""
+        said = (self.text(name) or str(default)).lower()
+        if said not in ("true", "false"):
+            raise self.wrong(name, "is neither true nor false")
+        return said == "true"
+
+    def whole(self, name: str) -> int | None:
+        """A setting that is a whole number from 1 on."""
+        said = self.text(name)
+        if said is None:
+            return None
+        if not said.isascii() or not said.isdigit() or not int(said):
+            raise self.wrong(name, "is no whole number from 1 on")
+        return int(said)
+
+    def seconds(self, name: str) -> float | None:
+        """A duration; without a unit it is in milliseconds. 0 is no limit, as if it were unset."""
+        said = self.text(name)
+        if said is None:
+            return None
+        found = _DURATION.fullmatch(said)
+        if found is None:
+            raise self.wrong(name, "is no duration like 500ms, 30s or 5m")
+        return int(found[1]) * _SECONDS[found[2].lower()] or None
+
+    def refuse(self, reasons: Mapping[str, str]) -> None:
+        """Refuse settings, by name and reason, if one of them is given and not false."""
+        for name, why in reasons.items():
+            if (self.text(name) or "false").lower() != "false":
+                raise self.wrong(name, why)
+
+    def wrong(self, name: str, what: str) -> SettingError:
+        """The error for a setting."""
+        whole, value = self._settings[name]
+        shown = whole if is_secret(whole) else f"{whole}={value}"
+        return SettingError(f"{shown} {what}.", name=whole)
+
+    def without_secrets(self, message: str) -> str:
+        """A text of somebody else's, without the values of secret settings."""
+        values = {value.strip() for name, value in self._settings.values() if is_secret(name)}
+        for value in sorted(values, key=len, reverse=True):
+            if len(value) >= _LEAST_SECRET:
+                message = message.replace(value, "…")
+        return message
+
+    def not_understood(self, harmless: Iterable[str]) -> list[str]:
+        """The whole names of settings that nobody has asked for.
+
+        ``harmless``: beginnings of the short names of settings that do not change where or how data
+        is read and written.
+        """
+        known = tuple(harmless)
+        return sorted(
+            whole
+            for short, (whole, _) in self._settings.items()
+            if short not in self._asked and not short.startswith(known)
+        )
+
+
+def layer(conf: Mapping[str, str], prefix: str, but: str = "\0") -> dict[str, tuple[str, str]]:
+    """The settings whose names begin with a prefix, as a layer of ``HadoopConf``.
+
+    ``but``: the beginning of names that are left out.
+    """
+    return {
+        name[len(prefix) :]: (name, value)
+        for name, value in conf.items()
+        if name.startswith(prefix) and not name.startswith(but)
+    }
