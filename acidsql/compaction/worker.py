@@ -146,9 +146,8 @@ class Worker:
         try:
             self._compact(txn, entry)
         except BaseException as error:
-            if self._shows_txn:
-                # A commit would make directories visible that this compaction may have published.
-                abort_quietly(txn, str(error))
+            # A commit would make directories visible that this compaction may have published.
+            abort_quietly(txn, str(error))
             if self.is_stopped or isinstance(error, KeyboardInterrupt):
                 self._metastore.give_back(entry.id, txn.id)
             else:
@@ -176,7 +175,7 @@ class Worker:
             seen.valid_txns,
             major=entry.type is not CompactionType.MINOR,
             anyway=entry.type is CompactionType.REBALANCE,
-            visibility_txn_id=txn.id if self._shows_txn else 0,
+            visibility_txn_id=txn.id if self._shows_txn(fs) else 0,
             most_left=most_left(self._metastore, table, entry.properties, self._txns.settings),
         )
         if plan is None:
@@ -197,11 +196,11 @@ class Worker:
             summary = _summary(plan, work.written, time.perf_counter() - started)
             self._done(txn, entry, write_ids, summary)
 
-    @property
-    def _shows_txn(self) -> bool:
+    def _shows_txn(self, fs: FileSystem) -> bool:
         """The names of results bear the transaction: Hive hides them until it has committed."""
         is_wanted = self._txns.settings.compactor_visibility_id
-        return is_wanted or not self._metastore.abilities.reads_pairs
+        # An object store cannot put a whole directory into place in one step.
+        return is_wanted or not (self._metastore.abilities.reads_pairs and fs.has_directories)
 
     def _is_open(self, txn_id: int) -> bool:
         return self._metastore.txn_state(txn_id) is TxnState.OPEN

@@ -164,7 +164,13 @@ class Transactions:
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def look(self, tables: Sequence[TableName]) -> Snapshot:
-        """The snapshot of a read: the transaction's, the pinned one, or a new one."""
+        """The snapshot of a read: the transaction's, the pinned one, or a new one.
+
+        Raises:
+            TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
+        """
+        if self.current is not None:
+            self.current.refuse_failed()
         txn = self._txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 

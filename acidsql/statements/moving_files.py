@@ -138,6 +138,12 @@ def rename_visible(
         is_visible_there = number <= theirs.high_water_mark and theirs.is_valid(number)
         if not number or is_visible_there or not seen.valid_txns.is_valid(number):
             continue
+        if not files.has_directories:
+            raise _unsettled(
+                table, f"'{entry.path}' has a transaction of this metastore in its name, and an "
+                "object store cannot rename it",
+                "CREATE TABLE … AS SELECT copies the rows into a table of the other metastore.",
+            )  # fmt: skip
         target = entry.path[: entry.path.rindex("_v")]
         if files.exists(target):
             raise _unsettled(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)

@@ -13,7 +13,7 @@ so that the statement can be undone:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,7 @@ from acidsql.statements.work import (
     partitions,
     places,
     row_changes,
+    without,
 )
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.publish import discard
@@ -92,6 +93,7 @@ class Transaction:
         self._savepoints: dict[str, tuple[int, int]] = {}
         self._undone: list[str] = []  # directories that must be gone before COMMIT
         self._broken: str | None = None
+        self._is_in_doubt = False  # a request to an object store may be carried out later
 
     @property
     def id(self) -> int:
@@ -124,6 +126,7 @@ class Transaction:
         try:
             yield work
         except BaseException:
+            self._is_in_doubt |= work.is_in_doubt
             if self._several and self.txn.phase is Phase.OPEN:
                 self._undo_quietly(len(self.works) - 1, work.mark)
             raise
@@ -207,6 +210,8 @@ class Transaction:
             if self.txn.phase is not Phase.ABORTED:
                 raise TxnError(f"Transaction {self.id} is {self.txn.phase.value}.")
             return
+        if self._is_in_doubt:
+            self.refuse_failed()
         count, mark = self._find(to)
         self._forget_from(to.lower())
         self._savepoints[to.lower()] = (count, mark)
@@ -253,7 +258,7 @@ class Transaction:
             try:
                 self.txn.commit(
                     resolved=resolved,
-                    add_partitions=_without(self.partitions(), dropped),
+                    add_partitions=without(self.partitions(), dropped),
                     row_changes=row_changes(self.works),
                     changed=self.changed(),
                     new_columns=new_columns(self.works),
@@ -348,14 +353,30 @@ class Transaction:
         kept = {path for _, path in self._directories(self.works)}
         gone = (path for path in self._undone if path not in kept)
         left = [path for path in gone if filesystem_for(path).exists(path)]
-        reason = f"'{left[0]}' of an undone statement still exists" if left else self._broken
-        if reason is not None:
-            raise TxnError(
-                f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
-                condition="IN_FAILED_TRANSACTION",
-                sqlstate="25P02",
-                txnId=self.id,
-            )
+        if left:
+            raise self._failed(f"'{left[0]}' of an undone statement still exists")
+        self.refuse_failed()
+
+    def refuse_failed(self) -> None:
+        """Refuse to go on, and to read, after a statement that could not be undone.
+
+        Files of the statement may be there in part, and the transaction would see them.
+
+        Raises:
+            TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
+        """
+        if self._is_in_doubt:
+            raise self._failed("a request to the object store failed, and may be carried out later")
+        if self._broken is not None:
+            raise self._failed(self._broken)
+
+    def _failed(self, reason: str) -> TxnError:
+        return TxnError(
+            f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
+            condition="IN_FAILED_TRANSACTION",
+            sqlstate="25P02",
+            txnId=self.id,
+        )
 
 
 @contextmanager
@@ -377,14 +398,3 @@ def _delete(table: Table, directory: str) -> None:
     fs.delete_directory(directory)
     if fs.exists(parent):
         fs.sync_directory(parent)
-
-
-def _without(
-    written: Mapping[TableName, list[Partition]],
-    dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
-) -> dict[TableName, list[Partition]]:
-    """The partitions that a transaction has written to, without those that its commit drops."""
-    return {
-        name: [one for one in found if one.values not in dropped.get(name, ())]
-        for name, found in written.items()
-    }

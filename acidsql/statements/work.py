@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import parse_partition_name
@@ -26,6 +26,7 @@ class Work:
         published: Each table, and what the statement published there.
         when_committed: Functions to call after the transaction has committed.
         altered: The table that gets other columns by the COMMIT, with these columns; or None.
+        is_in_doubt: Publishing failed on an object store, which may still carry out a request.
     """
 
     txn: Txn
@@ -35,13 +36,18 @@ class Work:
     published: list[tuple[Table, Published]] = field(default_factory=list)
     when_committed: list[Callable[[], None]] = field(default_factory=list)
     altered: Table | None = None
+    is_in_doubt: bool = False
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: Writing) -> Published:
         """Publish the files of one write. Each directory is noted, even if publishing fails."""
         self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
-        published = writing.publish()
+        try:
+            published = writing.publish()
+        except BaseException:
+            self.is_in_doubt = writing.is_in_doubt
+            raise
         self.add(table, published)
         return published
 
@@ -77,6 +83,17 @@ def partitions(works: Sequence[Work]) -> dict[TableName, list[Partition]]:
                     (name, _partition(table, name)) for name in done.partitions
                 )
     return {name: list(of_table.values()) for name, of_table in found.items()}
+
+
+def without(
+    written: Mapping[TableName, list[Partition]],
+    dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
+) -> dict[TableName, list[Partition]]:
+    """The partitions that a transaction has written to, without those that its commit drops."""
+    return {
+        name: [one for one in found if one.values not in dropped.get(name, ())]
+        for name, found in written.items()
+    }
 
 
 def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fault_layer import Layer
 from fault_replay import Memory, install
+from fault_store import StoreOnDisk
 from fault_world import World
 
 
@@ -19,13 +20,16 @@ def copies(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def layer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layer]:
+@pytest.fixture(scope="module", params=["on disk", "on an object store"])
+def layer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Layer]:
     """Two tables and a session of the transaction layer, without Spark."""
+    disk = None if request.param == "on disk" else StoreOnDisk.over
     with pytest.MonkeyPatch.context() as patch:
         # These tests have no power cut, so nothing must be synced.
         patch.setattr(os, "fsync", lambda _: None)
-        found = Layer(tmp_path_factory.mktemp("layer"))
+        found = Layer(tmp_path_factory.mktemp("layer"), disk)
         yield found
         found.let_go()
 

@@ -71,6 +71,7 @@ class Checked:
             self.do("COMMIT")
         self._layer.time_out()
         assert self._layer.is_at_rest(), self.story
+        self._layer.do_late()
         self.look()
 
     @property

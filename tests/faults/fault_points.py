@@ -35,6 +35,7 @@ class What(Enum):
     ERROR = "the call fails"
     OUTAGE = "the call fails, and so do all later ones of the store, or of the files"
     GONE = "the file system says that there is no such file or directory"
+    LATE = "the call fails, and an object store does later what it asked for"
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Line:
         watch: Called before each call and each SQL statement, with the number of calls and the
             name.
         calls: The names of all calls so far.
+        late: What an object store will do later.
     """
 
     at: int = 0
@@ -57,6 +59,7 @@ class Line:
     in_sql: bool = False
     watch: Callable[[int, str], None] | None = None
     calls: list[str] = field(default_factory=list)
+    late: list[Callable[[], Any]] = field(default_factory=list)
     dead: bool = False
     # After an outage: "files", or the part of the store that does not answer any more.
     _away: str | None = None
@@ -82,6 +85,8 @@ class Line:
         if self.watch is not None:
             self.watch(len(self.calls), name)
         if self._away == _side(name) or (mine and not self.lost):
+            if self.what is What.LATE and name.startswith(("copy_file(", "write_file(")):
+                self.late.append(do)
             return self._fail(name)
         result = do()
         if mine:
@@ -155,6 +160,7 @@ class FaultyFileSystem(FileSystem):
 
     def __init__(self, inner: FileSystem, line: Line) -> None:
         self._inner, self._line = inner, line
+        self.has_directories = inner.has_directories
 
     def _call(self, name: str, *args: Any) -> Any:
         method = getattr(self._inner, name)
@@ -181,6 +187,10 @@ class FaultyFileSystem(FileSystem):
 
     def open_input(self, path: str) -> BinaryIO:
         return self._call("open_input", path)
+
+    def copy_file(self, source: str, target: str) -> None:
+        tail = "/".join(target.split("/")[-2:])
+        self._line.call(f"copy_file({tail})", self._inner.begin_copy(source, target))
 
     def rename(self, source: str, target: str) -> None:
         self._call("rename", source, target)

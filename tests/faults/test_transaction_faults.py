@@ -22,7 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 ALL = os.environ.get("ACIDSQL_FAULTS") == "all"
-FAULTS = tuple(itertools.product((What.ERROR, What.INTERRUPT, What.OUTAGE), (False, True)))
+FAULTS = (
+    *itertools.product((What.ERROR, What.INTERRUPT, What.OUTAGE), (False, True)),
+    (What.LATE, False),
+)
 EXAMPLES = int(os.environ.get("ACIDSQL_FAULT_EXAMPLES", "80"))
 
 
@@ -85,16 +88,18 @@ def faults_of(layer, script):
     for number, step in enumerate(script):
         line = Line()
         layer.run(step, line, same_session=number > 0)
-        renamed = [at for at, name in enumerate(line.calls, 1) if name.startswith("rename")]
+        placing = ("rename", "copy_file")
+        placed = [at for at, name in enumerate(line.calls, 1) if name.startswith(placing)]
         for at, name in enumerate(line.calls, 1):
             # At COMMIT all faults are tried, with all next steps. The other calls fail in one way
             # each. Calls that only prepare a statement's files are mostly left out.
-            prepares = "_tmp" in name and at < max(renamed, default=0)
+            prepares = "_tmp" in name and at < max(placed, default=0)
             is_commit = name == "store.commit_txn" and script is SCRIPTS["commit"]
             for _ in next_steps(script, number) if is_commit else [None]:
                 for what, lost in FAULTS:
                     turn += 1
-                    if ALL or is_commit or turn * 5 % (24 if prepares else 6) == 0:
+                    is_late = what is What.LATE and name.startswith("copy_file")
+                    if ALL or is_commit or is_late or turn * 5 % (24 if prepares else 6) == 0:
                         yield number, Line(at, what, lost)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from acidsql.acid import event
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
-from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.filesystem import filesystem_for, length_of
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc import footer as orc_footer
 from acidsql.storage.orc import lost_days
@@ -72,9 +72,8 @@ def read_file_info(path: str, length: int | None = None) -> FileInfo:
     Raises:
         FormatError: The file is not ORC, or is damaged.
     """
-    files = filesystem_for(path)
-    with naming_damage(path), files.open_input(path) as file:
-        return info_of(file, files.size(path) if length is None else length)
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        return info_of(file, length_of(file) if length is None else length)
 
 
 def read_user_metadata(path: str, length: int | None = None) -> Mapping[str, bytes]:

@@ -1,128 +1,33 @@
-"""The file system of a location: local or HDFS. All access to files goes through a FileSystem.
+"""The file system of a location. All access to files goes through a FileSystem.
 
 Local files are accessed by ``os``, because a commit needs files that are synced to the disk, and
 Arrow's local file system cannot sync. HDFS is accessed by Arrow, which needs Hadoop's native
-client. Object stores are refused, because they have no rename that fails if the target exists. A
-test that must fail at the n-th call installs a wrapper (``wrap_filesystems``).
+client. Object stores are accessed by Arrow, with what Spark has been told about them. A test that
+must fail at the n-th call installs a wrapper (``wrap_filesystems``).
 """
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import BinaryIO, cast
 from urllib.parse import SplitResult, urlsplit
 
 import pyarrow.fs as pafs
 
 from acidsql.acid.paths import local_path_of, scheme_and_root
 from acidsql.errors import SettingError, UnsupportedError
-from acidsql.storage.files.interface import Entry, FileSystem
+from acidsql.storage.files.arrow import ArrowFileSystem
+from acidsql.storage.files.interface import Entry, FileSystem, length_of
 from acidsql.storage.files.local import LocalFileSystem, real, reals
+from acidsql.storage.files.memory import MEMORY, SCHEME, is_in_memory
+from acidsql.storage.files.object_store import ObjectStore
+from acidsql.storage.files.store_options import open_store, settings_here
 
-OBJECT_STORES = frozenset([
-    "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "cos", "cosn",
-    "obs", "o3", "ofs", "swift", "dbfs",
+OBJECT_STORES = frozenset(["s3", "s3a", "s3n", "gs", "abfs", "abfss"])
+_OTHER_STORES = frozenset([
+    "gcs", "wasb", "wasbs", "adl", "oss", "cos", "cosn", "obs", "o3", "ofs", "swift", "dbfs",
 ])  # fmt: skip
-
-
-class ArrowFileSystem(FileSystem):
-    """One of Arrow's file systems: HDFS, in tests also the local one.
-
-    Args:
-        arrow: Arrow's file system.
-        root: The part of a path before Arrow's own path (``hdfs://name:8020``).
-    """
-
-    def __init__(self, arrow: pafs.FileSystem, root: str = "") -> None:
-        self._arrow, self._root = arrow, root
-
-    def _inside(self, path: str) -> str:
-        if self._root and path.startswith(self._root):
-            path = path[len(self._root) :]
-        elif ":" in path.split("/", 1)[0]:
-            path = "/" + path.split(":", 1)[1].lstrip("/")  # hdfs:/path, without an authority
-        return path or "/"
-
-    def list(self, path: str) -> list[Entry]:
-        inside = self._inside(path)
-        with self._missing_is_told(path):
-            found = self._arrow.get_file_info(pafs.FileSelector(inside))
-        base = path.rstrip("/")
-        return sorted(
-            Entry(
-                info.base_name,
-                f"{base}/{info.base_name}",
-                info.type == pafs.FileType.Directory,
-                info.size or 0,
-            )
-            for info in found
-            if info.type != pafs.FileType.NotFound  # gone meanwhile
-        )
-
-    def _info(self, path: str) -> pafs.FileInfo:
-        return self._arrow.get_file_info(self._inside(path))
-
-    def exists(self, path: str) -> bool:
-        return bool(self._info(path).type != pafs.FileType.NotFound)
-
-    def size(self, path: str) -> int:
-        info = self._info(path)
-        if info.type != pafs.FileType.File:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return int(info.size)
-
-    def create_directory(self, path: str) -> None:
-        self._arrow.create_dir(self._inside(path), recursive=True)
-
-    def open_output(self, path: str) -> BinaryIO:
-        return cast(BinaryIO, self._arrow.open_output_stream(self._inside(path), compression=None))
-
-    def open_input(self, path: str) -> BinaryIO:
-        return cast(BinaryIO, self._arrow.open_input_file(self._inside(path)))
-
-    def rename(self, source: str, target: str) -> None:
-        # HDFS itself refuses an existing file, but moves *into* an existing directory.
-        if self.exists(target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-        with self._missing_is_told(source):
-            self._arrow.move(self._inside(source), self._inside(target))
-
-    def rename_file(self, source: str, target: str) -> None:
-        self.rename(source, target)
-
-    def delete_directory(self, path: str) -> None:
-        if self.exists(path):
-            with suppress(FileNotFoundError), self._missing_is_told(path):
-                self._arrow.delete_dir(self._inside(path))
-
-    def delete_file(self, path: str) -> None:
-        with self._missing_is_told(path):
-            self._arrow.delete_file(self._inside(path))
-
-    @contextmanager
-    def _missing_is_told(self, path: str) -> Iterator[None]:
-        """Raise FileNotFoundError for a missing file; HDFS raises an input/output error."""
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            if self.exists(path):
-                raise
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
-
-    def remove_empty_directory(self, path: str) -> bool:
-        if not self.exists(path) or self.list_if_there(path):
-            return False
-        self._arrow.delete_dir(self._inside(path))
-        return True
-
-    def sync_directory(self, path: str) -> None:
-        """Do nothing: the name node logs a new name before it answers."""
 
 
 # ── which file system a location is on ───────────────────────────────────────────────────────
@@ -139,7 +44,7 @@ def filesystem_for(location: str) -> FileSystem:
         SettingError: The location is on HDFS, and Hadoop's native client is missing or not set up;
             or the location names no host, and there is no default host.
     """
-    found = _open(*scheme_and_root(location))
+    found = _found(location)
     return _wrapper[-1](found) if _wrapper else found
 
 
@@ -153,16 +58,35 @@ def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
         _wrapper.remove(wrapper)
 
 
+def _found(location: str) -> FileSystem:
+    scheme, root = scheme_and_root(location)
+    if scheme in OBJECT_STORES:
+        return _open_store(scheme, root, tuple(sorted(settings_here().items())))
+    if scheme == SCHEME and is_in_memory(location):
+        return MEMORY
+    return _open(scheme, root)
+
+
 @lru_cache(maxsize=16)
 def _open(scheme: str, root: str) -> FileSystem:
     if scheme in ("", "file"):
         return LocalFileSystem()
     if scheme == "hdfs":
         return ArrowFileSystem(_hadoop(urlsplit(root)), root)
-    what = "an object store" if scheme in OBJECT_STORES else "an unknown file system"
+    what = "an object store that acidsql does not know" if scheme in _OTHER_STORES else "unknown"
     raise UnsupportedError(
-        f"'{scheme}:' is {what}; ACID tables can lie on file: and hdfs: only", scheme=scheme
+        f"'{scheme}:' is {what}; ACID tables can lie on file:, hdfs:, s3a:, gs: and abfss:.",
+        scheme=scheme,
     )
+
+
+@lru_cache(maxsize=16)
+def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -> FileSystem:
+    authority = root.partition("://")[2]
+    if not authority:
+        raise SettingError(f"A path on an object store names its bucket: {scheme}://bucket/path.")
+    bucket = authority.partition("@")[0]  # Azure: container@account.dfs.core.windows.net
+    return ObjectStore(open_store(scheme, authority, dict(settings)), root, bucket)
 
 
 def _hadoop(address: SplitResult) -> pafs.FileSystem:
@@ -195,5 +119,5 @@ def _need_hdfs(default: pafs.FileSystem) -> None:
 
 __all__ = [
     "OBJECT_STORES", "ArrowFileSystem", "Entry", "FileSystem", "LocalFileSystem", "filesystem_for",
-    "local_path_of", "real", "reals", "wrap_filesystems",
+    "length_of", "local_path_of", "real", "reals", "wrap_filesystems",
 ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import BinaryIO, NamedTuple
 
@@ -28,13 +30,38 @@ class Entry(NamedTuple):
 _Entries = list[Entry]  # inside the class, ``list`` is the name of a method
 
 
+def length_of(file: BinaryIO) -> int:
+    """Bytes of an open file. This asks an object store nothing."""
+    return file.seek(0, os.SEEK_END)
+
+
 class FileSystem:
     """The operations that acidsql needs of a file system.
 
     Paths are plain, or begin with the file system's scheme, as in a metastore. Paths have no
     escapes, as in the text of Hadoop's ``Path``: the ``%3A`` in a partition's directory stands for
     itself, and a blank is a blank.
+
+    Attributes:
+        has_directories: A directory is a thing of its own, which ``rename`` moves in one step.
+            False on an object store: there a directory is only a common beginning of names. It
+            exists while there is such a name, and nothing can be renamed.
     """
+
+    has_directories = True
+
+    def seen_at_once(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
+        """The same files, listed once for many questions, if that takes fewer requests.
+
+        Args:
+            location: A table's directory.
+            below: The directories below it that will be asked for (``[""]``: the table's own).
+
+        Returns:
+            A file system whose answers about these directories are as old as this call; this file
+            system itself, where each directory is listed quickly.
+        """
+        return self
 
     def list(self, path: str) -> list[Entry]:
         """The children of a directory, sorted by name.
@@ -93,6 +120,14 @@ class FileSystem:
 
     def open_input(self, path: str) -> BinaryIO:
         """Open a file for reading, with random access. Raises FileNotFoundError."""
+        raise NotImplementedError
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file of an object store within the store. An existing target is replaced.
+
+        The request may be carried out although it fails here, and later than it fails here.
+        Raises FileNotFoundError.
+        """
         raise NotImplementedError
 
     def rename(self, source: str, target: str) -> None:

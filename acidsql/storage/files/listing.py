@@ -106,6 +106,10 @@ def list_table(
         FormatError: A directory breaks Hive's rules, or the cleaner has deleted needed files.
         SnapshotTooOldError: A directory that the snapshot needs is missing.
     """
+    try:
+        fs = fs.seen_at_once(location, partitions)
+    except FileNotFoundError as error:
+        raise directory_gone(location, error) from error
 
     def one(partition: str) -> Listing:
         path = f"{location}/{partition}" if partition else location

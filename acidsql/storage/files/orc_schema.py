@@ -11,7 +11,7 @@ from acidsql.acid.evolution import is_cast
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
 from acidsql.storage.files.file_info import of_footer, read_file_info
-from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.filesystem import filesystem_for, length_of
 from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import naming_damage
@@ -32,9 +32,8 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
     Raises:
         FormatError: The file is not ORC, is damaged, or has no columns.
     """
-    files = filesystem_for(path)
-    with naming_damage(path), files.open_input(path) as file:
-        end = files.size(path) if length is None else length
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        end = length_of(file) if length is None else length
         return _columns(read_footer(file, end).types, path)
 
 
@@ -139,9 +138,8 @@ def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
 
 
 def _footer(path: str) -> Footer:
-    files = filesystem_for(path)
-    with naming_damage(path), files.open_input(path) as file:
-        return read_footer(file, files.size(path))
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        return read_footer(file, length_of(file))
 
 
 def has_no_names(names: Sequence[str]) -> bool:

@@ -40,7 +40,8 @@ from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.task import current_task
 from acidsql.storage.spark.worker_process import spare_later_tasks
-from acidsql.storage.writing.publish import discard, empty_file, fill
+from acidsql.storage.writing.placing import NewDirectory, fill, place_objects
+from acidsql.storage.writing.publish import discard, empty_file, named
 
 _RECORD_DDL = f"{RECORD} string"
 _TAKEN = ".taken"
@@ -120,7 +121,7 @@ class Compacting:
         return len(self.records), sum(record.bytes for record in self.records)
 
     def publish(self, still_ours: Callable[[], None]) -> list[str]:
-        """Move the complete results into their places, each by one rename.
+        """Put the complete results into their places, each by one rename if that is possible.
 
         Args:
             still_ours: Called before each rename; it raises if another worker has the compaction.
@@ -132,13 +133,23 @@ class Compacting:
             WriteError: A file is missing, or has another length than its writer reported.
         """
         fs, plan = self._fs, self.plan
+        new = [
+            NewDirectory(
+                plan.path, name, named(files, is_plain=self.spec.insert_only), self._markers(name)
+            )
+            for name, files in self._directories()
+        ]
         still_ours()
+        if not fs.has_directories:
+            placed: list[str] = []
+            place_objects(fs, plan.path, new, placed)
+            return placed
         _remove_halves(fs, plan.path, f"{self.spec.staging}/half")
         ready = []
-        for number, (name, files) in enumerate(self._directories()):
+        for number, one in enumerate(new):
             staged = f"{self.spec.staging}/{number}"
-            fill(fs, staged, files, self._markers(name), is_plain=self.spec.insert_only)
-            ready.append((staged, f"{plan.path}/{name}"))
+            fill(fs, staged, one)
+            ready.append((staged, one.path))
         moved = 0
         try:
             for staged, target in ready:
@@ -161,7 +172,7 @@ class Compacting:
             by_kind[record.kind].append(record)
         if self.plan.major and not by_kind["insert"]:
             # A base without rows must still have a file.
-            by_kind["insert"].append(empty_file(self._fs, self.spec, self.plan.partition))
+            by_kind["insert"].append(empty_file(self.spec, self.plan.partition))
         names = ((self.plan.deletes, "delete"), (self.plan.inserts, "insert"))
         return [(name, by_kind[kind]) for name, kind in names if name and by_kind[kind]]
 
@@ -211,7 +222,9 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
         txn_id = staging_txn_of(entry.name)
         if txn_id is None or is_open(txn_id):
             continue
-        if entry.name.endswith(_TAKEN):  # and could not be deleted yet
+        if entry.name.endswith(_TAKEN) or not fs.has_directories:
+            # It could not be deleted yet; or, on an object store, what such a worker puts into
+            # place bears its transaction in its name, and is never seen.
             taken.append(entry.path)
             continue
         # A new name: a task that is still alive may have made the directory again.

@@ -18,7 +18,7 @@ import pyarrow.orc as orc
 from acidsql.acid import event
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.files.file_info import FileInfo, is_acid, of_footer
-from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.filesystem import filesystem_for, length_of
 from acidsql.storage.orc import footer as orc_footer
 from acidsql.storage.orc.batches import Head, OrcBatches
 from acidsql.storage.orc.damage import damaged, naming_damage
@@ -99,17 +99,15 @@ def need_events(batch: pa.RecordBatch, path: str) -> None:
 
 def row_count(path: str, length: int | None = None) -> int:
     """The number of rows in a file. Raises FormatError if it is no ORC file."""
-    files = filesystem_for(path)
-    with naming_damage(path), files.open_input(path) as file:
-        end = files.size(path) if length is None else length
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        end = length_of(file) if length is None else length
         return orc_footer.read_footer(file, end).rows if end else 0  # an empty file has no rows
 
 
 def time_zones(path: str, length: int | None = None) -> set[str]:
     """The time zones in which a file's stripes were written; "" for a stripe that names none."""
-    files = filesystem_for(path)
-    with naming_damage(path), files.open_input(path) as file:
-        end = files.size(path) if length is None else length
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        end = length_of(file) if length is None else length
         return {footer.zone for footer in OrcBatches(file, end).stripe_footers()}
 
 
@@ -129,9 +127,8 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
 def opened(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileInfo] | None]:
     """Open a file, and read its footer. None for an empty file, which ORC itself reads as a file
     without rows."""
-    files = filesystem_for(path)
-    with naming_damage(path), files.open_input(path) as file:
-        end = files.size(path) if length is None else length
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        end = length_of(file) if length is None else length
         if not end:
             yield None
             return
@@ -166,9 +163,8 @@ def read_batches(
         FormatError: The file is damaged.
         UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
-    files = filesystem_for(path)
-    end = files.size(path) if length is None else length
-    with naming_damage(path), files.open_input(path) as file:
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        end = length_of(file) if length is None else length
         if not end:  # ORC itself reads an empty file as a file without rows
             return
         batches = OrcBatches(file, end)

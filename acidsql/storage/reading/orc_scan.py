@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid import event
 from acidsql.acid.paths import local_path_of
+from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import too_old
 from acidsql.storage.reading.partition_columns import PATH, SIZE
 from acidsql.storage.spark import jvm
@@ -62,6 +63,18 @@ def _loaded(reader: DataFrameReader, spark: SparkSession, names: Sequence[str]) 
         raise too_old(local_path_of(path) if path.startswith("file:") else path) from error
 
 
+def _without_a_job(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
+    """Settings with which the driver looks at many paths, and not a job, which is ten times slower.
+
+    We have listed the files already. An object store answers each question slowly, so there the
+    tasks of a job ask at the same time.
+    """
+    if paths and not filesystem_for(paths[0]).has_directories:
+        return {}
+    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    return {threshold: str(max(len(paths), int(spark.conf.get(threshold) or 0)))}
+
+
 def open_files(
     spark: SparkSession,
     paths: Sequence[str],
@@ -89,11 +102,7 @@ def open_files(
     # A path is a name, not a pattern. Spark's switch for this, __globPaths__=false, reads files
     # twice: with several paths, each path that looks like a pattern stands for all paths.
     names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
-    # For many paths Spark would start a job that looks at each of them, which is ten times slower.
-    # We have listed the files already.
-    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-    at_least = max(len(names), int(spark.conf.get(threshold) or 0))
-    with jvm.changed_conf(spark, {threshold: str(at_least)}):
+    with jvm.changed_conf(spark, _without_a_job(spark, paths)):
         rows = _loaded(reader.format(file_format), spark, names)
     told = (f"{_OF_FILE[name]} AS {name}" for name in of_file)
     return jvm.select(rows, "*", *told) if of_file else rows

@@ -19,12 +19,13 @@ from pyspark.sql import SparkSession
 
 from acidsql.acid import event
 from acidsql.acid.layout import is_hidden
+from acidsql.acid.paths import scheme_and_root
 from acidsql.acid.table import Column
 from acidsql.acid.types import parse_type
 from acidsql.errors import FormatError, WriteError
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.file_info import read_file_info
-from acidsql.storage.files.filesystem import Entry, filesystem_for
+from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of
 from acidsql.storage.files.orc_schema import columns_of, has_no_names, with_lost_days
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import reason_of
@@ -144,14 +145,29 @@ def misfit(found: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str |
 
 def mark_of(path: str) -> str:
     """A text that differs between files: from the file's length and its last bytes."""
-    fs = filesystem_for(path)
-    size = fs.size(path)
-    with fs.open_input(path) as file:
+    with filesystem_for(path).open_input(path) as file:
+        size = length_of(file)
         file.seek(max(0, size - _TAIL))
         return f"{size} {hashlib.md5(file.read(), usedforsecurity=False).hexdigest()}"
 
 
 # ── copying ──────────────────────────────────────────────────────────────────────────────────
+
+
+def is_copied_in_place(sources: Sequence[Source], location: str) -> bool:
+    """Whether publishing can copy the files themselves: they are in the table's object store."""
+    if filesystem_for(location).has_directories:
+        return False
+    return all(scheme_and_root(one.path) == scheme_and_root(location) for one in sources)
+
+
+def as_they_are(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
+    """The records of files that publishing copies from where they are."""
+    partition = spec.static_partition or ""
+    return [
+        ew.Record("insert", 0, 0, partition, number, one.path, one.rows, 0, one.bytes)
+        for number, one in enumerate(sources)
+    ]
 
 
 def copy_in_driver(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:

@@ -1,9 +1,8 @@
 """Files → directories: a statement's files become a complete delta or base, or nothing.
 
-A statement's files lie in a hidden staging directory below the table's directory. For each final
-directory, publishing makes a staged one (first the marker file, then the bucket files), syncs it,
-and renames it into place. So no reader ever sees a directory without its marker or with half its
-files. The events stay invisible until the store commits their write id.
+A statement's files lie in a hidden staging directory below the table's directory. Publishing
+decides which final directories they make, and ``placing`` puts them there. The events stay
+invisible until the store commits their write id.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from acidsql.acid.layout import (
 )
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
 from acidsql.storage.event_records import Record, WriteSpec
-from acidsql.storage.files.filesystem import FileSystem
+from acidsql.storage.files.filesystem import FileSystem, filesystem_for
+from acidsql.storage.writing.placing import NewDirectory, place
 from acidsql.storage.writing.plain_file import HowToWrite, insert_writer
 
 _STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # the names that staging_directory makes
@@ -114,16 +114,16 @@ def publish(
     *,
     overwrite: bool,
 ) -> Published:
-    """Move checked files into their directories.
+    """Put checked files into their directories.
 
-    If this fails, it tries to delete the directories that it has moved into place.
+    If this fails, it tries to delete the directories that it has made.
 
     Args:
         fs: The table's file system.
         location: The table's directory.
         spec: The spec with which the files were written.
         files: The result of ``check``.
-        directories: Receives each directory before the directory is moved into place. After a
+        directories: Receives each directory before the directory is put into place. After a
             failure, the caller finds here which directories may be left.
         overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
 
@@ -137,14 +137,17 @@ def publish(
         grouped.setdefault((file.partition, name), []).append(file)
     markers = {} if spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
     is_plain = spec.insert_only or spec.loaded
+    new = [
+        NewDirectory(
+            f"{location}/{partition}" if partition else location,
+            name,
+            named(members, is_plain=is_plain),
+            markers,
+        )
+        for (partition, name), members in sorted(grouped.items())
+    ]
     try:
-        for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
-            staged = f"{spec.staging}/{number}"
-            fill(fs, staged, members, markers, is_plain=is_plain)
-            parent = f"{location}/{partition}" if partition else location
-            _make_durable(fs, location, parent)
-            _move(fs, staged, f"{parent}/{name}", directories)
-            fs.sync_directory(parent)
+        place(fs, location, spec.staging, new, directories)
     except BaseException:
         discard(fs, directories)
         raise
@@ -171,13 +174,13 @@ def _more_rows(files: Iterable[Record]) -> dict[str, int]:
     return dict(found)
 
 
-def empty_file(fs: FileSystem, spec: HowToWrite, partition: str) -> Record:
+def empty_file(spec: HowToWrite, partition: str) -> Record:
     """Write a file without rows into the staging directory.
 
     An empty base needs such a file: after an INSERT OVERWRITE without rows, after TRUNCATE, or
     after a compaction that found only deleted rows.
     """
-    path = f"{spec.staging}/empty-{abs(hash(partition))}"
+    fs, path = filesystem_for(spec.staging), f"{spec.staging}/empty-{abs(hash(partition))}"
     insert_writer(fs.open_output(path), spec).close()
     return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
 
@@ -230,58 +233,12 @@ def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
     return delta_name(spec.write_id, spec.insert_statement_id)
 
 
+def named(files: Iterable[Record], *, is_plain: bool) -> dict[str, Record]:
+    """Files by their final names. ``is_plain``: they have no event columns."""
+    return {_file_name(file, is_plain=is_plain): file for file in files}
+
+
 def _file_name(file: Record, *, is_plain: bool) -> str:
     if file.kind == "replaced":
         return replaced_name(file.bucket_id)
     return plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)
-
-
-def fill(
-    fs: FileSystem,
-    staged: str,
-    files: Sequence[Record],
-    markers: Mapping[str, bytes],
-    *,
-    is_plain: bool,
-) -> None:
-    """Make a directory, move these files into it, markers first, and sync it.
-
-    ``is_plain``: the files have no event columns.
-
-    Raises:
-        WriteError: A file is missing or has another length than its writer reported.
-    """
-    fs.create_directory(staged)
-    for name, data in markers.items():
-        fs.write_file(f"{staged}/{name}", data)
-    for file in files:
-        found = fs.size(file.path) if fs.exists(file.path) else None
-        if found != file.bytes:
-            raise WriteError(
-                f"'{file.path}' should have {file.bytes} bytes and has {found}. The driver and "
-                "the executors must see the same warehouse.",
-                path=file.path,
-            )
-        fs.rename(file.path, f"{staged}/{_file_name(file, is_plain=is_plain)}")
-    fs.sync_directory(staged)
-
-
-def _move(fs: FileSystem, staged: str, target: str, moved: list[str]) -> None:
-    # The target is noted first: a rename may succeed although its reply is lost.
-    moved.append(target)
-    try:
-        fs.rename(staged, target)
-    except FileExistsError:
-        moved.remove(target)  # the directory there belongs to somebody else
-        raise
-
-
-def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
-    """Make a partition's directory, and sync each directory above it."""
-    if fs.exists(parent):
-        return
-    fs.create_directory(parent)
-    path = parent
-    while path != location:
-        path = path.rpartition("/")[0]
-        fs.sync_directory(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,6 +14,7 @@ from acidsql.acid.table import Table
 from acidsql.errors import WriteError
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.files.filesystem import FileSystem
+from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.files.parquet import parquet_of
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
@@ -79,11 +80,16 @@ class Writing:
 
     def __init__(self, fs: FileSystem, what: Save) -> None:
         self._fs, self._what = fs, what
-        self._spec = _spec(what)
+        self._spec = self._own_spec = _spec(what)
         self._files: list[Record] = []
+        self._has_staged = False
         self.directories: list[str] = []
 
     def __enter__(self) -> Writing:
+        if not self._fs.has_directories:
+            # What the driver writes itself goes out as a whole, without a staged object.
+            self._own_spec = replace(self._spec, staging=new_directory())
+            return self
         try:
             self._fs.create_directory(self._spec.staging)
         except BaseException:
@@ -92,7 +98,10 @@ class Writing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        discard(self._fs, [self._spec.staging])
+        if self._own_spec is not self._spec:
+            MEMORY.delete_directory(self._own_spec.staging)
+        if self._fs.has_directories or self._has_staged:
+            discard(self._fs, [self._spec.staging])
 
     def events(
         self,
@@ -134,9 +143,10 @@ class Writing:
         collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
         if collected is None:
             return self._by_job(events)
-        return write_rows(collected, table, self._spec)
+        return write_rows(collected, table, self._own_spec)
 
     def _by_job(self, events: DataFrame) -> list[Record]:
+        self._has_staged = True
         return write_events(events, self._what.table, self._spec, is_fast=self._what.is_fast)
 
     def literal_rows(self, rows: DataFrame) -> None:
@@ -147,18 +157,22 @@ class Writing:
         if collected is None:
             self.events(rows)
         else:
-            self._take(write_rows(collected, table, self._spec))
+            self._take(write_rows(collected, table, self._own_spec))
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
         """Write a few rows of plain values, given by column. Raises as ``events``."""
         table = self._what.table
-        self._take(write_rows(plain_rows(values, table), table, self._spec))
+        self._take(write_rows(plain_rows(values, table), table, self._own_spec))
 
     def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
-        """Copy the files of LOAD DATA into the staging directory.
+        """Copy the files of LOAD DATA into the staging directory, unless ``publish`` can copy them
+        from where they are.
 
         Spark tasks copy the files; without Spark the driver does.
         """
+        if load.is_copied_in_place(sources, self._what.table.location):
+            return load.as_they_are(sources, self._spec)
+        self._has_staged = True
         if spark is None:
             return load.copy_in_driver(sources, self._spec)
         return load.copy_in_tasks(spark, sources, self._spec)
@@ -170,7 +184,7 @@ class Writing:
     def empty(self, partition: str) -> None:
         """Replace a partition's contents by an empty base, unless rows were written there."""
         if not any(file.partition == partition for file in self._files):
-            self._files.append(empty_file(self._fs, self._spec, partition))
+            self._files.append(empty_file(self._own_spec, partition))
 
     def replace_all(self) -> None:
         """Empty the directories that an overwrite replaces but writes no rows into.
@@ -187,6 +201,11 @@ class Writing:
     def partitions(self) -> set[str]:
         """The partition directories to which ``publish`` will write."""
         return {file.partition for file in self._files}
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """After ``publish`` has failed: a request may still be carried out, however late."""
+        return bool(self.directories) and not self._fs.has_directories
 
     def publish(self) -> Published:
         """Move the files into their directories. Without files there is nothing to do."""

@@ -1,0 +1,111 @@
+"""A file system by Arrow: HDFS. ``object_store`` builds upon it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, cast
+
+import pyarrow.fs as pafs
+
+from acidsql.storage.files.interface import Entry, FileSystem
+
+
+class ArrowFileSystem(FileSystem):
+    """One of Arrow's file systems: HDFS, in tests also the local one.
+
+    Args:
+        arrow: Arrow's file system.
+        root: The part of a path before Arrow's own path (``hdfs://name:8020``).
+    """
+
+    def __init__(self, arrow: pafs.FileSystem, root: str = "") -> None:
+        self._arrow, self._root = arrow, root
+
+    def _inside(self, path: str) -> str:
+        if self._root and path.startswith(self._root):
+            path = path[len(self._root) :]
+        elif ":" in path.split("/", 1)[0]:
+            path = "/" + path.split(":", 1)[1].lstrip("/")  # hdfs:/path, without an authority
+        return path or "/"
+
+    def list(self, path: str) -> list[Entry]:
+        inside = self._inside(path)
+        with self._missing_is_told(path):
+            found = self._arrow.get_file_info(pafs.FileSelector(inside))
+        base = path.rstrip("/")
+        return sorted(
+            Entry(
+                info.base_name,
+                f"{base}/{info.base_name}",
+                info.type == pafs.FileType.Directory,
+                info.size or 0,
+            )
+            for info in found
+            if info.type != pafs.FileType.NotFound  # gone meanwhile
+        )
+
+    def _info(self, path: str) -> pafs.FileInfo:
+        return self._arrow.get_file_info(self._inside(path))
+
+    def exists(self, path: str) -> bool:
+        return bool(self._info(path).type != pafs.FileType.NotFound)
+
+    def size(self, path: str) -> int:
+        info = self._info(path)
+        if info.type != pafs.FileType.File:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return int(info.size)
+
+    def create_directory(self, path: str) -> None:
+        self._arrow.create_dir(self._inside(path), recursive=True)
+
+    def open_output(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, self._arrow.open_output_stream(self._inside(path), compression=None))
+
+    def open_input(self, path: str) -> BinaryIO:
+        with self._missing_is_told(path):
+            return cast(BinaryIO, self._arrow.open_input_file(self._inside(path)))
+
+    def rename(self, source: str, target: str) -> None:
+        # HDFS itself refuses an existing file, but moves *into* an existing directory.
+        if self.exists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        with self._missing_is_told(source):
+            self._arrow.move(self._inside(source), self._inside(target))
+
+    def rename_file(self, source: str, target: str) -> None:
+        self.rename(source, target)
+
+    def delete_directory(self, path: str) -> None:
+        if self.exists(path):
+            with suppress(FileNotFoundError), self._missing_is_told(path):
+                self._arrow.delete_dir(self._inside(path))
+
+    def delete_file(self, path: str) -> None:
+        with self._missing_is_told(path):
+            self._arrow.delete_file(self._inside(path))
+
+    @contextmanager
+    def _missing_is_told(self, path: str) -> Iterator[None]:
+        """Raise FileNotFoundError for a missing file; HDFS raises an input/output error."""
+        try:
+            yield
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError) and not self._is_missing(path, error):
+                raise
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+
+    def _is_missing(self, path: str, error: OSError) -> bool:
+        return not self.exists(path)
+
+    def remove_empty_directory(self, path: str) -> bool:
+        if not self.exists(path) or self.list_if_there(path):
+            return False
+        self._arrow.delete_dir(self._inside(path))
+        return True
+
+    def sync_directory(self, path: str) -> None:
+        """Do nothing: the name node logs a new name before it answers."""

@@ -1,0 +1,131 @@
+"""Object stores (S3, Google Cloud Storage, Azure's flat one), by Arrow.
+
+A store has objects under names, and no directories: a directory is there while an object's name
+begins with its path. Nothing can be renamed. An object is there as a whole or not at all, and every
+request that follows sees it. Requests are what costs time, so many questions are answered from one
+listing (``seen_at_once``).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+import pyarrow.fs as pafs
+
+from acidsql.acid.layout import is_hidden
+from acidsql.errors import UnsupportedError
+from acidsql.storage.files.arrow import ArrowFileSystem
+from acidsql.storage.files.interface import Entry, FileSystem
+from acidsql.storage.files.parallel import in_threads
+
+_FEW = 16  # so many directories are listed one by one; instead of more, the whole table is
+
+_Object = tuple[str, int | None]  # the part of a name below a directory; bytes, None: a directory
+
+
+class ObjectStore(ArrowFileSystem):
+    """A bucket or container.
+
+    Args:
+        arrow: Arrow's file system.
+        root: The beginning of each path (``s3a://bucket``).
+        bucket: Arrow's name for it.
+    """
+
+    has_directories = False
+
+    def __init__(self, arrow: pafs.FileSystem, root: str, bucket: str) -> None:
+        super().__init__(arrow, root)
+        self._bucket = bucket
+
+    def _inside(self, path: str) -> str:
+        return f"{self._bucket}{path.removeprefix(self._root)}".rstrip("/")
+
+    def seen_at_once(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
+        paths = [f"{location}/{name}".rstrip("/") for name in below]
+        if len(paths) > _FEW:
+            paths = [location]
+        return _SeenAtOnce(self, dict(zip(paths, in_threads(self._objects, paths), strict=True)))
+
+    def _objects(self, path: str) -> list[_Object]:
+        """All objects below a directory. Raises FileNotFoundError."""
+        inside = self._inside(path)
+        with self._missing_is_told(path):
+            found = self._arrow.get_file_info(pafs.FileSelector(inside, recursive=True))
+        return [
+            (info.path[len(inside) + 1 :], info.size if info.is_file else None) for info in found
+        ]
+
+    def _is_missing(self, path: str, error: OSError) -> bool:
+        return "NO_SUCH_KEY" in str(error)
+
+    def create_directory(self, path: str) -> None:
+        # Nobody looks for a hidden directory before there is something in it.
+        if not is_hidden(path.rpartition("/")[2]):
+            super().create_directory(path)
+
+    def copy_file(self, source: str, target: str) -> None:
+        with self._missing_is_told(source):
+            self._arrow.copy_file(self._inside(source), self._inside(target))
+
+    def rename(self, source: str, target: str) -> None:
+        raise UnsupportedError(
+            f"'{source}' should be renamed to '{target}', and an object store cannot do this in "
+            "one step.",
+            condition="UNSUPPORTED_FEATURE.RENAME_ON_OBJECT_STORE",
+            path=source,
+        )
+
+    def delete_directory(self, path: str) -> None:
+        with suppress(FileNotFoundError), self._missing_is_told(path):
+            self._arrow.delete_dir(self._inside(path))
+
+    def sync_directory(self, path: str) -> None:
+        """Do nothing: a store answers when an object is durable."""
+
+
+class _SeenAtOnce(FileSystem):
+    """A file system that answers questions about some directories from one listing of each.
+
+    A directory without files below it is not among its parent's children: an object that only
+    stands for a directory is what tools leave, and no base or delta.
+    """
+
+    has_directories = False
+
+    def __init__(self, fs: ObjectStore, objects: Mapping[str, Iterable[_Object]]) -> None:
+        self._fs, self._roots = fs, tuple(objects)
+        self._children: dict[str, dict[str, Entry]] = {root: {} for root in objects}
+        for root, found in objects.items():
+            for name, size in found:
+                self._note(root, name, size)
+
+    def _note(self, root: str, name: str, size: int | None) -> None:
+        path = f"{root}/{name}"
+        if size is None:
+            self._children.setdefault(path, {})
+            return
+        parent, _, last = path.rpartition("/")
+        is_new = last not in self._children.setdefault(parent, {})
+        self._children[parent][last] = Entry(last, path, False, size)
+        while is_new and len(parent) > len(root):
+            path, (parent, _, last) = parent, parent.rpartition("/")
+            is_new = last not in self._children.setdefault(parent, {})
+            self._children[parent][last] = Entry(last, path, True, 0)
+
+    def _knows(self, path: str) -> bool:
+        return any(path == root or path.startswith(f"{root}/") for root in self._roots)
+
+    def list(self, path: str) -> list[Entry]:
+        if not self._knows(path):
+            return self._fs.list(path)
+        if path not in self._children:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return sorted(self._children[path].values())
+
+    def open_input(self, path: str) -> BinaryIO:
+        return self._fs.open_input(path)

@@ -1,0 +1,190 @@
+"""Puts complete files under the names that readers look at, in the way that a file system allows.
+
+Where a directory can be renamed, a hidden directory is filled, synced and renamed. So no reader
+ever sees a directory without its marker or with half its files.
+
+On an object store nothing can be renamed. There the driver alone, which is also the one that
+commits, makes the objects: the markers first, then copies of what the tasks have written below a
+hidden name. So a task that Spark has given up, and that goes on writing, changes nothing. Half a
+directory may be seen, but no reader uses it: its name bears a write id, or a compaction's
+transaction, that is still open. A request that failed may be carried out later, so after a failure
+the transaction must not be committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from acidsql.errors import WriteError
+from acidsql.storage.event_records import Record
+from acidsql.storage.files.filesystem import FileSystem
+from acidsql.storage.files.memory import MEMORY, is_in_memory
+from acidsql.storage.files.parallel import in_threads
+
+_FEW = 16  # up to so many directories are listed one by one
+_COPY_MAX = 5 * 1024**3  # bytes that S3 copies in one request
+
+
+@dataclass(frozen=True, slots=True)
+class NewDirectory:
+    """A base or delta to be made.
+
+    Attributes:
+        parent: The table's directory or a partition's.
+        name: Its own name.
+        files: The files to put into it, by their names there.
+        markers: The contents of further files, by their names there.
+    """
+
+    parent: str
+    name: str
+    files: Mapping[str, Record]
+    markers: Mapping[str, bytes]
+
+    @property
+    def path(self) -> str:
+        """Where it will be."""
+        return f"{self.parent}/{self.name}"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The bytes of everything in it, by name."""
+        files = {name: file.bytes for name, file in self.files.items()}
+        return files | {name: len(data) for name, data in self.markers.items()}
+
+
+def fill(fs: FileSystem, staged: str, new: NewDirectory) -> None:
+    """Make a hidden directory, move the files into it, markers first, and sync it.
+
+    Raises:
+        WriteError: A file is missing or has another length than its writer reported.
+    """
+    fs.create_directory(staged)
+    for name, data in new.markers.items():
+        fs.write_file(f"{staged}/{name}", data)
+    for name, file in new.files.items():
+        found = fs.size(file.path) if fs.exists(file.path) else None
+        if found != file.bytes:
+            raise _unlike(file.path, file.bytes, found)
+        fs.rename(file.path, f"{staged}/{name}")
+    fs.sync_directory(staged)
+
+
+def place(
+    fs: FileSystem, location: str, staging: str, new: Sequence[NewDirectory], placed: list[str]
+) -> None:
+    """Make directories of a statement.
+
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        staging: The statement's staging directory.
+        new: The directories.
+        placed: Receives the path of each directory before anything is done there. A directory that
+            belongs to somebody else is taken out again.
+
+    Raises:
+        FileExistsError: Somebody else has a directory of this name.
+        WriteError: A file is missing or has another length than its writer reported.
+    """
+    if not fs.has_directories:
+        place_objects(fs, location, new, placed)
+        return
+    for number, one in enumerate(new):
+        staged = f"{staging}/{number}"
+        fill(fs, staged, one)
+        _make_durable(fs, location, one.parent)
+        _move(fs, staged, one.path, placed)
+        fs.sync_directory(one.parent)
+
+
+def place_objects(
+    fs: FileSystem, location: str, new: Sequence[NewDirectory], placed: list[str]
+) -> None:
+    """``place`` on an object store."""
+    _refuse_too_large(new)
+    there = _children(fs, location, new)
+    for one in new:
+        if there[one.path]:
+            raise FileExistsError(f"'{one.path}' is there already")
+    placed += [one.path for one in new]
+    markers = [(f"{one.path}/{name}", data) for one in new for name, data in one.markers.items()]
+    in_threads(lambda marker: fs.write_file(*marker), markers)
+    files = [(file, f"{one.path}/{name}") for one in new for name, file in one.files.items()]
+    in_threads(lambda file: _copy(fs, *file), files)
+    there = _children(fs, location, new)
+    for one in new:
+        _compare(one, there[one.path])
+
+
+def _copy(fs: FileSystem, file: Record, target: str) -> None:
+    if is_in_memory(file.path):
+        fs.write_file(target, MEMORY.read(file.path))
+    else:
+        fs.copy_file(file.path, target)
+
+
+def _children(
+    fs: FileSystem, location: str, new: Sequence[NewDirectory]
+) -> dict[str, dict[str, int]]:
+    """The bytes of each file that is in these directories now, by directory and name."""
+    if len(new) > _FEW:
+        fs = fs.seen_at_once(location)
+    listed = in_threads(fs.list_if_there, [one.path for one in new])
+    return {
+        one.path: {entry.name: entry.size for entry in entries}
+        for one, entries in zip(new, listed, strict=True)
+    }
+
+
+def _compare(new: NewDirectory, there: Mapping[str, int]) -> None:
+    for name, expected in new.sizes.items():
+        if there.get(name) != expected:
+            raise _unlike(f"{new.path}/{name}", expected, there.get(name))
+    if odd := there.keys() - new.sizes:
+        raise WriteError(
+            f"'{new.path}/{min(odd)}' was put there by somebody else, and its rows would be taken "
+            "for this statement's. Nothing was changed; run the statement again.",
+            path=new.path,
+        )
+
+
+def _refuse_too_large(new: Sequence[NewDirectory]) -> None:
+    for file in (file for one in new for file in one.files.values()):
+        if file.bytes > _COPY_MAX:
+            raise WriteError(
+                f"The statement wrote a file of {file.bytes} bytes, and a store copies at most "
+                f"{_COPY_MAX} in one request. Let the statement run in more tasks (REPARTITION), "
+                "or give the table more buckets.",
+                path=file.path,
+            )
+
+
+def _unlike(path: str, expected: int, found: int | None) -> WriteError:
+    return WriteError(
+        f"'{path}' should have {expected} bytes and has {found}. The driver and the executors must "
+        "see the same warehouse.",
+        path=path,
+    )
+
+
+def _move(fs: FileSystem, staged: str, target: str, placed: list[str]) -> None:
+    # The target is noted first: a rename may succeed although its reply is lost.
+    placed.append(target)
+    try:
+        fs.rename(staged, target)
+    except FileExistsError:
+        placed.remove(target)  # the directory there belongs to somebody else
+        raise
+
+
+def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
+    """Make a partition's directory, and sync each directory above it."""
+    if fs.exists(parent):
+        return
+    fs.create_directory(parent)
+    path = parent
+    while path != location:
+        path = path.rpartition("/")[0]
+        fs.sync_directory(path)
