@@ -135,6 +135,8 @@ def test_secrets_in_files_of_keys_are_found(spark, hadoop, tmp_path):
 
 def test_spark_without_a_file_system_is_told_which_package_it_lacks(spark):
     need_classes(spark, "file:///d")
+    with pytest.raises(SettingError, match=r"s3a: instead.*fs\.s3\.impl=org"):
+        need_classes(spark, "s3://b/d")
     with pytest.raises(SettingError, match=r"'gs:'.*org\.apache\.hadoop:hadoop-gcp:\d"):
         need_classes(spark, "gs://b/d")
 

@@ -23,11 +23,11 @@ _OURS, _SECRET, _SPARKS = PLACES
 _PATTERN = "^(" + "|".join(prefix.replace(".", r"\.") for prefix in PREFIXES) + ")"
 _KEY_FILES = "security.credential.provider.path"
 _PER_BUCKET = "fs.s3a.bucket."
+_OTHER_NAMES = ("s3", "s3n")  # of s3a; Hadoop itself does not know them
 _ARTIFACTS = {
-    "s3a": "hadoop-aws",
+    **dict.fromkeys(("s3a", *_OTHER_NAMES), "hadoop-aws"),
     "gs": "hadoop-gcp",
-    "abfs": "hadoop-azure",
-    "abfss": "hadoop-azure",
+    **dict.fromkeys(("abfs", "abfss"), "hadoop-azure"),
 }
 
 
@@ -136,15 +136,18 @@ def _names_in(jvm: Any, conf: Any) -> Iterable[str]:
 def need_classes(spark: SparkSession, location: str) -> None:
     """Raise SettingError if Spark's JVM has no file system for a location on an object store."""
     scheme = scheme_and_root(location)[0]
-    session = getattr(spark, "_jsparkSession", None)
-    if session is None or scheme not in _ARTIFACTS:
+    session, jvm = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)
+    if session is None or jvm is None or scheme not in _ARTIFACTS:
         return
-    jvm = spark._jvm
-    assert jvm is not None
-    try:
-        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(
-            scheme, session.sessionState().newHadoopConf()
+    conf = session.sessionState().newHadoopConf()
+    if scheme in _OTHER_NAMES and conf.get(f"fs.{scheme}.impl") is None:
+        raise SettingError(
+            f"Spark has no file system for '{scheme}:'. Write s3a: instead, or start Spark with "
+            f"spark.hadoop.fs.{scheme}.impl=org.apache.hadoop.fs.s3a.S3AFileSystem.",
+            scheme=scheme,
         )
+    try:
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
     except Exception as error:
         version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
         artifact = f"org.apache.hadoop:{_ARTIFACTS[scheme]}:{version}"
