@@ -51,7 +51,10 @@ def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
         return
     for name in {*settings, *(before or "").split(",")} - {""}:
         _give(spark, name, settings.get(name))
-    spark.conf.set(NAMES, ",".join(sorted(settings)))
+    if settings:
+        spark.conf.set(NAMES, ",".join(sorted(settings)))
+    else:
+        spark.conf.unset(NAMES)
 
 
 def _give(spark: SparkSession, name: str, value: str | None) -> None:
