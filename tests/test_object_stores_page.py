@@ -14,7 +14,9 @@ def test_the_page_about_object_stores_runs(spark, s3a, tmp_path):
     (block,) = blocks(PAGE)
     start = block.text.index("acid = ")
     text = block.text[start:].replace("s3a://bucket", s3a)
-    text = text.replace("postgresql+psycopg://user:secret@db1/acidsql", f"sqlite:///{tmp_path}/m.db")
+    text = text.replace(
+        "postgresql+psycopg://user:secret@db1/acidsql", f"sqlite:///{tmp_path}/m.db"
+    )
     names = {"spark": spark, "acidsql": acidsql}
     exec(compile(text, str(PAGE), "exec"), names)
     with names["acid"] as acid:

@@ -1,4 +1,4 @@
-"""A warehouse on an object store, by S3's protocol: rows, transactions, requests, and what fails."""
+"""A warehouse on an object store, by S3's protocol: rows, transactions, requests, failures."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_an_insert_asks_twice_for_a_listing_whatever_the_number_of_partitions(
     assert s3.counts() == {"LIST": 2, "PUT": 2 * partitions}
     s3.mark()
     lazy = store.sql("SELECT * FROM p")
-    listed = [one for one in s3.requests() if one == ("LIST", one.bucket, "warehouse/p/")]
-    assert len(listed) == 1
+    places = ("warehouse/p/", "warehouse/p/d=0/")  # one partition is listed alone
+    assert len([one for one in s3.requests() if one.kind == "LIST" and one.key in places]) == 1
     s3.mark()
     assert lazy.count() == partitions
 
@@ -183,7 +183,7 @@ def test_what_a_late_attempt_of_a_task_writes_is_never_seen_and_is_cleaned_up(st
     assert len(table(store)) == 4
 
 
-def test_a_compaction_that_dies_between_two_copies_changes_no_rows(store, s3):
+def test_a_compaction_that_dies_between_two_copies_changes_no_rows(store, s3, spark, s3a, tmp_path):
     store.sql("CREATE TABLE t (id int, v int)")
     store.sql("INSERT INTO t SELECT id, 0 FROM range(9)")
     store.sql("UPDATE t SET v = 1 WHERE id = 3")
@@ -197,8 +197,10 @@ def test_a_compaction_that_dies_between_two_copies_changes_no_rows(store, s3):
     store.sql("ALTER TABLE t COMPACT 'minor' AND WAIT")
     assert table(store) == before
     store.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
-    store.clean()
-    assert table(store) == before
+    store.close()  # its DataFrames may need the files
+    with connected(spark, s3a, tmp_path) as fresh:
+        fresh.clean()
+        assert table(fresh) == before
     assert {key.split("/")[1].split("_")[0] for key in keys(s3, store, "t/")} == {"base"}
 
 
