@@ -18,6 +18,7 @@ from small_spark import small_spark
 from acidsql.java import use_java
 from acidsql.storage.files.filesystem import filesystem_for
 
+ON_S3 = bool(os.environ.get("ACIDSQL_ON_S3"))
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
@@ -208,7 +209,7 @@ def _running(missing: str | None, start: Callable[[], Any]) -> Iterator[Any]:
 def _drop_all(session: Any, warehouse: Path) -> None:
     """Leave nothing to the next test in a metastore that all tests share."""
     for table in session.metastore.tables("default"):
-        session.sql(f"DROP TABLE default.`{table}`")
+        session.sql(f"DROP TABLE IF EXISTS default.`{table}`")  # it may have gone with another
     for database in session.metastore.databases():
         if database.name != "default":
             session.sql(f"DROP DATABASE `{database.name}` CASCADE")
@@ -234,7 +235,8 @@ def acid(
 ) -> Iterator[Any]:
     """A session on a warehouse of the test's own.
 
-    With ``ACIDSQL_OVER_HIVE=1``, on a Hive Metastore that all tests share.
+    With ``ACIDSQL_OVER_HIVE=1``, on a Hive Metastore that all tests share. With
+    ``ACIDSQL_ON_S3=1``, the warehouse is on an object store.
     """
     import acidsql
 
@@ -246,17 +248,20 @@ def acid(
         with acidsql.connect(spark, metastore=server.url) as last:  # the test may have closed its
             _drop_all(last, server.warehouse)
         return
-    warehouse = tmp_path / "warehouse"
-    metastore = warehouse / ".acidsql" / "metastore.db"
+    warehouse = str(tmp_path / "warehouse")
+    if ON_S3:
+        warehouse = f"{request.getfixturevalue('s3a')}/warehouse"
+    metastore = tmp_path / "warehouse" / ".acidsql" / "metastore.db"
     metastore.parent.mkdir(parents=True)
     metastore.write_bytes(new_metastore)
     with closing(sqlite3.connect(metastore)) as store, store:
-        store.execute("UPDATE DBS SET DB_LOCATION_URI = ?", [str(warehouse)])
+        store.execute("UPDATE DBS SET DB_LOCATION_URI = ?", [warehouse])
     # Nothing is compacted automatically, and nothing kept for older versions, because tests look at
     # directories.
     settings = {"acidsql.history.retention": "0s"}
     with acidsql.connect(
-        spark, warehouse=str(warehouse), compactor="off", settings=settings
-    ) as session:
+        spark, warehouse=warehouse, metastore=f"sqlite:///{metastore}", compactor="off",
+        settings=settings,
+    ) as session:  # fmt: skip
         yield session
     spark.catalog.setCurrentDatabase("default")

@@ -23,9 +23,10 @@ _OURS, _SECRET, _SPARKS = PLACES
 _PATTERN = "^(" + "|".join(prefix.replace(".", r"\.") for prefix in PREFIXES) + ")"
 _KEY_FILES = "security.credential.provider.path"
 _PER_BUCKET = "fs.s3a.bucket."
-_OTHER_NAMES = ("s3", "s3n")  # of s3a; Hadoop itself does not know them
+_OLD_NAMES = ("s3", "s3n")  # of the scheme s3a; Hadoop itself has forgotten them
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _ARTIFACTS = {
-    **dict.fromkeys(("s3a", *_OTHER_NAMES), "hadoop-aws"),
+    **dict.fromkeys(("s3a", *_OLD_NAMES), "hadoop-aws"),
     "gs": "hadoop-gcp",
     **dict.fromkeys(("abfs", "abfss"), "hadoop-azure"),
 }
@@ -42,6 +43,14 @@ def hand_over(spark: SparkSession) -> None:
     settings = settings_of(spark)
     register(settings)
     give_workers(spark, settings)
+    _let_spark_know_old_names(spark)
+
+
+def _let_spark_know_old_names(spark: SparkSession) -> None:
+    """Let Spark read ``s3:`` as ``s3a:``: a metastore's tables may have such locations."""
+    context: Any = getattr(spark, "_jsc", None)
+    for scheme in _OLD_NAMES if context is not None else ():
+        context.hadoopConfiguration().setIfUnset(f"fs.{scheme}.impl", _S3A)
 
 
 def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
@@ -140,12 +149,6 @@ def need_classes(spark: SparkSession, location: str) -> None:
     if session is None or jvm is None or scheme not in _ARTIFACTS:
         return
     conf = session.sessionState().newHadoopConf()
-    if scheme in _OTHER_NAMES and conf.get(f"fs.{scheme}.impl") is None:
-        raise SettingError(
-            f"Spark has no file system for '{scheme}:'. Write s3a: instead, or start Spark with "
-            f"spark.hadoop.fs.{scheme}.impl=org.apache.hadoop.fs.s3a.S3AFileSystem.",
-            scheme=scheme,
-        )
     try:
         jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
     except Exception as error:
