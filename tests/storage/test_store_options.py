@@ -44,7 +44,7 @@ def arguments(conf, bucket="b-1"):
     found = s3_arguments(s3_conf(conf, bucket), bucket, lambda name: f"region-of-{name}")
     assert found.pop("allow_delayed_open") is True
     limits = {"request_timeout": 200, "connect_timeout": 10}
-    return {name: value for name, value in found.items() if limits.get(name) != value}
+    return dict(pair for pair in found.items() if pair not in limits.items())
 
 
 @pytest.mark.parametrize(
