@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from logging import LogRecord
+from logging import LogRecord, getLogger
 from typing import Any
 
 from pyspark.errors import (
@@ -72,6 +72,11 @@ _NAMES = rf"{_NAME}(?:\.{_NAME})*"
 _LIST = re.compile(rf"\[({_NAMES}(?:, {_NAMES})*)\]")
 _OWN_VIEW = re.compile(rf"`{VIEW_PREFIX}\w+`\.")
 _NO_SUGGESTION = re.compile(r" Did you mean one of the following\? \[\]\.?")
+_ERRORS_OF_QUERIES, _PY4J = "SQLQueryContextLogger", "py4j.clientserver"  # loggers
+_OF_CTRL_C = (
+    "KeyboardInterrupt while sending command",
+    "Exception occurred while shutting down connection",
+)
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
@@ -266,18 +271,22 @@ def job_errors() -> Iterator[None]:
 @contextmanager
 def no_log() -> Iterator[None]:
     """Keep PySpark from logging this thread's errors, which show the composed text, or which the
-    caller shows. Other threads still log their errors.
+    caller shows; also what py4j logs of a Ctrl-C. Other threads still log their errors.
     """
-    logger, thread = PySparkLogger.getLogger("SQLQueryContextLogger"), threading.get_ident()
+    thread = threading.get_ident()
 
-    def of_others(_: LogRecord) -> bool:
-        return threading.get_ident() != thread
+    def of_others(record: LogRecord) -> bool:
+        is_told = record.name == _ERRORS_OF_QUERIES or str(record.msg).startswith(_OF_CTRL_C)
+        return threading.get_ident() != thread or not is_told
 
-    logger.addFilter(of_others)
+    loggers = PySparkLogger.getLogger(_ERRORS_OF_QUERIES), getLogger(), getLogger(_PY4J)
+    for logger in loggers:
+        logger.addFilter(of_others)
     try:
         yield
     finally:
-        logger.removeFilter(of_others)
+        for logger in loggers:
+            logger.removeFilter(of_others)
 
 
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:

@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 11  # the last revision in ``migrations``
+SCHEMA_VERSION = 12  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -385,6 +385,7 @@ COMPACTION_QUEUE = Table(
     "COMPACTION_QUEUE",
     metadata,
     *_of_compactions("CQ"),
+    Column("CQ_HADOOP_JOB_ID", String(32)),  # what the worker does now; Hive: its job
     Column("CQ_CLEANER_START", BigInteger),  # when the cleaner last failed
     Column("CQ_RETRY_RETENTION", BigInteger, nullable=False, server_default="0"),
 )

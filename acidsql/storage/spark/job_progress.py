@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from acidsql.storage.spark.jvm import spark_context
+from acidsql.storage.spark.jvm import cancel_jobs, spark_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +41,67 @@ class Tasks:
 
 
 @contextmanager
-def tagged_jobs(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Give the jobs of this thread a tag for ``running_tasks``; without a JVM, do nothing."""
-    context = spark_context(spark)
+def tagged_jobs(spark: SparkSession) -> Iterator[str]:
+    """Give the jobs of this thread a tag for ``running_tasks``; without a JVM, do nothing.
+
+    If Ctrl-C ends the block, the jobs are cancelled. Spark's own handler of Ctrl-C does so, too,
+    but a notebook replaces the handler.
+    """
+    context, tag = spark_context(spark), f"acidsql-{uuid4()}"
     if context is not None:
         context.addJobTag(tag)
     try:
-        yield
+        yield tag
+    except KeyboardInterrupt:
+        with suppress(Exception):
+            cancel_jobs(spark, tag)
+        raise
     finally:
         if context is not None:
             with suppress(Exception):  # Spark was stopped
                 context.removeJobTag(tag)
+
+
+@contextmanager
+def watched_tasks(
+    spark: SparkSession,
+    tag: str,
+    look: Callable[[Tasks], None],
+    *,
+    first_s: float,
+    next_s: float,
+    end: Callable[[], None] = lambda: None,
+) -> Iterator[None]:
+    """Look at ``running_tasks`` again and again while the block runs.
+
+    Args:
+        spark: The session.
+        tag: The tag of the jobs.
+        look: Called by another thread. An error of it is ignored.
+        first_s: The first look comes after so many seconds, if the block still runs.
+        next_s: The time between two looks.
+        end: Called after the last look, if there was one.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        if ended.wait(first_s):
+            return
+        while not ended.is_set():
+            # The work must not fail because its progress cannot be told.
+            with suppress(Exception):
+                look(running_tasks(spark, tag))
+            ended.wait(next_s)
+        with suppress(Exception):
+            end()
+
+    thread = threading.Thread(target=watch, name="acidsql progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def running_tasks(spark: SparkSession, tag: str) -> Tasks:
