@@ -30,7 +30,7 @@ from acidsql.acid.types import HiveType
 from acidsql.acid.virtual_columns import why_missing
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import BAR, RAISED
-from acidsql.plan.checks import INVALID, MEANING, checked
+from acidsql.plan.checks import INVALID, MEANING, checked, failed_in
 from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
@@ -184,6 +184,29 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
             f"{_words(error)}",
             condition=INVALID, sqlstate="42621",
         ) from None  # fmt: skip
+
+
+@contextmanager
+def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
+    """Name the CHECK constraint whose condition fails for a row, by a division by zero for example.
+
+    ``rows``: the events that ``enforced`` got.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        for context in error.getQueryContext() or ():
+            if context.contextType() is not QueryContextType.SQL:
+                continue
+            fragment, start = context.fragment(), context.startIndex()
+            name = failed_in(table, rows.columns, fragment, start)
+            if name is not None:
+                raise ConstraintError(
+                    f"The CHECK constraint '{name}' of {table.name}, {table.checks[name]}, fails "
+                    f"for a row: {_words(error)}",
+                    condition=error.getCondition(), sqlstate=error.getSqlState(),
+                ) from None  # fmt: skip
+        raise
 
 
 def broken(rows: DataFrame, condition: str, example: str) -> DataFrame:
