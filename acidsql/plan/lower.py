@@ -331,11 +331,14 @@ def _words(error: Any) -> str:
 
 
 def _why(error: Any) -> str:
-    """What there is to say about a name of Hive's that is no column here."""
+    """What there is to say about a name that is a column in other letters, or in Hive."""
     if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
         return ""
-    name = (error.getMessageParameters() or {}).get("objectName", "")
-    why = why_missing(name.rpartition(".")[2].strip("`"))
+    said = error.getMessageParameters() or {}
+    name = said.get("objectName", "").rpartition(".")[2].strip("`")
+    if name != name.lower() and f"`{name.lower()}`" in said.get("proposal", ""):
+        return " This session tells names apart by case: spark.sql.caseSensitive is true."
+    why = why_missing(name)
     return "" if why is None else f" {why}"
 
 

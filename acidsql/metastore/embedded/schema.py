@@ -32,8 +32,7 @@ VERSION_COMMENT = "acidsql embedded metastore"
 metadata = MetaData()
 
 NAME = String(256)
-PARTITION = String(767)
-LOCATION = String(4000)
+PARTITION, LOCATION = String(767), String(4000)
 PERSON = String(128)  # users and hosts
 AGENT = String(1024)  # Hive: 128. Messages should show more of a statement's beginning.
 LETTER = String(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -44,12 +45,12 @@ class Tasks:
 def tagged_jobs(spark: SparkSession) -> Iterator[str]:
     """Give the jobs of this thread a tag for ``running_tasks``; without a JVM, do nothing.
 
-    If Ctrl-C ends the block, the jobs are cancelled. Spark's own handler of Ctrl-C does so, too,
-    but a notebook replaces the handler.
+    If Ctrl-C ends the block, the jobs are cancelled.
     """
     context, tag = spark_context(spark), f"acidsql-{uuid4()}"
     if context is not None:
-        context.addJobTag(tag)
+        with suppress(Exception):  # Spark was stopped, which the block will find out
+            context.addJobTag(tag)
     try:
         yield tag
     except KeyboardInterrupt:
@@ -60,6 +61,20 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
         if context is not None:
             with suppress(Exception):  # Spark was stopped
                 context.removeJobTag(tag)
+
+
+@contextmanager
+def cancelled_by_ctrl_c(spark: SparkSession) -> Iterator[None]:
+    """Cancel the jobs of this thread if Ctrl-C ends the block.
+
+    Spark's own handler of Ctrl-C cancels all jobs. A notebook puts Python's in its place while a
+    cell runs, and the jobs would run on.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    with tagged_jobs(spark):
+        yield
 
 
 @contextmanager
