@@ -296,7 +296,8 @@ def progress_of(work: Compacting, tasks: Tasks) -> str:
     done, total = tasks.done, tasks.total
     if work.phase == "merge":  # a job may have a part of the folds only
         done, total = work.folded + done, len(work.plan.folds)
-    return f"{work.phase} {done}/{total}, {tasks.running} run, {size(work.staged_bytes())}"[:32]
+    tasks_of = f" {done}/{total}, {tasks.running} run," if total else ""  # none: between two jobs
+    return f"{work.phase}{tasks_of} {size(work.staged_bytes())}"[:32]
 
 
 def refuse_open_write_id(plan: CompactionPlan) -> None:

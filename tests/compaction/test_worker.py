@@ -99,6 +99,7 @@ def test_progress_in_words():
     assert len(progress_of(work, Tasks(96, 0, 96))) <= 32
     work.phase = "spread"  # rebalance has other tasks than folds
     assert progress_of(work, Tasks(7, 2, 4)) == "spread 2/7, 4 run, 1.2 GB"
+    assert progress_of(work, Tasks()) == "spread 1.2 GB"  # between two jobs
     work.phase, work.written = "publish", (3, 5_000_000)
     assert progress_of(work, Tasks()) == "publish 5.0 MB"
 
