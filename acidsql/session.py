@@ -33,6 +33,7 @@ from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.spark.python_workers import prepare_workers
+from acidsql.storage.spark.store_conf import hand_over, need_classes
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.streams.methods import StreamMethods
 
@@ -82,6 +83,7 @@ def connect(
         raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
     chosen = Settings.of({**conf_settings(spark), **(settings or {})})
     where, url = warehouse or conf(spark, "warehouse"), metastore or conf(spark, "metastore")
+    hand_over(spark)
     if is_hive(url):
         store, place = open_hive(url, where)
     else:
@@ -89,6 +91,7 @@ def connect(
         assert where is not None
         place = place_of(where)
         store = open_metastore(url, place, chosen)
+    need_classes(spark, place)
     prepare_workers(spark)
     if chosen.warm_workers == "connect":
         warm_workers(spark)

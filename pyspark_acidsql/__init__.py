@@ -81,6 +81,7 @@ def _opened(options: dict[str, str]) -> Any:
     from acidsql.opening import is_hive, open_hive, open_metastore, place_of
     from acidsql.settings import Settings
 
+    _use_store_options(options)
     known = {name.lower(): value for name, value in options.items()}
     given = known.get("metastore")
     if given is not None and (urlsplit(given).password or "password" in given.lower()):
@@ -95,3 +96,19 @@ def _opened(options: dict[str, str]) -> Any:
     if "warehouse" not in known:
         raise SettingError("A stream of a table needs the option warehouse.", name="warehouse")
     return open_metastore(url, place_of(known["warehouse"]), Settings.of({}))
+
+
+def _use_store_options(options: dict[str, str]) -> None:
+    """Open object stores with the options that have Hadoop's names: nobody here has a conf."""
+    from acidsql.errors import SettingError
+    from acidsql.storage.files.hadoop_conf import is_secret
+    from acidsql.storage.files.store_options import PREFIXES, register
+
+    found = {name: value for name, value in options.items() if name.startswith(PREFIXES)}
+    for name in filter(is_secret, found):
+        raise SettingError(
+            f"The option {name} is a secret, which Spark would show. Set the store's environment "
+            "variables (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for S3) before Spark starts.",
+            name=name,
+        )
+    register(found)

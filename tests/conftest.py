@@ -18,6 +18,7 @@ from small_spark import small_spark
 from acidsql.java import use_java
 from acidsql.storage.files.filesystem import filesystem_for
 
+ON_S3 = bool(os.environ.get("ACIDSQL_ON_S3"))
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
@@ -66,8 +67,15 @@ def java_home() -> str:
 def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark session with two threads that all tests share. A test restores each conf that it
     changes."""
-    warehouse = tmp_path_factory.mktemp("spark-warehouse")
-    session = small_spark(warehouse, threads=2, memory="2g", java_options="-Duser.timezone=UTC")
+    import s3a_jars
+
+    session = small_spark(
+        tmp_path_factory.mktemp("spark-warehouse"),
+        threads=2,
+        memory="2g",
+        java_options="-Duser.timezone=UTC",
+        class_path=s3a_jars.class_path(),
+    )
     yield session
     session.stop()
 
@@ -119,6 +127,24 @@ def bucket(s3: Any) -> Iterator[str]:
     name = s3.new_bucket()
     yield name
     s3.drop_bucket(name)
+
+
+@pytest.fixture
+def s3a(spark: Any, s3: Any, bucket: str) -> Iterator[str]:
+    """The location of a bucket of the test's own, which Spark can open, too: its settings are in
+    Hadoop's configuration, as ``core-site.xml`` would put them there."""
+    import s3a_jars
+
+    if (missing := s3a_jars.missing()) is not None:
+        pytest.skip(missing)
+    hadoop, location = spark._jsc.hadoopConfiguration(), f"s3a://{bucket}"
+    own = {name.replace("fs.s3a.", f"fs.s3a.bucket.{bucket}."): v for name, v in s3.hadoop.items()}
+    for name, value in own.items():
+        hadoop.set(name, value)
+    yield location
+    spark._jvm.org.apache.hadoop.fs.Path(location).getFileSystem(hadoop).close()
+    for name in own:
+        hadoop.unset(name)
 
 
 @pytest.fixture(scope="session")
@@ -209,7 +235,8 @@ def acid(
 ) -> Iterator[Any]:
     """A session on a warehouse of the test's own.
 
-    With ``ACIDSQL_OVER_HIVE=1``, on a Hive Metastore that all tests share.
+    With ``ACIDSQL_OVER_HIVE=1``, on a Hive Metastore that all tests share. With
+    ``ACIDSQL_ON_S3=1``, the warehouse is on an object store.
     """
     import acidsql
 
@@ -221,17 +248,20 @@ def acid(
         with acidsql.connect(spark, metastore=server.url) as last:  # the test may have closed its
             _drop_all(last, server.warehouse)
         return
-    warehouse = tmp_path / "warehouse"
-    metastore = warehouse / ".acidsql" / "metastore.db"
+    warehouse = str(tmp_path / "warehouse")
+    if ON_S3:
+        warehouse = f"{request.getfixturevalue('s3a')}/warehouse"
+    metastore = tmp_path / "warehouse" / ".acidsql" / "metastore.db"
     metastore.parent.mkdir(parents=True)
     metastore.write_bytes(new_metastore)
     with closing(sqlite3.connect(metastore)) as store, store:
-        store.execute("UPDATE DBS SET DB_LOCATION_URI = ?", [str(warehouse)])
+        store.execute("UPDATE DBS SET DB_LOCATION_URI = ?", [warehouse])
     # Nothing is compacted automatically, and nothing kept for older versions, because tests look at
     # directories.
     settings = {"acidsql.history.retention": "0s"}
     with acidsql.connect(
-        spark, warehouse=str(warehouse), compactor="off", settings=settings
-    ) as session:
+        spark, warehouse=warehouse, metastore=f"sqlite:///{metastore}", compactor="off",
+        settings=settings,
+    ) as session:  # fmt: skip
         yield session
     spark.catalog.setCurrentDatabase("default")

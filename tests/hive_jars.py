@@ -1,4 +1,4 @@
-"""Hive and Kafka from their Maven artifacts, and small programs of our own over them.
+"""Hive, Kafka and S3A from their Maven artifacts, and small programs of our own over them.
 
 Maven fetches the jars and javac compiles the programs when they are first asked for; both stay in
 ``build``.
@@ -22,7 +22,7 @@ SECONDS_TO_FETCH = 900
 
 
 class UnavailableError(Exception):
-    """Hive, or Kafka, cannot be had here; the message says what is missing."""
+    """Hive, Kafka or S3A cannot be had here; the message says what is missing."""
 
 
 def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path) -> Path:
@@ -34,8 +34,9 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
         fetch: Fetches the jars into the directory ``jars`` of the directory it is given.
         needed: Folders with more classes that the sources need.
     """
-    compiler = javac()
     files = sorted(file for file in sources.rglob("*") if file.is_file())
+    programs = [file for file in files if file.suffix == ".java"]
+    compiler = javac() if programs else None
     parts = [*(file.read_bytes() for file in files), *(str(one).encode() for one in needed)]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     place = BUILD / name / digest[:12]
@@ -45,7 +46,7 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
         (BUILD / name).mkdir()
         unfinished = tempfile.mkdtemp(dir=BUILD / name)
         fetch(unfinished)
-        if programs := [file for file in files if file.suffix == ".java"]:
+        if compiler is not None:
             subprocess.run(
                 [
                     compiler, "--release", str(LEAST_JDK), "-proc:none", "-encoding", "UTF-8",

@@ -70,4 +70,7 @@ def beside(acid: Any, **options: Any) -> Any:
     if OVER_HIVE:
         return acidsql.connect(acid.spark, metastore=acid.metastore.url, **options)
     as_there = {"acidsql.history.retention": "0s"} | options.pop("settings", {})
-    return acidsql.connect(acid.spark, warehouse=acid.warehouse, settings=as_there, **options)
+    return acidsql.connect(
+        acid.spark, warehouse=acid.warehouse, metastore=acid.metastore.url, settings=as_there,
+        **options,
+    )  # fmt: skip

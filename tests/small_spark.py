@@ -28,6 +28,7 @@ def small_spark(
     memory: str = "1g",
     java_options: str = "",
     master: str | None = None,
+    class_path: str = "",
 ) -> Any:
     """Start a session that logs errors only.
 
@@ -37,33 +38,40 @@ def small_spark(
         memory: The memory of the JVM.
         java_options: Further options for Java.
         master: Spark's master, if Spark shall not run in this process.
+        class_path: What the driver's class path begins with.
     """
-    archive = f"-XX:SharedArchiveFile={loaded_classes()} -Xlog:disable"
-    return _session(warehouse, threads, memory, f"{JAVA_OPTIONS} {archive} {java_options}", master)
+    archive = f"-XX:SharedArchiveFile={loaded_classes(class_path)} -Xlog:disable"
+    options = f"{JAVA_OPTIONS} {archive} {java_options}"
+    return _session(warehouse, threads, memory, options, master, class_path)
 
 
-def loaded_classes() -> Path:
+def loaded_classes(class_path: str = "") -> Path:
     """Java's archive of Spark's loaded classes (class data sharing), made once.
 
     A third of the work of a new JVM is to load and verify some 15,000 classes. Java ignores an
-    archive that does not fit.
+    archive that does not fit, for example one of another class path.
     """
     import pyspark
 
-    key = f"{pyspark.__file__} {pyspark.__version__} {os.environ.get('JAVA_HOME')}"
+    key = f"{pyspark.__file__} {pyspark.__version__} {os.environ.get('JAVA_HOME')} {class_path}"
     place = BUILD / "java-classes" / f"{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
 
     def make() -> Path:
         place.parent.mkdir(exist_ok=True)
         unfinished = place.with_suffix(".unfinished")
-        subprocess.run([sys.executable, __file__, str(unfinished)], check=True)
+        subprocess.run([sys.executable, __file__, str(unfinished), class_path], check=True)
         return unfinished
 
     return made_once(place, make)
 
 
 def _session(
-    warehouse: str | Path, threads: int, memory: str, java_options: str, master: str | None
+    warehouse: str | Path,
+    threads: int,
+    memory: str,
+    java_options: str,
+    master: str | None,
+    class_path: str,
 ) -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
@@ -73,6 +81,7 @@ def _session(
         .appName("acidsql-tests")
         .config("spark.driver.memory", memory)
         .config("spark.driver.extraJavaOptions", java_options)
+        .config("spark.driver.extraClassPath", class_path)
         .config("spark.ui.enabled", "false")
         # Tests count jobs, and most of them need no worker.
         .config("spark.acidsql.warm.workers", "off")
@@ -85,11 +94,11 @@ def _session(
     return spark
 
 
-def _archive_classes(archive: str) -> None:
+def _archive_classes(archive: str, class_path: str) -> None:
     """Run some statements. Java writes the archive when it ends."""
     with tempfile.TemporaryDirectory() as directory:
         options = f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={archive} -Xlog:disable"
-        spark = _session(directory, 2, "1g", options, None)
+        spark = _session(directory, 2, "1g", options, None, class_path)
         spark.range(9).selectExpr("id", "id % 3 AS k").write.orc(f"{directory}/t")
         spark.read.orc(f"{directory}/t").createOrReplaceTempView("t")
         spark.sql("SELECT k, count(*) FROM t JOIN t s USING (k) GROUP BY k ORDER BY k").collect()
@@ -100,4 +109,4 @@ def _archive_classes(archive: str) -> None:
 
 
 if __name__ == "__main__":
-    _archive_classes(sys.argv[1])
+    _archive_classes(*sys.argv[1:])

@@ -83,6 +83,7 @@ JVM_HOMES = (
     "storage/spark/jvm.py",
     "storage/spark/streaming.py",
     "storage/spark/temporary.py",
+    "storage/spark/store_conf.py",
     "storage/spark/job_progress.py",
     "storage/spark/repeatable.py",
     "storage/spark/column_sql.py",

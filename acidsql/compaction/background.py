@@ -32,6 +32,7 @@ from acidsql.metastore.compaction_queue import Candidate
 from acidsql.metastore.interface import LockState, Metastore
 from acidsql.settings import Settings
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.store_conf import give_workers, settings_of
 from acidsql.txn import Passed, SessionLocks, TxnManager
 
 _log = logging.getLogger(__name__)
@@ -123,6 +124,7 @@ class Background:
         else:
             # The worker gets its own session, because statements change the settings of ours.
             own = jvm.session_beside(self._spark)
+            give_workers(own, settings_of(self._spark))
             pool = FAIR_POOL if jvm.has_fair_pools(self._spark) else None
             resources = Resources(tag, self._tasks, pool)
         return Worker(own, self._metastore, self._txns, self._id, resources)

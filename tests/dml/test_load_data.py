@@ -297,7 +297,7 @@ def test_the_files_of_a_table_are_not_taken_away(t, incoming, where):
     ("path", "condition"),
     [
         ("/nowhere/at/all", "LOAD_DATA_PATH_NOT_EXISTS"), ("relative", "LOAD_DATA_INVALID_PATH"),
-        ("s3a://bucket/x", "UNSUPPORTED_FEATURE"),
+        ("oss://bucket/x", "UNSUPPORTED_FEATURE"),
     ],
 )  # fmt: skip
 def test_a_path_with_nothing_to_load_is_refused(t, path, condition):

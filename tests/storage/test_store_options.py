@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pyarrow.fs as pafs
 import pytest
 from object_store import Rule
 
+import pyspark_acidsql
 from acidsql.errors import SettingError
 from acidsql.storage.files import store_options
 from acidsql.storage.files.azure_options import azure_arguments, azure_conf
 from acidsql.storage.files.gcs_options import gcs_arguments, gcs_conf
 from acidsql.storage.files.s3_options import s3_arguments, s3_conf
-from acidsql.storage.files.store_options import open_store
+from acidsql.storage.files.store_options import open_store, settings_here
 
 HADOOP, AWS = "org.apache.hadoop.fs.s3a", "software.amazon.awssdk.auth.credentials"
 KEYS = {"fs.s3a.access.key": "AKIAEXAMPLE", "fs.s3a.secret.key": "hush-hush"}
@@ -307,6 +309,42 @@ def test_an_old_pyarrow_is_refused(monkeypatch):
     monkeypatch.setattr(store_options.pa, "__version__", "18.1.0")
     with pytest.raises(SettingError, match=r"need pyarrow 21 or newer.*18\.1\.0"):
         open_store("s3a", "b-1", {})
+
+
+def test_a_task_has_what_was_handed_over_else_what_sparks_conf_says(monkeypatch):
+    def found(**properties):
+        task = SimpleNamespace(
+            _localProperties={n.replace("_", "."): v for n, v in properties.items()}
+        )
+        monkeypatch.setattr(store_options, "_task", lambda: task)
+        return dict(settings_here())
+
+    spark = {
+        "spark_hadoop_fs.s3a.endpoint": "http://one",
+        "spark_hadoop_dfs.x": "y",
+        "spark_x": "z",
+    }
+    assert found(**spark) == {"fs.s3a.endpoint": "http://one"}
+    assert found(**spark, spark_acidsql_storage_names="") == {}
+    given = {
+        "spark_acidsql_storage_names": "fs.s3a.access.key,fs.s3a.endpoint,fs.gs.project.id",
+        "spark_acidsql_storage_secret_fs.s3a.access.key": "k",
+        "spark_acidsql_storage_fs.gs.project.id": "p",
+    }
+    assert found(**spark, **given) == {
+        "fs.s3a.access.key": "k", "fs.s3a.endpoint": "http://one", "fs.gs.project.id": "p",
+    }  # fmt: skip
+    given["spark_acidsql_storage_fs.s3a.endpoint"] = "http://two"
+    assert found(**spark, **given)["fs.s3a.endpoint"] == "http://two"
+
+
+def test_the_reader_of_a_stream_is_told_by_options_and_gets_no_secrets(monkeypatch):
+    monkeypatch.setattr(store_options, "_here", [])
+    pyspark_acidsql._use_store_options({"fs.s3a.endpoint": "http://one", "table": "t"})
+    assert settings_here() == {"fs.s3a.endpoint": "http://one"}
+    with pytest.raises(SettingError, match=r"fs\.s3a\.secret\.key is a secret") as error:
+        pyspark_acidsql._use_store_options({"fs.s3a.secret.key": "hush-hush"})
+    assert "hush" not in str(error.value)
 
 
 # ── Google and Azure: what Arrow is told; no such server is here ─────────────────────────────

@@ -23,7 +23,8 @@ from acidsql.storage.files.hadoop_conf import HadoopConf
 PREFIXES = ("fs.s3a.", "fs.gs.", "fs.azure.", "google.cloud.")
 # The properties of a job: which settings there are, separated by commas, and where each is.
 NAMES = "spark.acidsql.storage.names"
-PLACES = ("spark.acidsql.storage.", "spark.acidsql.storage.secret.", "spark.hadoop.")
+_SPARKS = "spark.hadoop."
+PLACES = ("spark.acidsql.storage.", "spark.acidsql.storage.secret.", _SPARKS)
 
 _LEAST_PYARROW = 21  # before, an upload that failed could pass for done, and options are missing
 _UNREACHABLE = re.compile(r"NETWORK_CONNECTION|HTTP status 5\d\d|SLOW_DOWN|INTERNAL_FAILURE|curl")
@@ -54,12 +55,16 @@ def _task() -> Any | None:
 
 @lru_cache(maxsize=1)
 def _of_task(task: Any) -> Mapping[str, str]:
-    names = task.getLocalProperty(NAMES)
+    properties = getattr(task, "_localProperties", None) or {}
+    if NAMES in properties:
+        names = properties[NAMES].split(",")
+    else:  # nobody has handed anything over: what Spark's own conf says
+        names = [name.removeprefix(_SPARKS) for name in properties if name.startswith(_SPARKS)]
     found = {}
-    for name in names.split(",") if names else ():
-        values = (task.getLocalProperty(f"{place}{name}") for place in PLACES)
+    for name in names:
+        values = (properties.get(f"{place}{name}") for place in PLACES)
         value = next((value for value in values if value is not None), None)
-        if value is not None:
+        if value is not None and name.startswith(PREFIXES):
             found[name] = value
     return found
 

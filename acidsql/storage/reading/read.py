@@ -27,6 +27,7 @@ from acidsql.storage.reading.bucket_pruning import in_buckets
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.partition_columns import matching
 from acidsql.storage.reading.scan import Scan, scan
+from acidsql.storage.spark.store_conf import hand_over
 
 MANY_PARTITIONS = 8
 MUCH_DATA = 16 * 1024 * 1024  # bytes
@@ -162,6 +163,7 @@ def read(
         UnsupportedError: ``file_format`` is another format.
     """
     name_missing_files()
+    hand_over(spark)
     path = path.rstrip("/")
     fs = filesystem_for(path)
     by = _columns(partitioned_by) if partitioned_by else ()

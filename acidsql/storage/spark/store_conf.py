@@ -1,0 +1,155 @@
+"""Which settings of object stores a Spark session has, and how its workers get them.
+
+Hadoop's configuration has them, where a JVM is: what Spark's conf gives (``spark.hadoop.fs.…``),
+``core-site.xml``, the session's own, and secrets in files of keys (JCEKS). A worker has no JVM. But
+each job carries the session's settings whose names begin with ``spark``, so those that Spark's conf
+has not are set in the session under names of ours. Spark shows no value of a secret one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.paths import scheme_and_root
+from acidsql.errors import SettingError
+from acidsql.storage.files.hadoop_conf import is_secret
+from acidsql.storage.files.store_options import NAMES, PLACES, PREFIXES, register
+
+_OURS, _SECRET, _SPARKS = PLACES
+_PATTERN = "^(" + "|".join(prefix.replace(".", r"\.") for prefix in PREFIXES) + ")"
+_KEY_FILES = "security.credential.provider.path"
+_PER_BUCKET = "fs.s3a.bucket."
+_ARTIFACTS = {
+    "s3a": "hadoop-aws",
+    "gs": "hadoop-gcp",
+    "abfs": "hadoop-azure",
+    "abfss": "hadoop-azure",
+}
+
+
+def hand_over(spark: SparkSession) -> None:
+    """Let this process and the session's workers open object stores with the session's settings.
+
+    In this process the settings of the latest call hold, as file systems are the process's own.
+
+    Raises:
+        SettingError: A file of keys cannot be read.
+    """
+    settings = settings_of(spark)
+    register(settings)
+    give_workers(spark, settings)
+
+
+def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Let the workers of a session open object stores with these settings, and no others."""
+    before = spark.conf.get(NAMES, None)
+    if not settings and not before:
+        return
+    for name in {*settings, *(before or "").split(",")} - {""}:
+        _give(spark, name, settings.get(name))
+    if settings:
+        spark.conf.set(NAMES, ",".join(sorted(settings)))
+    else:
+        spark.conf.unset(NAMES)
+
+
+def _give(spark: SparkSession, name: str, value: str | None) -> None:
+    """Set a setting for workers, unless Spark's conf has it; None: take it away."""
+    own = f"{_SECRET if is_secret(name) else _OURS}{name}"
+    wanted = None if spark.conf.get(f"{_SPARKS}{name}", None) == value else value
+    if wanted == spark.conf.get(own, None):
+        return
+    if wanted is None:
+        spark.conf.unset(own)
+        return
+    if is_secret(name) and (java := getattr(spark, "_jsparkSession", None)) is not None:
+        # Of a job's properties, the event log hides those whose names are in the application's
+        # conf, too.
+        java.sparkContext().conf().set(own, "handed over")
+    spark.conf.set(own, wanted)
+
+
+def settings_of(spark: SparkSession) -> dict[str, str]:
+    """Hadoop's settings of object stores in a session, by name.
+
+    Raises:
+        SettingError: A file of keys cannot be read.
+    """
+    session = getattr(spark, "_jsparkSession", None)
+    if session is None:  # Spark Connect
+        said = {
+            name.removeprefix(_SPARKS): value
+            for name, value in spark.conf.getAll.items()
+            if name.startswith(_SPARKS)
+        }
+        return {name: value for name, value in said.items() if name.startswith(PREFIXES)}
+    conf = session.sessionState().newHadoopConf()
+    found = conf.getValByRegex(_PATTERN)
+    found.entrySet().removeAll(_defaults(spark._jvm))
+    settings = dict(found) if found.size() else {}
+    keys = {name for name in settings if name.endswith(_KEY_FILES)}
+    if keys or conf.get(f"hadoop.{_KEY_FILES}"):
+        settings.update(_kept_in_files(spark._jvm, conf, {n: settings.pop(n) for n in keys}))
+    return settings
+
+
+@lru_cache(maxsize=1)
+def _defaults(jvm: Any) -> Any:
+    """Hadoop's own defaults of the settings."""
+    conf = jvm.org.apache.hadoop.conf.Configuration(False)
+    conf.addResource("core-default.xml")
+    return conf.getValByRegex(_PATTERN).entrySet()
+
+
+def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, str]:
+    """The settings in files of keys.
+
+    ``files``: the settings that name a file for S3, or for a bucket. They override Hadoop's file.
+    """
+    found: dict[str, str] = {}
+    every = conf.get(f"hadoop.{_KEY_FILES}")
+    for setting, path in [*([("", every)] if every else []), *files.items()]:
+        own = jvm.org.apache.hadoop.conf.Configuration(conf)
+        own.set(f"hadoop.{_KEY_FILES}", path)
+        try:
+            names = list(_names_in(jvm, own))
+            values = [str(jvm.java.lang.String.valueOf(own.getPassword(name))) for name in names]
+        except Exception as error:
+            raise SettingError(f"A file of Hadoop's keys cannot be read: {error}") from error
+        bucket = setting.removesuffix(_KEY_FILES) if setting.startswith(_PER_BUCKET) else ""
+        for name, value in zip(names, values, strict=True):
+            is_own = not bucket or name.startswith(_PER_BUCKET)
+            found[name if is_own else name.replace("fs.s3a.", bucket, 1)] = value
+    return found
+
+
+def _names_in(jvm: Any, conf: Any) -> Iterable[str]:
+    factory = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
+    for provider in factory.getProviders(conf):
+        yield from (name for name in provider.getAliases() if name.startswith(PREFIXES))
+
+
+def need_classes(spark: SparkSession, location: str) -> None:
+    """Raise SettingError if Spark's JVM has no file system for a location on an object store."""
+    scheme = scheme_and_root(location)[0]
+    session = getattr(spark, "_jsparkSession", None)
+    if session is None or scheme not in _ARTIFACTS:
+        return
+    jvm = spark._jvm
+    assert jvm is not None
+    try:
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(
+            scheme, session.sessionState().newHadoopConf()
+        )
+    except Exception as error:
+        version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        artifact = f"org.apache.hadoop:{_ARTIFACTS[scheme]}:{version}"
+        raise SettingError(
+            f"Spark has no file system for '{scheme}:'. Start it with "
+            f"spark.jars.packages={artifact}.",
+            scheme=scheme,
+        ) from error
