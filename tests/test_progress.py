@@ -84,6 +84,25 @@ def test_ctrl_c_ends_the_jobs_of_its_statement_where_spark_does_not_see_it(acid,
     assert [row.id for row in acid.table("t").collect()] == [1]
 
 
+def test_an_error_that_follows_a_ctrl_c_is_a_ctrl_c_and_no_other_is(spark):
+    def broken(before=None):
+        with tagged_jobs(spark):
+            try:
+                raise before or OSError("the first")
+            finally:
+                raise ValueError("the connection is broken, too")
+
+    with pytest.raises(KeyboardInterrupt):
+        broken(KeyboardInterrupt())
+    with pytest.raises(ValueError, match="broken"):
+        broken()
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:  # the caller handles its own
+        with pytest.raises(ValueError, match="broken"):
+            broken()
+
+
 def test_a_lock_that_a_statement_waits_for_is_told_with_its_holder(acid, spark):
     acid.sql("CREATE TABLE t (id INT)")
     acid.sql("INSERT INTO t VALUES (1)")

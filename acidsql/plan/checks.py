@@ -132,14 +132,16 @@ def failed_in(table: Table, columns: Sequence[str], fragment: str, start: int) -
     Args:
         table: The target.
         columns: The columns of the events.
-        fragment: The text.
-        start: Its place in the SQL expression that has it.
+        fragment: The text, as Spark tells it.
+        start: Its place in the SQL expression that has it, in code points.
 
     Returns:
         None if the fragment is of another expression.
     """
     text, places = _broken(table, columns)
-    if not text.startswith(fragment, start):
+    # Spark cuts the fragment at this place in UTF-16.
+    cut = text.encode("utf-16-le")[2 * start :].decode("utf-16-le", "replace")
+    if not cut.startswith(fragment):
         return None
     return next((name for name, at in places.items() if at.start <= start < at.end), None)
 

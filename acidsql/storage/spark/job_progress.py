@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from acidsql.storage.spark.jvm import cancel_jobs, spark_context
+
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +50,37 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
 
     If Ctrl-C ends the block, the jobs are cancelled.
     """
-    context, tag = spark_context(spark), f"acidsql-{uuid4()}"
+    context, tag, outer = spark_context(spark), f"acidsql-{uuid4()}", sys.exception()
     if context is not None:
         with suppress(Exception):  # Spark was stopped, which the block will find out
             context.addJobTag(tag)
     try:
         yield tag
-    except KeyboardInterrupt:
-        with suppress(Exception):
-            cancel_jobs(spark, tag)
-        raise
+    except BaseException as error:
+        if not _is_of_ctrl_c(error, outer):
+            raise
+        for _ in range(_TRIES):
+            with suppress(Exception):
+                cancel_jobs(spark, tag)
+                break
+        raise KeyboardInterrupt from error
     finally:
         if context is not None:
             with suppress(Exception):  # Spark was stopped
                 context.removeJobTag(tag)
+
+
+def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> bool:
+    """Whether an error is Ctrl-C, or came while it was handled. py4j has given up the connection,
+    and the next one sometimes breaks, too.
+
+    ``outer``: what the caller handles.
+    """
+    while error is not None and error is not outer:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextmanager
