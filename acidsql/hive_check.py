@@ -37,7 +37,7 @@ _ABILITIES = {
     "leases_keep_files": "DataFrames keep their files from the cleaner until they are read",
     "keeps_streams": "streams into tables, and txn_app_id: COMMIT notes the batch",
     "keeps_versions": "history and time travel: COMMIT notes what it changed",
-    "keeps_state_tables": "AUTO CDC: DROP and RENAME take a table's state table along",
+    "keeps_state_tables": "AUTO CDC: a table and its state table stay together",
 }
 
 

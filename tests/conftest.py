@@ -209,7 +209,7 @@ def _running(missing: str | None, start: Callable[[], Any]) -> Iterator[Any]:
 def _drop_all(session: Any, warehouse: Path) -> None:
     """Leave nothing to the next test in a metastore that all tests share."""
     for table in session.metastore.tables("default"):
-        session.sql(f"DROP TABLE default.`{table}`")
+        session.sql(f"DROP TABLE IF EXISTS default.`{table}`")  # it may have gone with another
     for database in session.metastore.databases():
         if database.name != "default":
             session.sql(f"DROP DATABASE `{database.name}` CASCADE")

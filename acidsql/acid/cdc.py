@@ -10,9 +10,16 @@ record that the target cannot tell, and not one for each key.
 
 In the *pending table* records wait for the rest of their source transaction, if a batch has cut it
 in two. The records are texts, so any columns may wait.
+
+A metastore may be unable to drop or rename a table together with those beside it, and others, who
+do not know them, may drop and rename each alone. Then a *bond* tells which belong together: a text
+that both tables have in their properties. It begins with the target's number, so it means nothing
+in a copy of the target. The rest is new for each table beside it.
 """
 
 from __future__ import annotations
+
+from uuid import uuid4
 
 from acidsql.acid.table import (
     FULL_ACID,
@@ -41,7 +48,12 @@ VERSION = ("__start_at", "__end_at")
 # Of the pending table.
 PENDING = "acidsql.cdc.pending"
 
-_SUFFIX, _PENDING_SUFFIX = "__acidsql_cdc", "__acidsql_pending"
+# What bonds are called in properties, and in ``Table.bonds`` without this beginning. A target has
+# one for each table beside it, which has one of its own.
+BOND = "acidsql.cdc.bond."
+_OWN = "target"
+
+_SUFFIX, _PENDING_SUFFIX = _SUFFIXES = "__acidsql_cdc", "__acidsql_pending"
 
 
 def state_name(target: TableName) -> TableName:
@@ -59,10 +71,18 @@ def names_beside(target: TableName) -> tuple[TableName, TableName]:
     return state_name(target), pending_name(target)
 
 
+def target_name(beside: TableName) -> TableName | None:
+    """The table beside which a table of this name would be; None: none."""
+    for suffix in _SUFFIXES:
+        if beside.name.endswith(suffix) and beside.name != suffix:
+            return TableName(beside.database, beside.name.removesuffix(suffix))
+    return None
+
+
 def is_named_beside(name: str, others: frozenset[str]) -> bool:
     """Whether a table's name is that of a table beside one of these others."""
-    suffixes = (_SUFFIX, _PENDING_SUFFIX)
-    return any(name.endswith(one) and name.removesuffix(one) in others for one in suffixes)
+    target = target_name(TableName("", name))
+    return target is not None and target.name in others
 
 
 def is_state(table: Table) -> bool:
@@ -99,6 +119,37 @@ def pending_table(target: TableName) -> Table:
         pending_name(target), "", columns, properties=properties,
         comment=f"Records for {target.name} of source transactions that are not complete",
     )  # fmt: skip
+
+
+def new_bond(target: Table) -> dict[str, str]:
+    """The property of a new table beside a target, if the metastore needs bonds."""
+    return {f"{BOND}{_OWN}": f"{target.identity} {uuid4().hex}"} if target.identity else {}
+
+
+def bond_key(beside: TableName) -> str:
+    """The property of a target that has the bond with the table of this name."""
+    return f"{BOND}{beside.name.rpartition('__acidsql_')[2]}"
+
+
+def bond_of(target: Table, beside: TableName) -> str | None:
+    """The bond that a target has with the table of this name; None: there was no such table."""
+    found = target.bonds.get(bond_key(beside).removeprefix(BOND), "")
+    return found if found.startswith(f"{target.identity} ") else None
+
+
+def own_bond(beside: Table) -> str:
+    """The bond of a table beside a target; "" if the metastore needs none."""
+    return beside.bonds.get(_OWN, "")
+
+
+def belongs(beside: Table, target: Table) -> bool:
+    """Whether a table is beside this target, and not beside another one or an earlier one.
+
+    A target without a bond has lost it, or has not got it yet: it gets the one of its number.
+    """
+    bond = own_bond(beside)
+    known = bond_of(target, beside.name) or bond
+    return bond == known and bond.startswith(f"{target.identity} " if target.identity else "")
 
 
 def keys_of(state: Table) -> tuple[Column, ...]:

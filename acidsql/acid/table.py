@@ -123,6 +123,7 @@ class Table:
         is_transactional: False for a view, and for a plain table of Hive's, which queries can read.
             Only then may ``file_format`` be ``text``.
         view: The query of a view, which has no directory; None for a table.
+        bonds: What a metastore notes of tables that belong together (``cdc``).
     """
 
     name: TableName
@@ -139,6 +140,7 @@ class Table:
     identity: str = ""
     is_transactional: bool = True
     view: ViewText | None = None
+    bonds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def checks(self) -> dict[str, str]:

@@ -42,7 +42,8 @@ class Abilities:
         keeps_keys: Tables have primary, unique and foreign keys, as information.
         keeps_streams: COMMIT can record which batch of a stream it commits.
         keeps_versions: COMMIT notes what it changed, and the cleaner what it deletes.
-        keeps_state_tables: DROP and RENAME of a table take what is beside it (``acid.cdc``) along.
+        keeps_state_tables: DROP and RENAME of a table take what is beside it (``acid.cdc``) along,
+            and if others drop or rename one of them, that is noticed.
         replaces_tables: COMMIT can put a new table in the place of another one.
         txn_timeout_ms: The metastore's own time-out of transactions. None: each session sets one.
     """

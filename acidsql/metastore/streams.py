@@ -136,12 +136,12 @@ def may_write_to(sink: str, table: TableName) -> bool:
     return _MANY in sink or str(table) in sink.split(_BETWEEN)
 
 
-def table_of(sink: str) -> TableName | None:
-    """The table of a sink that is one table."""
-    if not sink or _BETWEEN in sink or _MANY in sink:
-        return None
-    database, _, name = sink.partition(".")
-    return TableName(database, name)
+def tables_of(sink: str) -> list[TableName]:
+    """The tables of a sink; none if it has none, or if its name does not tell them."""
+    if not sink or _MANY in sink:
+        return []
+    names = (one.partition(".") for one in sink.split(_BETWEEN))
+    return [TableName(database, name) for database, _, name in names]
 
 
 def following(batch: Batch, entry: StreamEntry | None) -> NextBatch:

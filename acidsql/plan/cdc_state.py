@@ -20,6 +20,7 @@ from acidsql.acid.table import (
     TRANSACTIONAL_PROPERTIES,
     Column,
     Table,
+    TableName,
 )
 from acidsql.acid.types import parse_type
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
@@ -30,6 +31,7 @@ from acidsql.plan.event_query import Planned
 from acidsql.plan.query import Resolve
 from acidsql.settings.kinds import duration_setting
 from acidsql.sql.statements import AutoCdc
+from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote, quoted_path, shown_type
 
 # The default is an example only: without the property no delete is forgotten.
@@ -46,10 +48,11 @@ def state_of(
     name = cdc.state_name(planned.table.name)
     wanted = _new_state(planned, statement, rules, folded)
     found = resolve((name.database, name.name))
+    if found is not None and not is_state(found):
+        raise _drift(planned, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC.")
+    need_own(planned.table, name, found, planned.text, statement.target.span)
     if found is None:
         return wanted, True
-    if not is_state(found):
-        raise _drift(planned, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC.")
     order = "order values of type"
     facts = [
         ("SCD_TYPE_DRIFT", found.properties.get(cdc.SCD_TYPE, "1"), str(statement.scd_type),
@@ -65,6 +68,49 @@ def state_of(
             raise _drift(planned, statement, condition, f"{message}these have {now or 'none'}.")
     _check_values(planned, statement, found, wanted)
     return found, False
+
+
+def need_own(
+    target: Table,
+    name: TableName,
+    found: Table | None,
+    text: str | None = None,
+    place: Span | None = None,
+) -> None:
+    """Refuse a table beside a target that others have dropped, renamed, or left to a later target.
+
+    Args:
+        target: The target.
+        name: The name of a table beside it.
+        found: The table of this name.
+        text: The statement; None: there is none.
+        place: The target's place in it.
+
+    Raises:
+        AnalysisError: AUTOCDC_INVALID_STATE.MISSING or OF_ANOTHER_TABLE.
+    """
+    if cdc.bond_of(target, name) is None if found is None else cdc.belongs(found, target):
+        return
+    if found is None:
+        what = "MISSING"
+        message = (
+            f"{name}, in which AUTO CDC keeps what {target.name} cannot tell, is not there. Others "
+            f"have dropped or renamed it, or have renamed {target.name}. If it has another name "
+            f"now, ALTER TABLE … RENAME TO {name} brings it back. If it is lost, late records may "
+            f"bring deleted rows back, and records that waited are missing: ALTER TABLE "
+            f"{target.name} UNSET TBLPROPERTIES IF EXISTS ('{cdc.bond_key(name)}') lets AUTO CDC "
+            "begin anew nevertheless."
+        )
+    else:
+        what = "OF_ANOTHER_TABLE"
+        message = (
+            f"{name} does not belong to {target.name}, but to a table that others have dropped or "
+            f"renamed, or it is older than the one that AUTO CDC has used last. If no table needs "
+            f"it, DROP TABLE {name}. If its table has another name now, rename both alike."
+        )
+    at = (0, 0) if place is None else (place.start, place.end)
+    condition = f"AUTOCDC_INVALID_STATE.{what}"
+    raise AnalysisError(message, text, *at, condition=condition, sqlstate="55000")
 
 
 def is_state(state: Table) -> bool:

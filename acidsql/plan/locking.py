@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from acidsql.acid.cdc import target_name
 from acidsql.acid.paths import short_name
 from acidsql.acid.table import TableName
 from acidsql.metastore.interface import LockComponent, LockType, Operation
@@ -75,6 +76,13 @@ def reserving(name: TableName) -> LockComponent:
 def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
     """The lock of a statement that creates, alters, renames or drops a table."""
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)
+
+
+def dropping(name: TableName) -> list[LockComponent]:
+    """The locks of a statement that drops or renames a table. The target of a table that AUTO CDC
+    has made beside it is locked, too, because it may have the bond of both (``acid.cdc``)."""
+    target = target_name(name)
+    return [exclusive(one) for one in (name, target) if one is not None]
 
 
 def exclusive_database(name: str) -> LockComponent:

@@ -36,7 +36,7 @@ from acidsql.metastore.interface import LockComponent
 from acidsql.plan import lower
 from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import Act
-from acidsql.plan.cdc_state import declared_retention
+from acidsql.plan.cdc_state import declared_retention, need_own
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.locking import reserving
 from acidsql.plan.query import Resolve
@@ -139,15 +139,13 @@ class AutoCdcStatements:
             double_quoted_identifiers=said.double_quoted,
         )
         assert isinstance(statement, AutoCdc)
-        prepared = self._preparer.change(statement, said)
-        assert isinstance(prepared, PreparedCdc)
-        return lower.frame(self._spark, prepared.faults, {})
+        return lower.frame(self._spark, self._again(statement, said).faults, {})
 
     def make_pending(self, target: Table) -> Table:
         """The pending table beside a target. It is created if it is missing.
 
         Raises:
-            AnalysisError: Another table has its name.
+            AnalysisError: Another table has its name, or others have dropped or renamed it.
             UnsupportedError: Its name would be too long.
             CatalogError: The target was dropped meanwhile.
         """
@@ -156,8 +154,10 @@ class AutoCdcStatements:
             raise UnsupportedError(
                 f"The name of {target.name} is too long: {wanted.name} must be beside it."
             )
+        text = f"commit points of {target.name}"
         if acid_table(store.find(wanted.name)) is None:
-            self._tables.create(target, wanted, f"commit points of {target.name}")
+            need_own(target, wanted.name, None)
+            self._tables.create(target, wanted, text)
         found = acid_table(store.find(wanted.name))
         if found is None:
             raise CatalogError(f"{target.name} was dropped meanwhile.")
@@ -167,6 +167,8 @@ class AutoCdcStatements:
                 f"{found.name} is no pending table of AUTO CDC. Rename it: the name is needed.",
                 condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
             )  # fmt: skip
+        need_own(target, found.name, found)
+        self._tables.bind(target, found, text)
         return found
 
     def reserve(self, targets: Sequence[Table]) -> None:
@@ -203,20 +205,26 @@ class AutoCdcStatements:
         Yields:
             The statement over the state table.
         """
-        if not prepared.is_new:
-            yield prepared
-            return
-        made = self._tables.create(prepared.queries[0].table, prepared.state, said.text)
+        made = False
+        if prepared.is_new:
+            made = self._tables.create(prepared.queries[0].table, prepared.state, said.text)
         try:
-            again = self._preparer.change(statement, said)
-            assert isinstance(again, PreparedCdc)
-            yield again
+            if prepared.is_new:
+                prepared = self._again(statement, said)
+            if self._tables.bind(prepared.queries[0].table, prepared.state, said.text):
+                prepared = self._again(statement, said)
+            yield prepared
         except CommitUnknownError:
             raise
         except BaseException:
             if made and self._context.transactions.current is None:
                 self._tables.drop_unwritten(prepared.state, said.text)
             raise
+
+    def _again(self, statement: AutoCdc, said: Said) -> PreparedCdc:
+        prepared = self._preparer.change(statement, said)
+        assert isinstance(prepared, PreparedCdc)
+        return prepared
 
     # ── do ───────────────────────────────────────────────────────────────────────────────────
 

@@ -71,8 +71,8 @@ class Preparer:
         refuse_temporary(self._names.qualify(statement.target.parts), "AUTO CDC")
         if not self._metastore.abilities.keeps_state_tables:
             raise UnsupportedError(
-                "AUTO CDC needs acidsql's own metastore: this one cannot drop or rename a table "
-                "and its state table in one step.",
+                "AUTO CDC needs acidsql's own metastore, or a Hive Metastore 4: this one does not "
+                "tell a table from a later one of its name, so order values could get lost.",
                 text, statement.target.span.start, statement.target.span.end,
                 condition="UNSUPPORTED_FEATURE.AUTO_CDC",
             )  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
+from acidsql.acid import cdc
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.foreign import acid_table
-from acidsql.plan.locking import exclusive, read_lock
+from acidsql.plan.locking import dropping, exclusive, read_lock
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements.tables import TableStatements
@@ -34,7 +35,31 @@ class StateTables(TableStatements):
             is_there = acid_table(self._metastore.find(state.name)) is not None
             if is_there or not self._again(owner.name).lies_as(owner):
                 return False
+            state = replace(state, properties={**state.properties, **cdc.new_bond(owner)})
             self._create(state, transaction, adopt=False)
+        return True
+
+    def bind(self, owner: Table, beside: Table, text: str) -> bool:
+        """Give an owner its bond with a table beside it, if it has none. Hive's statements, which
+        write all properties of a table back, are locked out meanwhile.
+
+        Returns:
+            Whether the owner must be looked up again. False, too, in a transaction that has its
+            snapshot: a later one gives the bond.
+        """
+        bond, current = cdc.own_bond(beside), self._transactions.current
+        if not bond or cdc.bond_of(owner, beside.name) or (current and current.txn.has_looked):
+            return False
+        opened = self._txns.open(agent_info=text) if current is None else nullcontext(current.txn)
+        with opened as txn:
+            txn.lock([exclusive(owner.name), read_lock(beside.name)], agent_info=text)
+            found = acid_table(self._metastore.find(beside.name))
+            now = self._again(owner.name)
+            if now.identity == owner.identity and found is not None and cdc.belongs(found, now):
+                bound = {cdc.bond_key(beside.name): cdc.own_bond(found)}
+                self._metastore.alter_table(owner.name, set_properties=bound, txn_id=txn.id)
+            if current is None:
+                txn.end_quietly()
         return True
 
     def drop_unwritten(self, state: Table, text: str) -> None:
@@ -46,7 +71,7 @@ class StateTables(TableStatements):
             suppress(AcidSqlError, OSError),
             self._txns.open(agent_info=text, waits=AT_ONCE) as txn,
         ):
-            txn.lock([exclusive(state.name)], agent_info=text)
+            txn.lock(dropping(state.name), agent_info=text)
             found = acid_table(self._metastore.find(state.name))
             if found is not None and found.columns == state.columns and self._is_empty(found):
                 self._clean(self._metastore.drop_table(state.name, txn_id=txn.id))

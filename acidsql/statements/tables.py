@@ -21,7 +21,7 @@ from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
 from acidsql.metastore.interface import LockComponent, RowChange
 from acidsql.metastore.locks import on_table
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, taking
+from acidsql.plan.locking import dropping, exclusive, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
@@ -143,7 +143,7 @@ class TableStatements(ConstraintStatements):
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.need(statement.name, text, at_a_glance=True).name
-        with self._temporary.noting(name), self._locked(text, exclusive(name)) as txn:
+        with self._temporary.noting(name), self._locked(text, *dropping(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
                 return None
             if beside := self._beside(name):
@@ -251,7 +251,7 @@ class TableStatements(ConstraintStatements):
             words = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
             raise TxnError(words, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
         noting = self._temporary.noting
-        locked = self._locked(text, exclusive(name), exclusive(new_name))
+        locked = self._locked(text, *dropping(name), exclusive(new_name))
         with noting(name), noting(new_name), locked as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 
-from acidsql.acid.cdc import TOMBSTONE_RETENTION, state_name
+from acidsql.acid.cdc import TOMBSTONE_RETENTION, belongs, state_name
 from acidsql.acid.table import Table, TableName
 from acidsql.metastore.foreign import acid_table
 from acidsql.plan.cdc_state import forgetting, is_state, tombstone_retention
@@ -54,7 +54,7 @@ class Tombstones:
             if last is not None and name in last and now < last[name] + pause_s:
                 return None
             state = acid_table(self._context.metastore.find(state_name(name)))
-            if state is None or not is_state(state):
+            if state is None or not is_state(state) or not belongs(state, target):
                 return None
             count = self._delete(forgetting(state, kept_ms))
             if last is not None:

@@ -47,6 +47,7 @@ def cdc(acid):
     return acid.auto_cdc("t", bad_records="bad", **CLAUSES)
 
 
+@pytest.mark.needs("keeps_versions")
 def test_bad_records_are_put_aside_and_the_others_are_applied_once(acid, cdc):
     seen = acid.spark.sparkContext.accumulator(0)
 

@@ -53,6 +53,7 @@ def images(found: list[Any], columns: list[str]) -> tuple[Counter[Any], Counter[
     )
 
 
+@pytest.mark.needs("keeps_versions")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_preview_is_the_change_feed_of_the_statement(acid, way):
     columns, clauses = WAYS[way]
@@ -85,6 +86,7 @@ def test_the_preview_is_the_change_feed_of_the_statement(acid, way):
         assert done.inserted + done.updated + done.deleted > 0, "the records changed nothing"
 
 
+@pytest.mark.needs("keeps_session_locks")
 def test_a_preview_leaves_nothing_behind_and_waits_for_nobody(acid):
     """Also the first statement's, before there is a state table, and over a DataFrame."""
     acid.sql("CREATE TABLE t (id INT, v STRING, p STRING)")

@@ -6,6 +6,7 @@ import pytest
 from contract_base import INSERT, T, U, begin, each_needs, seen, shared_read, table
 from over_hive import needs
 
+from acidsql.acid.table import TableName
 from acidsql.errors import StreamError, TxnAbortedError
 from acidsql.metastore.interface import TxnState
 from acidsql.metastore.streams import Batch, NextBatch, following
@@ -134,12 +135,13 @@ class StreamContract:
         store.drop_table(U)
         assert [e.batch.sink for e in store.streams()] == [""]
 
-    @needs("keeps_state_tables")
     def test_an_entry_about_several_tables_follows_each_of_them(self, store):
-        store.create_table(table())
         several, like_it = "default.t, default.z", "default.a, default.t2"
-        for sink in (several, like_it, "default.u, default.z"):  # the last one: of an older u
+        for name in (T, U, TableName("default", "z")):
+            store.create_table(table(name))
+        for sink in (several, like_it, "default.u, default.z"):
             commit(store, replace(FIRST, sink=sink))
+        store.drop_table(U)
         commit(store, NEXT_OF_SEVERAL, replace(FIRST, sink=several))
         store.rename_table(T, U)
         found = {e.batch.sink: e.batch.version for e in store.streams()}

@@ -11,12 +11,12 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from contract_base import begin
 
-from acidsql.acid.table import TableName
+from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, StreamError
 from acidsql.metastore.hive import txns as hive_txns
 from acidsql.metastore.hive.ledger import DATABASE
 from acidsql.metastore.hive.store import HiveMetastore
-from acidsql.metastore.interface import TxnState
+from acidsql.metastore.interface import Database, TxnState
 from acidsql.metastore.streams import Batch, NextBatch
 
 
@@ -116,6 +116,47 @@ def test_a_run_that_was_killed_while_it_took_over_is_ended_by_the_next_one(store
     assert store.end_other_runs(new) == [left.txn_id]
     store.take_over_stream(new, BATCH)
     assert store.stream("app", "").batch == new
+
+
+def test_who_was_killed_while_it_forgot_a_stream_is_ended_by_the_next_run(store, monkeypatch):
+    assert note(store, BATCH)
+    with monkeypatch.context() as killed:
+        killed.setattr(store, "drop_view", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
+        killed.setattr(store, "_end_number", lambda _: None)
+        with pytest.raises(SystemExit):
+            store.forget_stream("app")
+    (left,) = store.show_locks()
+    new = replace(BATCH, run_id="new")
+    assert store.end_other_runs(new) == [left.txn_id]
+    store.take_over_stream(new, BATCH)
+
+
+def test_a_new_stream_takes_the_entries_about_dropped_tables_away(store, hive_metastore):
+    store.create_database(Database("noted", f"{hive_metastore.warehouse}/noted.db"))
+    names = [TableName("noted", name) for name in ("a", "b", "c")]
+    for one in names:
+        location, acid = (
+            f"{hive_metastore.warehouse}/noted.db/{one.name}",
+            {"transactional": "true"},
+        )
+        store.create_table(Table(one, location, (Column("n", "int"),), properties=acid))
+        assert note(store, replace(BATCH, sink=str(one)))
+    store.drop_table(names[0])
+    store.rename_table(names[1], TableName("noted", "z"))
+    assert len(store.views(DATABASE)) == 3
+    assert note(store, replace(BATCH, app_id="new"))
+    assert len(store.views(DATABASE)) == 3
+    assert [one.batch.sink for one in store.streams()] == ["noted.c", "noted.z", ""]
+
+    (view,) = [one.view for one in store._entries() if one.entry.batch.sink == "noted.c"]
+    raw = store._raw(view)
+    raw.owner = "another"  # who may see tables that this user may not see
+    store._alter(view, raw)
+    store.drop_database("noted", cascade=True)
+    assert note(store, replace(BATCH, app_id="newer"))
+    assert len(store.views(DATABASE)) == 3 and store._raw(view) is not None
+    assert [one.batch.app_id for one in store.streams()] == ["new", "newer"]
+    store.drop_view(view)
 
 
 def test_an_entry_that_somebody_drops_in_the_moment_of_a_commit_fails_the_commit(

@@ -134,12 +134,15 @@ class HiveCatalog(HiveConstraints):
     def _raws(self, database: str) -> Iterator[Any]:
         """The ACID tables of a database."""
         names = self._call("get_tables_by_type", self._there(database), "*", convert.MANAGED)
+        return filter(convert.is_transactional, self._raws_of(database, names))
+
+    def _raws_of(self, database: str, names: Sequence[str]) -> Iterator[Any]:
+        """The tables and views of a database that have these names."""
         for some in chunks(names):
             request = hive.GetTablesRequest(
                 dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
             )
-            found = self._call("get_table_objects_by_name_req", request).tables
-            yield from filter(convert.is_transactional, found)
+            yield from self._call("get_table_objects_by_name_req", request).tables
 
     def find(self, name: TableName) -> Found:
         return self._look(name, _NOTHING_KNOWN)

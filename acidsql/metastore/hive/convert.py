@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from acidsql.acid.cdc import BOND
 from acidsql.acid.constraints import Constraint, Kind
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.paths import is_local, plain_path, scheme_and_root
@@ -115,6 +116,7 @@ def table_of(raw: Any, constraints: Any) -> Table:
         tuple(SortColumn(one.col.lower(), one.order == _DESCENDING) for one in sd.sortCols or ()),
         format_of(sd),
         identity(raw),
+        bonds={k.removeprefix(BOND): v for k, v in parameters.items() if k.startswith(BOND)},
     )
 
 
@@ -141,7 +143,7 @@ def _properties(parameters: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in parameters.items()
-        if key not in _SERVERS and not key.startswith(STATISTICS)
+        if key not in _SERVERS and not key.startswith((STATISTICS, BOND))
     }
 
 

@@ -8,16 +8,16 @@ so after each INSERT.
 The server sets the property whatever it was before. So a commit first locks the entry, compares the
 entry with what the session has seen, and commits while it holds the lock.
 
-An entry about one table has the number that the server gave the table. So the entry follows the
-table, whoever renames it, and means nothing any more when the table has gone.
+An entry about tables has the numbers that the server gave them. So the entry follows the tables,
+whoever renames them, and means nothing any more when one of them has gone.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -26,7 +26,7 @@ from acidsql.acid.table import Column, Table, TableName, ViewText
 from acidsql.errors import CatalogError, LockTimeoutError
 from acidsql.metastore.catalog import Database
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.calls import INSERT_ONLY, chunks, is_missing
+from acidsql.metastore.hive.calls import is_missing
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import component
 from acidsql.metastore.hive.own_txns import OwnTxn
@@ -34,11 +34,12 @@ from acidsql.metastore.hive.statistics import HiveStatistics
 from acidsql.metastore.hive.views import HiveViews
 from acidsql.metastore.interface import LockType, Operation
 from acidsql.metastore.stream_rules import taken_over
-from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, table_of
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, sink_of, tables_of
 
 DATABASE = "acidsql_streams"
 _ENTRY = "_meta.acidsql.batch"  # COMMIT may set properties that begin with _meta
-_TABLE = "acidsql.table"  # of an entry about one table: what tells it from a later one of its name
+_TABLE = "acidsql.table"  # of an entry about tables: what tells them from later ones of their names
+_BETWEEN = ","
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, *[1] * 60)  # others hold the lock only while they commit
 _NOTE = "This view is an entry of the ledger of streams of acidsql. The entry is in its properties."
 
@@ -49,12 +50,29 @@ class Place:
 
     Attributes:
         view: The view.
-        identity: What tells the entry's table from a later one of its name; "" if it is not about
-            one table that is there.
+        identity: What tells the entry's tables from later ones of their names; "" if it is not
+            about tables that are there.
     """
 
     view: TableName
     identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A view with an entry.
+
+    Attributes:
+        view: The view.
+        entry: The entry.
+        owner: Who has made the view.
+        is_valid: Its tables are there, and the entry has their present names.
+    """
+
+    view: TableName
+    entry: StreamEntry
+    owner: str
+    is_valid: bool
 
 
 class HiveLedger(HiveViews, HiveStatistics):
@@ -66,7 +84,7 @@ class HiveLedger(HiveViews, HiveStatistics):
 
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
         """See ``StreamLedger``."""
-        found = (entry for _, entry in self._entries(app_id) if entry is not None)
+        found = (one.entry for one in self._entries(app_id) if one.is_valid)
         return sorted(found, key=lambda one: (one.batch.app_id, one.batch.sink))
 
     def _next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
@@ -89,15 +107,16 @@ class HiveLedger(HiveViews, HiveStatistics):
         return setting(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
 
     def _place(self, app_id: str, sink: str) -> Place:
-        table = table_of(sink)
-        raw = None if table is None else self._raw(table)
-        identity = "" if raw is None else convert.identity(raw)
+        raws = map(self._raw, tables_of(sink))
+        identity = together(None if raw is None else convert.identity(raw) for raw in raws)
         key = "\n".join((app_id, identity or sink))
         return Place(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
 
-    def _lock_entry(self, own: OwnTxn, view: TableName) -> None:
+    def _lock_entry(
+        self, own: OwnTxn, view: TableName, pauses_s: Sequence[float] | None = None
+    ) -> None:
         wanted = component(LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT)
-        if not self._lock_soon(own, [wanted], _PAUSES_S):
+        if not self._lock_soon(own, [wanted], pauses_s or _PAUSES_S):
             raise LockTimeoutError(
                 "Another session is noting a batch of the same stream. Run the statement again.",
                 txnId=own.id,
@@ -128,47 +147,64 @@ class HiveLedger(HiveViews, HiveStatistics):
                 condition=error.condition, sqlstate=error.sqlstate, database=DATABASE,
             ) from error  # fmt: skip
 
-    def _entries(self, app_id: str | None) -> Iterator[tuple[TableName, StreamEntry | None]]:
-        """The views, and their entries. None: the entry is empty, or its table has gone."""
+    def _entries(self, app_id: str | None = None) -> list[Noted]:
+        """The entries, of one application or of all, without empty ones."""
         try:
-            names = self.views(DATABASE)
+            raws = list(self._raws_of(DATABASE, self.views(DATABASE)))
         except CatalogError as error:
             if is_missing(error):
-                return
+                return []
             raise
+        found = [(raw, entry) for raw in raws if (entry := entry_in(raw, None)) is not None]
+        ours = [one for one in found if app_id in (None, one[1].batch.app_id)]
+        known = self._identities(
+            {name for _, entry in ours for name in tables_of(entry.batch.sink)}
+        )
         tables = cache(self._tables_by_identity)  # asked once, and only if a table has moved
-        for some in chunks(names):
-            request = hive.GetTablesRequest(
-                dbName=DATABASE, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
+        noted = []
+        for raw, entry in ours:
+            # No identity is the same as an empty one: a server on Oracle leaves out empty ones.
+            identity = raw.parameters.get(_TABLE) or ""
+            sink: str | None = entry.batch.sink
+            if identity and together(map(known.get, tables_of(entry.batch.sink))) != identity:
+                sink = _sink_now(identity, tables())
+            now = entry if sink is None else replace(entry, batch=replace(entry.batch, sink=sink))
+            noted.append(
+                Noted(TableName(DATABASE, raw.tableName), now, raw.owner, sink is not None)
             )
-            for raw in self._call("get_table_objects_by_name_req", request).tables:
-                found = entry_in(raw, None)
-                if found is not None and app_id in (None, found.batch.app_id):
-                    sink = self._sink_now(found.batch.sink, raw.parameters.get(_TABLE), tables)
-                    entry = None if sink is None else entry_in(raw, sink)
-                    yield TableName(DATABASE, raw.tableName), entry
+        return noted
 
-    def _sink_now(
-        self, sink: str, identity: str | None, tables: Callable[[], dict[str, str]]
-    ) -> str | None:
-        """The sink's present name; None: its table has gone.
-
-        No identity is the same as an empty one: a server on Oracle leaves out empty properties.
-        """
-        if not identity:
-            return sink
-        table = table_of(sink)
-        raw = None if table is None else self._raw(table)
-        if raw is not None and convert.identity(raw) == identity:
-            return sink
-        return tables().get(identity)
-
-    def _tables_by_identity(self) -> dict[str, str]:
+    def _identities(self, names: Iterable[TableName]) -> dict[TableName, str]:
+        by_database: dict[str, list[str]] = {}
+        for one in names:
+            by_database.setdefault(one.database, []).append(one.name)
+        there = by_database.keys() & set(self._database_names())
         return {
-            convert.identity(one): str(TableName(one.dbName, one.tableName))
+            TableName(database, raw.tableName): convert.identity(raw)
+            for database in there
+            for raw in self._raws_of(database, by_database[database])
+        }
+
+    def _tables_by_identity(self) -> dict[str, TableName]:
+        return {
+            convert.identity(one): TableName(one.dbName, one.tableName)
             for database in self._database_names()
             for one in self._raws(database)
         }
+
+
+def together(identities: Iterable[str | None]) -> str:
+    """The identity of some tables; "" if there are none, or if one is not there."""
+    found = list(identities)
+    known = [one for one in found if one is not None]
+    return _BETWEEN.join(sorted(known)) if len(known) == len(found) else ""
+
+
+def _sink_now(identity: str, tables: Mapping[str, TableName]) -> str | None:
+    """The present name of a sink of these tables; None: one of them has gone."""
+    found = [tables.get(one) for one in identity.split(_BETWEEN)]
+    names = [one for one in found if one is not None]
+    return sink_of(names) if len(names) == len(found) else None
 
 
 def seen(batch: Batch | None) -> tuple[int, str] | None:

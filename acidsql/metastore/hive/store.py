@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.hive.address import Address
+from acidsql.metastore.hive.beside import HiveBeside
 from acidsql.metastore.hive.calls import ListNames
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.features import probe
@@ -25,7 +26,6 @@ ABILITIES = Abilities(
     keeps_session_locks=False,
     keeps_keys=False,
     keeps_versions=False,
-    keeps_state_tables=False,
     replaces_tables=False,
     keeps_temporary_tables=False,
 )
@@ -33,13 +33,14 @@ ABILITIES_OF_3 = replace(
     ABILITIES,
     can_work=False,
     keeps_streams=False,  # a COMMIT sets no property
+    keeps_state_tables=False,  # a table has no number by which a later one of its name is another
     compares_snapshots=True,  # right before its snapshot, a transaction gets its newer number
     read_by_hive3=True,
     leases_keep_files=False,
 )
 
 
-class HiveMetastore(HiveStreams, HiveForeign):
+class HiveMetastore(HiveBeside, HiveStreams, HiveForeign):
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
     Several threads may use an instance; each gets a connection.

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from socket import gethostname
+from typing import Any
 
 from acidsql.acid.table import TableName
-from acidsql.errors import TxnError
-from acidsql.metastore.hive.ledger import entry_in, seen, setting
+from acidsql.errors import AcidSqlError, TxnError
+from acidsql.metastore.hive.calls import log
+from acidsql.metastore.hive.ledger import Noted, Place, entry_in, seen, setting
 from acidsql.metastore.hive.locks import working_for
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.txns import HiveTxns
@@ -42,28 +44,49 @@ class HiveStreams(HiveTxns):
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         forgotten = 0
-        for view, entry in list(self._entries(app_id)):
-            if sink is None or (entry is not None and entry.batch.sink == sink):
-                forgotten += self._forget(view) and entry is not None
+        for noted in self._entries(app_id):
+            if sink is None or (noted.is_valid and noted.entry.batch.sink == sink):
+                forgotten += self._forget(noted) and noted.is_valid
         return forgotten
 
-    def _forget(self, view: TableName) -> bool:
-        with self._alone(view):
-            if self._raw(view) is None:
+    def _make_entry(self, place: Place) -> Any:
+        self._forget_void()
+        return super()._make_entry(place)
+
+    def _forget_void(self) -> None:
+        """Forget this user's entries about tables that have gone. A failure is only logged.
+
+        Others' tables may only be hidden from this user. A table that others rename meanwhile may
+        be in no list, so a second look must agree.
+        """
+        try:
+            looks = [
+                {one for one in self._entries() if not one.is_valid and one.owner == self._user}
+                for _ in range(2)
+            ]
+            for noted in set.intersection(*looks):
+                self._forget(noted, pauses_s=(0,))
+        except AcidSqlError as error:
+            log.warning("Entries of the ledger of streams could not be forgotten: %s", error)
+
+    def _forget(self, noted: Noted, pauses_s: Sequence[float] | None = None) -> bool:
+        with self._alone(noted.view, replace(noted.entry.batch, run_id=""), pauses_s) as own:
+            if self._raw(noted.view) is None:
                 return False  # another session was faster
-            self.drop_view(view)
+            self.drop_view(noted.view, txn_id=own.id)
             return True
 
     @contextmanager
-    def _alone(self, view: TableName, batch: Batch | None = None) -> Iterator[OwnTxn]:
+    def _alone(
+        self, view: TableName, batch: Batch, pauses_s: Sequence[float] | None = None
+    ) -> Iterator[OwnTxn]:
         """A transaction that has locked an entry, and writes nothing else. If its process dies, the
         next run of the stream of ``batch`` ends it, and need not wait for the lock."""
         own = OwnTxn(0, self._user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY)
-        if batch is not None:
-            own.works_for = working_for(batch)
+        own.works_for = working_for(batch)
         own.id = own.holder = self._open(own)
         try:
-            self._lock_entry(own, view)
+            self._lock_entry(own, view, pauses_s)
             yield own
         finally:
             self._end_number(own.id)

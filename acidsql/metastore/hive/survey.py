@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.calls import INSERT_ONLY, chunks
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.kinds import Kind, engine_of, format_of, kind_of
 from acidsql.metastore.hive.store import HiveMetastore
 
@@ -67,17 +65,13 @@ class Survey(HiveMetastore):
 
     def all_tables(self, database: str) -> Iterator[FoundTable]:
         """All tables and views of a database, by name."""
-        for some in chunks(sorted(self._call("get_all_tables", self._there(database)))):
-            request = hive.GetTablesRequest(
-                dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
+        names = sorted(self._call("get_all_tables", self._there(database)))
+        for raw in sorted(self._raws_of(database, names), key=lambda one: str(one.tableName)):
+            kind = kind_of(raw)
+            is_view = kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW)
+            yield FoundTable(
+                TableName(raw.dbName, raw.tableName),
+                kind,
+                "" if is_view else engine_of(raw) or format_of(raw),
+                "" if is_view else convert.ours(raw.sd.location or ""),
             )
-            found = self._call("get_table_objects_by_name_req", request).tables
-            for raw in sorted(found, key=lambda one: str(one.tableName)):
-                kind = kind_of(raw)
-                is_view = kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW)
-                yield FoundTable(
-                    TableName(raw.dbName, raw.tableName),
-                    kind,
-                    "" if is_view else engine_of(raw) or format_of(raw),
-                    "" if is_view else convert.ours(raw.sd.location or ""),
-                )
