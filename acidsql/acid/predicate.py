@@ -110,8 +110,8 @@ def any_of(demands: Sequence[Demand]) -> Demand:
 
 
 def all_of(terms: Sequence[Predicate]) -> Predicate:
-    """AND of these terms, without those that hold for every row."""
-    known = tuple(term for term in terms if term != ANYTHING)
+    """AND of these terms, each once, without those that hold for every row."""
+    known = tuple(dict.fromkeys(term for term in terms if term != ANYTHING))
     return known[0] if len(known) == 1 else All(known)
 
 

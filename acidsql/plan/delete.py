@@ -10,6 +10,7 @@ from acidsql.plan.event_query import (
     refuse_window,
     touched_partitions,
 )
+from acidsql.plan.said_terms import said
 from acidsql.sql.statements import Delete
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
@@ -35,5 +36,6 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
         query,
         deletes=True,
         partitions=partitions,
+        said=said(planned, alias, statement.where),
         maybe_few=may_be_few(planned.text, statement.where),
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from acidsql.acid.predicate import ANYTHING, Predicate
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType
 from acidsql.errors import UnsupportedError
@@ -88,6 +89,7 @@ class EventQuery:
         plain_rows: The rows by column, if they are known without Spark. The query is empty then.
         partitions: A query over ``PARTITIONS`` for the partitions that an UPDATE or DELETE can
             change, as far as its WHERE tells. None: any partition.
+        said: What the terms of WHERE say about the rows of the target that the query needs.
         maybe_few: The driver tries to collect the events, because there may be few.
         if_small: With ``maybe_few``: it tries so only if Spark estimates that the events take few
             bytes.
@@ -111,6 +113,7 @@ class EventQuery:
     literal_rows: int | None = None
     plain_rows: Mapping[str, Sequence[Any]] | None = None
     partitions: Text | None = None
+    said: Predicate = ANYTHING
     source: Derived | None = None
     reduced: Reduced | None = None
     maybe_few: bool = False

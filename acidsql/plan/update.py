@@ -20,6 +20,7 @@ from acidsql.plan.event_query import (
     update_action,
     value_name,
 )
+from acidsql.plan.said_terms import said
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import (
     BoundAssignment,
@@ -75,6 +76,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         query,
         deletes=True,
         partitions=partitions,
+        said=said(planned, alias, statement.where),
         maybe_few=may_be_few(planned.text, statement.where),
     )
 

@@ -6,6 +6,7 @@ rows satisfy the condition is decided by Spark alone.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Collection
 from itertools import pairwise
@@ -46,6 +47,84 @@ def terms_about(
         for place, term in _placed_terms(text, condition)
         if _is_about(term, columns, qualifiers)
     ]
+
+
+def plain_comparisons(
+    text: str, condition: Span, qualifiers: Collection[str]
+) -> list[tuple[str, str, list[str]]]:
+    """The terms of a condition, joined by AND at its top level, that compare a name with literals.
+
+    Args:
+        text: The user's statement.
+        condition: The condition's place in the statement.
+        qualifiers: The qualifiers that the names may have, in lower case.
+
+    Returns:
+        For each the name in lower case, ``=``, ``<``, ``<=``, ``>``, ``>=`` or ``in``, and the
+        literals: integers, ``'…'`` without escapes, and ``DATE '…'`` as ``date '…'``.
+    """
+    found = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
+    return [one for some in found for one in some]
+
+
+_TURNED = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ORDERS = {operator: operator for operator in _TURNED.values()} | {"==": "="}
+_PLAIN_LITERAL = re.compile(r"[0-9]{1,18}|'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'", re.ASCII)
+
+
+def _plain_comparison(
+    term: list[Token], qualifiers: Collection[str]
+) -> list[tuple[str, str, list[str]]]:
+    rest = deque(term)
+    first = _literal(rest)
+    if first is not None:
+        turned = _TURNED.get(rest.popleft().text) if rest else None
+        name = _column(rest, qualifiers)
+        return [(name, turned, [first])] if turned and name and not rest else []
+    name = _column(rest, qualifiers)
+    if name is None or not rest:
+        return []
+    word = rest.popleft()
+    if word.upper == "BETWEEN":
+        low, _, high = _literal(rest), rest and rest.popleft(), _literal(rest)
+        if low is None or high is None or rest:
+            return []
+        return [(name, ">=", [low]), (name, "<=", [high])]
+    if word.upper == "IN":
+        values, before = [], [token.text for token in term if token.text in ("(", ",", ")")]
+        while rest and rest.popleft().text in ("(", ",") and (one := _literal(rest)) is not None:
+            values.append(one)
+        plain = values and not rest and before == ["(", *[","] * (len(values) - 1), ")"]
+        return [(name, "in", values)] if plain else []
+    value, operator = _literal(rest), _ORDERS.get(word.text)
+    return [(name, operator, [value])] if operator and value is not None and not rest else []
+
+
+def _column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
+    """Take a name, perhaps with a qualifier, from the tokens; None: they begin otherwise."""
+    if not rest or not rest[0].is_name or rest[0].kind is Kind.FRAME:
+        return None
+    name = rest.popleft().value.lower()
+    if len(rest) > 1 and rest[0].text == "." and name in qualifiers:
+        rest.popleft()
+        name = rest.popleft().value.lower()
+    return name
+
+
+def _literal(rest: deque[Token]) -> str | None:
+    """Take a plain literal from the tokens; None: they begin otherwise."""
+    before = ""
+    if len(rest) > 1 and rest[0].text == "-" and rest[1].kind is Kind.NUMBER:
+        before = rest.popleft().text
+    elif len(rest) > 1 and rest[0].upper == "DATE" and rest[1].kind is Kind.STRING:
+        before = rest.popleft().upper.lower() + " "
+    if (
+        rest
+        and rest[0].kind in (Kind.NUMBER, Kind.STRING)
+        and _PLAIN_LITERAL.fullmatch(rest[0].text)
+    ):
+        return before + rest.popleft().text
+    return None
 
 
 def mentioned(text: str, condition: Span) -> set[tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from acidsql.sql.conditions import terms_about, terms_of
+from acidsql.sql.conditions import plain_comparisons, terms_about, terms_of
 from acidsql.sql.tokens import Span
 
 COLUMNS, QUALIFIERS = {"p", "day"}, {"t"}
@@ -94,3 +94,41 @@ def test_a_conditions_terms_are_all_of_it():
     )
     found = [place.of(condition) for place, _ in terms_of(condition, Span(0, len(condition)))]
     assert " AND ".join(found) == " ".join(condition.split())
+
+
+def comparisons(condition):
+    text = f"DELETE FROM t WHERE {condition}"
+    return plain_comparisons(text, Span(text.index("WHERE") + 6, len(text)), QUALIFIERS)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("ID = 1 AND t.`n` <= -2", [("id", "=", ["1"]), ("n", "<=", ["-2"])]),
+        ("5 < id AND DATE '2024-01-01' == day",
+         [("id", ">", ["5"]), ("day", "=", ["date '2024-01-01'"])]),
+        ("id BETWEEN 1 AND 3 AND s IN ('a', 'ü ')",
+         [("id", ">=", ["1"]), ("id", "<=", ["3"]), ("s", "in", ["'a'", "'ü '"])]),
+        ("f(id) AND (id = 2 OR true) AND s = 'x'", [("s", "=", ["'x'"])]),
+    ],
+)  # fmt: skip
+def test_names_that_are_compared_with_literals(condition, expected):
+    assert comparisons(condition) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = 1 OR id = 2", "NOT id = 1", "id <> 1", "id <=> 1", "id = 1.5", "id = 1L",
+        "id = 1 + 1", "s = 'a' 'b'", r"s = 'a\n'", 's = "a"', "s = r'a'", "s = 'a' || x",
+        "u.id = 1", "id + 1 = 2",
+        "db.t.id = 1", "t.id.x = 1", "id[0] = 1", "id(0) = 1", "id = :a", "id = ?", "id IN (1, x)",
+        "id IN (SELECT 1)", "id IN (1) IS NULL", "id NOT IN (1)", "s LIKE 'a'", "id = 1 IS NULL",
+        "id = (1)", "id = 12345678901234567890", "id BETWEEN 1 AND x", "id NOT BETWEEN 1 AND 2",
+        "CASE WHEN a THEN b END = 1", "1 = 1", "id = 1::string", "id = -x", "id = 1 = true",
+        "s = 'a' COLLATE UNICODE_CI", "s = x'00'", "day = TIMESTAMP '2024-01-01'", "id > = 1",
+        "id IN (1, 2", "EXISTS (SELECT 1 FROM u WHERE id = 1)", "id IN (1 2)", "id BETWEEN 1 OR 2",
+    ],
+)  # fmt: skip
+def test_nothing_that_a_session_may_mean_otherwise_is_such_a_comparison(condition):
+    assert comparisons(condition) == []
