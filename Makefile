@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml
 	fi
 	@echo "Installing acidsql and what it needs (some 600 MB, a few minutes the first time) …"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(PY) -m pip install --quiet --editable '.[notebook,examples,java,hive]' --group test
+	@$(PY) -m pip install --quiet --editable '.[connect,notebook,examples,java,hive]' --group test
 	@touch $@
 
 .PHONY: run

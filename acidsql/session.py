@@ -32,8 +32,9 @@ from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.missing import name_missing_files
-from acidsql.storage.spark.python_workers import prepare_workers
-from acidsql.storage.spark.store_conf import hand_over, need_classes
+from acidsql.storage.reading.server import need_workers
+from acidsql.storage.spark.store_conf import hand_over
+from acidsql.storage.spark.views import drop_unneeded
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.streams.methods import StreamMethods
 
@@ -73,8 +74,8 @@ def connect(
 
     Raises:
         SettingError: ``compactor`` or a setting's name or value is unknown, the warehouse cannot
-            be made, ``metastore`` is missing and the warehouse is not local, or Spark's workers
-            cannot run this package with the Python that PYSPARK_PYTHON names.
+            be made, ``metastore`` is missing and the warehouse is not local, Spark's workers
+            cannot run this package, or the server of Spark Connect does not see the warehouse.
         MetastoreError: The metastore cannot be opened.
     """
     if spark is None:
@@ -87,12 +88,9 @@ def connect(
     if is_hive(url):
         store, place = open_hive(url, where)
     else:
-        where = where or spark.conf.get("spark.sql.warehouse.dir")
-        assert where is not None
-        place = place_of(where)
+        place = place_of(where or str(spark.conf.get("spark.sql.warehouse.dir")))
         store = open_metastore(url, place, chosen)
-    need_classes(spark, place)
-    prepare_workers(spark)
+    need_workers(spark, place)
     if chosen.warm_workers == "connect":
         warm_workers(spark)
     name_missing_files()
@@ -179,6 +177,7 @@ class Session(
         left = self._retries if retries is None else retries
         if txn_app_id is not None or txn_version is not None:
             return self._numbered(text, args, left, txn_app_id, txn_version, frames)
+        drop_unneeded(self.spark)
         with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
             return self._runner.run(text, given, left)
 
@@ -369,6 +368,7 @@ class Session(
             self._closed = True
             self._runner.close()
             self.metastore.close()
+            drop_unneeded(self.spark)
 
     def __repr__(self) -> str:
         txn = "" if self.txn_id is None else f", in txn {self.txn_id}"

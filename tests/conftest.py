@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import over_connect
 import pytest
+from over_connect import OVER_CONNECT
 from over_hive import ON_S3, OVER_HIVE, skip_what_hive_lacks
 from small_spark import small_spark
 
@@ -21,11 +23,13 @@ from acidsql.storage.files.filesystem import filesystem_for
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Put temporary directories into memory if there is room: there are no power cuts here, and a
     statement syncs a dozen times."""
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if OVER_CONNECT:
+        config.pluginmanager.register(over_connect)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -65,7 +69,10 @@ def java_home() -> str:
 @pytest.fixture(scope="session")
 def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark session with two threads that all tests share. A test restores each conf that it
-    changes."""
+    changes. With ``ACIDSQL_CONNECT=1``, one of Spark Connect."""
+    if OVER_CONNECT:
+        yield from over_connect.session(tmp_path_factory.mktemp("connect"))
+        return
     import s3a_jars
 
     session = small_spark(
@@ -86,15 +93,18 @@ def own_views(request: pytest.FixtureRequest) -> Iterator[None]:
     if "spark" not in request.fixturenames:
         yield
         return
-    catalog = request.getfixturevalue("spark")._jsparkSession.sessionState().catalog()
-    before = set(_temporary_views(catalog))
+    spark = request.getfixturevalue("spark")
+    before = set(_temporary_views(spark))
     yield
-    for view in set(_temporary_views(catalog)) - before:
-        catalog.dropTempView(view)
+    for view in set(_temporary_views(spark)) - before:
+        spark.catalog.dropTempView(view)
 
 
-def _temporary_views(catalog: Any) -> list[str]:
-    found = catalog.listLocalTempViews("*")
+def _temporary_views(spark: Any) -> list[str]:
+    if OVER_CONNECT:
+        names = (one.name for one in spark.catalog.listTables() if one.isTemporary)
+        return [name for name in names if not name.startswith("__acidsql_")]
+    found = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
     return [found.apply(at).table() for at in range(found.size())]
 
 

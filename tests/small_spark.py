@@ -29,6 +29,7 @@ def small_spark(
     java_options: str = "",
     master: str | None = None,
     class_path: str = "",
+    python: str = sys.executable,
 ) -> Any:
     """Start a session that logs errors only.
 
@@ -39,7 +40,9 @@ def small_spark(
         java_options: Further options for Java.
         master: Spark's master, if Spark shall not run in this process.
         class_path: What the driver's class path begins with.
+        python: The Python of the workers.
     """
+    os.environ["PYSPARK_PYTHON"] = python
     archive = f"-XX:SharedArchiveFile={loaded_classes(class_path)} -Xlog:disable"
     options = f"{JAVA_OPTIONS} {archive} {java_options}"
     return _session(warehouse, threads, memory, options, master, class_path)
@@ -73,7 +76,6 @@ def _session(
     master: str | None,
     class_path: str,
 ) -> Any:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     spark = (

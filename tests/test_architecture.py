@@ -63,7 +63,7 @@ HOMES = {
     "prompt_toolkit": {"shell.py"},
     "pygments": {"shell.py"},
     "jdk": {"java.py"},
-    "py4j": {"storage/reading/sargs.py", "storage/spark/job_progress.py"},
+    "py4j": {"storage/spark/jvm.py"},
     "pandas": set(),  # PySpark imports it; acidsql does not
     "pyarrow": {"storage/"},
     "numpy": {"storage/"},
@@ -81,6 +81,7 @@ HOMES = {
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
 JVM_HOMES = (
     "storage/spark/jvm.py",
+    "storage/spark/jobs.py",
     "storage/spark/streaming.py",
     "storage/spark/temporary.py",
     "storage/spark/store_conf.py",
@@ -92,6 +93,8 @@ JVM_HOMES = (
 
 # The modules that may bring rows to the driver, and how many rows at most.
 COLLECTS = {
+    "storage/spark/jobs.py": "one number: how many tasks run at once",
+    "storage/reading/server.py": "one row: what a worker of a server of Spark Connect sees",
     "storage/writing/job.py": "one record for each file (I7); the buckets of six values",
     "storage/writing/load.py": "one record for each file (I7)",
     "storage/folding/compact.py": "one record for each file (I7)",
@@ -244,6 +247,13 @@ def test_a_library_has_one_home(path):
         if module == library or module.startswith(f"{library}."):
             at_home = any(name == h or (h.endswith("/") and name.startswith(h)) for h in homes)
             assert at_home, f"{name} imports {module}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_py4j_is_imported_where_it_is_called(path):
+    """PySpark's client of Spark Connect comes without it."""
+    own = [node for node in tree_of(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert not any("py4j" in ast.unparse(node) for node in own)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)

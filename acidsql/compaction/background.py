@@ -31,7 +31,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.metastore.compaction_queue import Candidate
 from acidsql.metastore.interface import LockState, Metastore
 from acidsql.settings import Settings
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import jobs
 from acidsql.storage.spark.store_conf import give_workers, settings_of
 from acidsql.txn import Passed, SessionLocks, TxnManager
 
@@ -110,7 +110,7 @@ class Background:
 
     @cached_property
     def _slots(self) -> int:
-        return jvm.task_slots(self._spark)
+        return jobs.task_slots(self._spark)
 
     @property
     def _tasks(self) -> int:
@@ -123,9 +123,9 @@ class Background:
             own, resources = self._spark, Resources(tag)
         else:
             # The worker gets its own session, because statements change the settings of ours.
-            own = jvm.session_beside(self._spark)
+            own = jobs.session_beside(self._spark)
             give_workers(own, settings_of(self._spark))
-            pool = FAIR_POOL if jvm.has_fair_pools(self._spark) else None
+            pool = FAIR_POOL if jobs.has_fair_pools(self._spark) else None
             resources = Resources(tag, self._tasks, pool)
         return Worker(own, self._metastore, self._txns, self._id, resources)
 

@@ -36,7 +36,7 @@ from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.compact import Compacting, take_from_dead
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import jobs
 from acidsql.storage.spark.job_progress import Tasks, watched_tasks
 from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
@@ -101,7 +101,7 @@ class Worker:
     def stop(self) -> None:
         """Give up the running compaction; its entry is queued again. Called from another thread."""
         self._stopped.set()
-        jvm.cancel_jobs(self._spark, self._resources.tag)
+        jobs.cancel_jobs(self._spark, self._resources.tag)
 
     @property
     def is_stopped(self) -> bool:
@@ -285,7 +285,7 @@ class Worker:
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
         what = f"{entry.type.name.lower()} compaction of {_what(entry)}"
         resources = self._resources
-        with job_errors(), jvm.named_jobs(self._spark, what, resources.tag, resources.pool):
+        with job_errors(), jobs.named_jobs(self._spark, what, resources.tag, resources.pool):
             yield
 
 

@@ -39,7 +39,7 @@ from acidsql.storage.columns import as_char
 from acidsql.storage.reading.orc_scan import kept_apart
 from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns, select, sql, users_conf
 from acidsql.storage.spark.repeatable import source_changed
-from acidsql.storage.spark.views import temp_views
+from acidsql.storage.spark.views import settled, temp_views
 
 Args = Mapping[str, Any] | None
 _SUBQUERY = re.compile(r"\(\s*(select|with|from|table|values)\b", re.IGNORECASE)
@@ -59,10 +59,12 @@ _KINDS = {
     T.TimestampType: "timestamp_ltz",
     T.NullType: "void",
 }
-# The parts of Spark's messages that are removed: the SQLSTATE, the position, and the composed text
-# or plan below the message.
+# The parts of Spark's messages that are removed: the SQLSTATE, the position, and the composed text,
+# the plan or the server's stack below the message.
 _NOISE = re.compile(
-    r"\s*SQLSTATE: \w{5}|;? line \d+ pos \d+|\(line \d+, pos \d+\)|== SQL.*|;\n.*", re.DOTALL
+    r"\s*SQLSTATE: \w{5}|;? line \d+ pos \d+|\(line \d+, pos \d+\)"
+    r"|(== SQL|;\n|JVM stacktrace:).*",
+    re.DOTALL,
 )
 # An error of ours that a Python task raised, in the traceback that Spark passes on.
 _FROM_TASK = re.compile(r"acidsql\.errors\.\w+: \[([\w.]+)\] (.*?) SQLSTATE: (\w{5})", re.S)
@@ -105,18 +107,28 @@ def frame(
 def _analysed(
     spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args
 ) -> DataFrame:
+    with _asked(spark, text, views, args) as rows:
+        return settled(rows)
+
+
+@contextmanager
+def _asked(
+    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args
+) -> Iterator[DataFrame]:
+    """The rows of a query while there are the views and settings to analyse it with."""
     # The composed text of MERGE uses lateral column aliases, which a session can turn off.
     is_off = str(users_conf(spark, _LATERAL_ALIASES)).lower() == "false"
     lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"} if is_off else {})
     with temp_views(views), lateral, mapped_errors(text):
-        return spark.sql(text.sql, args=dict(args)) if args else sql(spark, text.sql)
+        yield spark.sql(text.sql, args=dict(args)) if args else sql(spark, text.sql)
 
 
 def fields(
     spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args = None
 ) -> Fields:
     """The names and types of a query's columns. Spark only analyses the query."""
-    return fields_of(_analysed(spark, text, views, args))
+    with _asked(spark, text, views, args) as rows:
+        return fields_of(rows)
 
 
 def fields_of(rows: DataFrame) -> list[tuple[str, HiveType]]:
@@ -176,7 +188,7 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
         return rows
     try:
         with changed_conf(rows.sparkSession, MEANING), no_log():
-            return select(as_char(select(rows, *columns[0]), table), *columns[1])
+            return settled(select(as_char(select(rows, *columns[0]), table), *columns[1]))
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
         raise AnalysisError(
@@ -221,7 +233,7 @@ def broken(rows: DataFrame, condition: str, example: str) -> DataFrame:
 def selected(rows: DataFrame, *expressions: str) -> DataFrame:
     """A query of some rows. Its expressions mean the same in every session."""
     with changed_conf(rows.sparkSession, MEANING), no_log():
-        return select(rows, *expressions)
+        return settled(select(rows, *expressions))
 
 
 def derived_rows(

@@ -56,6 +56,7 @@ from acidsql.storage.spark.repeatable import (
     repeatable,
     without_constants,
 )
+from acidsql.storage.spark.views import settled
 from acidsql.txn import Snapshot
 
 # A query without these words hardly has a condition that Spark could push down.
@@ -188,7 +189,7 @@ class Reader:
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
         """A predicate for the target partitions that MERGE's source has rows for. May run a job."""
         if (found := self._reduction(change)) is None:
-            return ANYTHING
+            return change.said
         reduced, derived = found
         asked = [pair for pair in reduced.partitions if not _has_few(known, pair[0])]
         if not asked:
@@ -344,7 +345,7 @@ class Reader:
     def _of_frames(self, text: Text, said: Said) -> DataFrame:
         """Run a statement of Spark's that names DataFrames, and no ACID tables."""
         with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
-            return self._verbatim(text.sql, said.args)
+            return settled(self._verbatim(text.sql, said.args))
 
     def _verbatim(self, text: str, args: Args) -> DataFrame:
         given = dict(args) if isinstance(args, Mapping) else list(args or ())

@@ -32,6 +32,7 @@ from acidsql.statements.waiting import WaitingRecords
 from acidsql.storage.reading.event_dump import dump_events
 from acidsql.storage.reading.inventory import files_frame
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.views import SETTLED
 
 _OURS = "acidsql"
 _STREAMS = (
@@ -106,6 +107,7 @@ class ShowStatements(Family):
                 (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
                 for table in self._spark.catalog.listTables(database)
                 if not only_views or table.isTemporary or table.tableType == "VIEW"
+                if not table.name.startswith(SETTLED)
             ]
         found = [row for row in rows if _like(row[1], statement.pattern)]
         what = "viewName" if only_views else "tableName"

@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
-from acidsql.errors import AnalysisError, SettingError
+from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, following
@@ -56,6 +56,20 @@ class Setup:
     app_id: str | None
     retries: int
     need_plain: Callable[[str], None]
+
+    def __reduce__(self) -> str:
+        """Spark Connect alone pickles the function of ``foreachBatch``, for its server."""
+        raise no_sinks()
+
+
+def no_sinks() -> UnsupportedError:
+    """The error of a stream into a table over Spark Connect."""
+    return UnsupportedError(
+        "With Spark Connect, foreachBatch runs on the server, where this session and its metastore "
+        "are not. Start the query in a classic Spark session: a program of spark-submit, for "
+        "example. Or write new rows with acid.sql or acid.insert_into, batch by batch.",
+        condition="UNSUPPORTED_FEATURE.STREAMS_OVER_CONNECT",
+    )
 
 
 class BatchWriter(Generic[Target]):

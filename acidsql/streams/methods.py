@@ -16,9 +16,10 @@ from acidsql.plan.names import refuse_temporary
 from acidsql.sql.parts import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
+from acidsql.storage.spark.jvm import is_remote
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
 from acidsql.streams.bad_records import BadRecords
-from acidsql.streams.batches import Setup
+from acidsql.streams.batches import Setup, no_sinks
 from acidsql.streams.changes import changes
 from acidsql.streams.commit_points import CommitPoints, WholeTransactions, by_commit_points
 from acidsql.streams.identity import check_app_id, numbered
@@ -69,6 +70,8 @@ class StreamMethods:
             UnsupportedError: The metastore keeps no streams.
         """
         setup = self._setup(txn_app_id, retries)
+        if is_remote(self.spark):
+            raise no_sinks()
         if mode not in MODES:
             raise SettingError(f"mode='{mode}' is not one of {', '.join(MODES)}.", name="mode")
         given = list(_listed(keys) or ())
@@ -255,6 +258,8 @@ class StreamMethods:
         """
         self._need_open()
         self._need_ledger()
+        if is_remote(self.spark):
+            raise no_sinks()  # PySpark's writer there is another class
 
         def make_sink(table: str, mode: str) -> Sink:
             return self.sink(table, mode=mode, keys=keys, txn_app_id=txn_app_id, retries=retries)

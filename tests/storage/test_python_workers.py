@@ -75,8 +75,23 @@ def test_a_clusters_is_its_own(context):
     assert context.pythonExec == "python3"
 
 
-def test_spark_connect_has_none():
-    prepare_workers(SimpleNamespace())
+class PaperSession:
+    """The part of a session of Spark Connect that is used."""
+
+    def __init__(self):
+        self.sent = []
+
+    def addArtifacts(self, path, *, pyfile):  # noqa: N802
+        assert pyfile
+        self.sent.append(path)
+
+
+def test_a_session_of_spark_connect_gets_our_code_once():
+    session = PaperSession()
+    prepare_workers(session)
+    prepare_workers(session)
+    (archive,) = session.sent
+    assert "acidsql/storage/writing/event_writer.py" in zipfile.ZipFile(archive).namelist()
 
 
 def test_the_drivers_own_python_is_told_where_the_driver_found_our_code(context, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 import acidsql
 from acidsql import session as sessions
 from acidsql.statements import runner
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import jobs as spark_jobs
 from acidsql.storage.writing import warm_workers as module
 from acidsql.storage.writing.warm_workers import warm_workers
 
@@ -116,7 +116,7 @@ def test_an_error_in_the_thread_reaches_nobody(new, session, monkeypatch, capfd)
     def fail(_):
         raise RuntimeError("the context was stopped")
 
-    monkeypatch.setattr(jvm, "run_alone", fail)
+    monkeypatch.setattr(spark_jobs, "run_alone", fail)
     session.sql("DELETE FROM t WHERE k IN (SELECT 1)")
     assert [row.k for row in session.sql("SELECT k FROM t").collect()] == [2]
     monkeypatch.setattr(module, "_WARMED", WeakSet())
@@ -126,7 +126,7 @@ def test_an_error_in_the_thread_reaches_nobody(new, session, monkeypatch, capfd)
 
 
 def test_nothing_is_started_if_spark_does_not_keep_workers(new, monkeypatch):
-    monkeypatch.setattr(jvm, "keeps_workers", lambda _: False)
+    monkeypatch.setattr(spark_jobs, "keeps_workers", lambda _: False)
     assert warm_workers(new) is None
 
 
@@ -139,7 +139,7 @@ def test_spark_keeps_workers_unless_it_is_told_not_to(value, keeps):
         def get(self, name, default):
             return default if value is None else value
 
-    assert jvm.keeps_workers(Context()) == keeps
+    assert spark_jobs.keeps_workers(Context()) == keeps
 
 
 def test_without_a_context_nothing_is_started():

@@ -2,13 +2,16 @@
 
 A DataFrame is lazy, so Spark reads files long after the user got the DataFrame. If a file is gone
 or damaged then, Spark raises a bare ``Py4JJavaError``, or the traceback of a Python task. PySpark
-converts Java's exceptions in one function, ``convert_exception``. This module wraps that function,
-for files of ACID directories only. Without that function (Spark Connect), Spark's error stays.
+converts Java's exceptions in one function, ``convert_exception``, and in another one of this name
+those that a server of Spark Connect tells. This module wraps both, for files of ACID directories
+only. Without these functions, Spark's error stays.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors.exceptions import captured
@@ -43,15 +46,47 @@ def name_missing_files() -> None:
 
     This changes PySpark in this process. A second call changes nothing.
     """
-    convert = getattr(captured, "convert_exception", None)
+    _wrap(captured, lambda error: error)
+    # PySpark imports this module together with the first session of Spark Connect.
+    if client := sys.modules.get("pyspark.sql.connect.client.core"):
+        _wrap(client, _of_server)
+
+
+def _wrap(module: Any, exception_of: Callable[..., Any]) -> None:
+    convert = getattr(module, "convert_exception", None)
     if convert is None or hasattr(convert, _OURS):
         return
 
-    def convert_exception(e: Any) -> Any:
-        return _ours(e) or convert(e)
+    def convert_exception(*told: Any, **named: Any) -> Any:
+        return _ours(exception_of(*told)) or convert(*told, **named)
 
     setattr(convert_exception, _OURS, True)
-    captured.convert_exception = convert_exception
+    module.convert_exception = convert_exception
+
+
+class _ServersError:
+    """An exception in a reply of the server, with the methods of Java's that are asked here."""
+
+    def __init__(self, errors: Any, at: int) -> None:
+        self._errors, self._own = errors, errors[at]
+
+    def getMessage(self) -> str:  # noqa: N802 - Java's name
+        return str(self._own.message)
+
+    def getCause(self) -> _ServersError | None:  # noqa: N802
+        has_cause = self._own.HasField("cause_idx")
+        return _ServersError(self._errors, self._own.cause_idx) if has_cause else None
+
+    def getClass(self) -> _ServersError:  # noqa: N802
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        return str(self._own.error_type_hierarchy[0])
+
+
+def _of_server(_: Any = None, __: Any = None, reply: Any = None, *___: Any) -> _ServersError | None:
+    is_told = reply is not None and reply.HasField("root_error_idx")
+    return _ServersError(reply.errors, reply.root_error_idx) if is_told else None
 
 
 def _ours(error: Any) -> AcidSqlError | None:

@@ -36,7 +36,7 @@ from acidsql.storage.reading.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_rows
-from acidsql.storage.spark.views import temp_views
+from acidsql.storage.spark.views import settled, temp_views
 
 PAGES_MAX = 16384  # pages of 1 KiB each
 INDEX_MAX = 400_000  # numbers to find a page by
@@ -97,7 +97,7 @@ class DeletionVectors:
             # As columns first: so Spark plans each subquery once, however often the condition
             # names the column.
             columns = (f"(SELECT {name} FROM {view}) AS {name}" for name in sent)
-            found = jvm.select(events, "*", *columns).where(self.index.is_alive)
+            found = settled(jvm.select(events, "*", *columns).where(self.index.is_alive))
         return jvm.select(found, *map(quote, events.columns))
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import too_old
 from acidsql.storage.reading.partition_columns import PATH, SIZE
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.views import settled
 
 _NO_OPTIONS: Mapping[str, str] = {}
 _OF_FILE = {PATH: "_metadata.file_path", SIZE: "_metadata.file_size"}
@@ -53,9 +54,21 @@ def kept_apart(rows: DataFrame, name: str) -> DataFrame:
     return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
-def _loaded(reader: DataFrameReader, spark: SparkSession, names: Sequence[str]) -> DataFrame:
+def as_pattern(path: str) -> str:
+    """The pattern that only this path matches: Spark takes each path for a pattern.
+
+    Spark's switch for this, __globPaths__=false, reads files twice: with several paths, each path
+    that looks like a pattern stands for all paths.
+    """
+    return _GLOB.sub(r"\\\g<0>", path)
+
+
+def _loaded(
+    reader: DataFrameReader, spark: SparkSession, names: Sequence[str], told: Sequence[str]
+) -> DataFrame:
     try:
-        return jvm.load(reader, spark, names)
+        rows = jvm.load(reader, spark, names)
+        return settled(jvm.select(rows, "*", *told) if told else rows)
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -99,10 +112,7 @@ def open_files(
         recursiveFileLookup="true",
         **options,
     )
-    # A path is a name, not a pattern. Spark's switch for this, __globPaths__=false, reads files
-    # twice: with several paths, each path that looks like a pattern stands for all paths.
-    names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
+    names = list(map(as_pattern, paths))
+    told = [f"{_OF_FILE[name]} AS {name}" for name in of_file]
     with jvm.changed_conf(spark, _without_a_job(spark, paths)):
-        rows = _loaded(reader.format(file_format), spark, names)
-    told = (f"{_OF_FILE[name]} AS {name}" for name in of_file)
-    return jvm.select(rows, "*", *told) if of_file else rows
+        return _loaded(reader.format(file_format), spark, names, told)

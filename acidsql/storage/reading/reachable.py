@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from acidsql.errors import AcidSqlError
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.spark.jvm import task_slots
+from acidsql.storage.spark.jobs import task_slots
 from acidsql.storage.spark.python_workers import prepare_workers
 
 _DDL = "location string, host string, problem string"

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from acidsql.acid import event
@@ -33,6 +32,7 @@ from acidsql.acid.predicate import (
     weakened,
 )
 from acidsql.acid.table import Column, Table
+from acidsql.storage.spark.jvm import java_error
 
 _EVENT_COLUMNS = frozenset(name.lower() for name in event.EVENT_COLUMNS)
 _GREGORIAN = "1582-10-15"  # from year 0 to 9999, dates sort as text as they do as days
@@ -58,7 +58,7 @@ def read_options(
         return {}
     try:
         return _serialised(jvm, same, _Filters(spark, jvm).of(known))
-    except Py4JError:
+    except java_error():
         return {}  # these classes are internal to Spark and ORC: if they changed, all is read
 
 
@@ -171,7 +171,7 @@ def _create_filter(jvm: Any, schema: Any, filters: Any) -> Any:
     orc_filters = jvm.org.apache.spark.sql.execution.datasources.orc.OrcFilters
     try:
         third = getattr(orc_filters, "createFilter$default$3")()
-    except Py4JError:  # before Spark 4.3
+    except java_error():  # before Spark 4.3
         return orc_filters.createFilter(schema, filters)
     return orc_filters.createFilter(schema, filters, third)
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from acidsql.storage.spark.jvm import cancel_jobs, spark_context
+from acidsql.storage.spark.jobs import cancel_jobs, tagging
+from acidsql.storage.spark.jvm import java_error, spark_context
 
 _TRIES = 3
 
@@ -46,14 +46,13 @@ class Tasks:
 
 @contextmanager
 def tagged_jobs(spark: SparkSession) -> Iterator[str]:
-    """Give the jobs of this thread a tag for ``running_tasks``; without a JVM, do nothing.
+    """Give the jobs of this thread a tag for ``running_tasks``.
 
     If Ctrl-C ends the block, the jobs are cancelled.
     """
-    context, tag, outer = spark_context(spark), f"acidsql-{uuid4()}", sys.exception()
-    if context is not None:
-        with suppress(Exception):  # Spark was stopped, which the block will find out
-            context.addJobTag(tag)
+    (add, remove), tag, outer = tagging(spark), f"acidsql-{uuid4()}", sys.exception()
+    with suppress(Exception):  # Spark was stopped, which the block will find out
+        add(tag)
     try:
         yield tag
     except BaseException as error:
@@ -65,9 +64,8 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
                 break
         raise KeyboardInterrupt from error
     finally:
-        if context is not None:
-            with suppress(Exception):  # Spark was stopped
-                context.removeJobTag(tag)
+        with suppress(Exception):  # Spark was stopped
+            remove(tag)
 
 
 def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> bool:
@@ -157,7 +155,7 @@ def running_tasks(spark: SparkSession, tag: str) -> Tasks:
 def _of_stage(context: Any, number: int) -> Tasks:
     try:
         stage = context.statusStore().lastStageAttempt(number)
-    except Py4JError:  # Spark has forgotten the stage, or has skipped it
+    except java_error():  # Spark has forgotten the stage, or has skipped it
         return Tasks()
     if str(stage.status()) != "ACTIVE":
         return Tasks()

@@ -35,6 +35,19 @@ def _jvm(spark: SparkSession) -> Any | None:
     return getattr(spark, "_jvm", None)
 
 
+def is_remote(spark: SparkSession) -> bool:
+    """Whether this is a session of Spark Connect: its JVM is a server's, and cannot be asked."""
+    return _jvm(spark) is None
+
+
+def java_error() -> type[Exception]:
+    """The error of a call to the JVM. Where there is no JVM, py4j may be missing, too."""
+    from py4j.protocol import Py4JError
+
+    found: type[Exception] = Py4JError
+    return found
+
+
 def spark_context(spark: SparkSession) -> Any | None:
     """The Spark context, which starts Python workers; None in Spark Connect."""
     return getattr(spark, "_sc", None)
@@ -90,14 +103,14 @@ def scans_of(frame: DataFrame) -> Scans | None:
 
 
 def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
-    """Whether a scan in a plan does not read all columns of event files (I8). No job runs.
+    """Whether a scan in a plan may not read all columns of event files (I8). No job runs.
 
-    Spark's rules prune these columns only if they turn a correlated subquery into a join.
-    ``names``: the names of the columns of event files.
+    Spark's rules prune these columns only if they turn a correlated subquery into a join. True
+    without a JVM. ``names``: the names of the columns of event files.
     """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
-        return False
+        return True
     execution = frame._jdf.queryExecution()
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE()
     if not execution.analyzed().containsPattern(pattern):
@@ -265,61 +278,6 @@ def users_conf(spark: SparkSession, name: str) -> str | None:
         return spark.conf.get(name, None) if changed is None else changed.users
 
 
-@contextmanager
-def named_jobs(
-    spark: SparkSession, description: str, tag: str, pool: str | None = None
-) -> Iterator[None]:
-    """Name this thread's jobs in Spark's UI, and give them a tag for ``cancel_jobs``."""
-    context = spark_context(spark)
-    if context is None:
-        yield
-        return
-    names = ("spark.job.description", "spark.scheduler.pool")
-    before = {name: context.getLocalProperty(name) for name in names}
-    context.setLocalProperty(names[0], description)
-    if pool is not None:
-        context.setLocalProperty(names[1], pool)
-    context.addJobTag(tag)
-    try:
-        yield
-    finally:
-        context.removeJobTag(tag)
-        for name, value in before.items():
-            context.setLocalProperty(name, value)
-
-
-def session_beside(spark: SparkSession) -> SparkSession:
-    """A new session of the same application with its own settings; without a JVM, the same one."""
-    return spark if _jvm(spark) is None else spark.newSession()
-
-
-def cancel_jobs(spark: SparkSession, tag: str) -> None:
-    """Cancel the running jobs that have a tag."""
-    context = spark_context(spark)
-    if context is not None:
-        context.cancelJobsWithTag(tag)
-
-
-def task_slots(spark: SparkSession) -> int:
-    """The number of tasks that run at once; 1 without a Spark context."""
-    context = spark_context(spark)
-    return 1 if context is None else int(context.defaultParallelism)
-
-
-def keeps_workers(context: Any) -> bool:
-    """Whether Spark keeps a Python worker for later tasks."""
-    return str(context.getConf().get("spark.python.worker.reuse", "true")).lower() == "true"
-
-
-def run_alone(frame: DataFrame) -> None:
-    """Run a query of a background thread, for its effects in the workers alone.
-
-    Spark's query listeners do not hear of the query. PySpark's own actions would disturb others:
-    while one thread runs an action, the jobs of other threads do not get the name of their line.
-    """
-    frame._jdf.queryExecution().toRdd().count()
-
-
 def may_call_user_code(frame: DataFrame) -> bool:
     """Whether a query may call a function of the user's, in Python or Java."""
     jvm = _jvm(frame.sparkSession)
@@ -330,12 +288,6 @@ def may_call_user_code(frame: DataFrame) -> bool:
     # A user's table function looks like any other table function.
     kinds = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.GENERATE())
     return any(analyzed.containsPattern(kind) for kind in kinds)
-
-
-def has_fair_pools(spark: SparkSession) -> bool:
-    """Whether the user has a FAIR scheduler."""
-    context = spark_context(spark)
-    return context is not None and context.getConf().get("spark.scheduler.mode", "FIFO") == "FAIR"
 
 
 def estimated_bytes(frame: DataFrame) -> float:
@@ -377,12 +329,10 @@ def is_too_large_to_send(error: BaseException) -> bool:
 
 def explain(frame: DataFrame, mode: str | None) -> str:
     """Spark's plan of a DataFrame, as EXPLAIN prints it."""
+    known = {"EXTENDED", "FORMATTED", "CODEGEN", "COST"}
+    wanted = mode.lower() if mode and mode.upper() in known else "simple"
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
-        return ""
-    known = {"EXTENDED", "FORMATTED", "CODEGEN", "COST"}
-    wanted = (mode or "").upper()
-    text = jvm.PythonSQLUtils.explainString(
-        frame._jdf.queryExecution(), wanted.lower() if wanted in known else "simple"
-    )
-    return str(text)
+        remote: Any = frame
+        return str(remote._explain_string(mode=wanted))
+    return str(jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), wanted))

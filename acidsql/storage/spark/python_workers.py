@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import shutil
 import site
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -25,21 +28,27 @@ _PROBE = (
     "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
 )
 
-_prepared: WeakSet[Any] = WeakSet()  # Spark contexts
+_prepared: WeakSet[Any] = WeakSet()  # Spark contexts, and sessions of Spark Connect
 
 
 def prepare_workers(spark: SparkSession) -> None:
-    """Make sure that Spark's Python workers can find and run our code.
+    """Make sure that Spark's Python workers can find our code, and with a local master, run it.
 
     If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
     the virtual environment. For a local master the driver's own Python is right. On a cluster the
-    path belongs to another machine. If the Python there is wrong, Spark's own error says so.
+    path belongs to another machine. If the Python there is wrong, Spark's own error says so. The
+    server of Spark Connect has chosen its Python; it gets our code as an artifact of the session.
 
     Raises:
         SettingError: PYSPARK_PYTHON names a Python of another version, or without pyarrow.
     """
     context = spark_context(spark)
-    if context is None or context in _prepared:
+    asked = spark if context is None else context
+    if asked in _prepared:
+        return
+    if context is None:
+        spark.addArtifacts(_package(), pyfile=True)
+        _prepared.add(spark)
         return
     is_local = str(context.master).startswith("local")
     if is_local and not os.environ.get("PYSPARK_PYTHON"):
@@ -49,7 +58,8 @@ def prepare_workers(spark: SparkSession) -> None:
     else:
         if is_local:
             _need_our_version(context.pythonExec)
-        _ship_package(context)
+        # Another Python may have no copy of our code, or another version.
+        context.addPyFile(_package())
     _prepared.add(context)
 
 
@@ -86,11 +96,16 @@ def _lend_our_path(context: Any) -> None:
     context.environment["PYTHONPATH"] = os.pathsep.join([place, *([others] if others else [])])
 
 
-def _ship_package(context: Any) -> None:
-    """Send our code to the workers: another Python may have no copy of it, or another version."""
+@cache
+def _package() -> str:
+    """The path of an archive of our code. Other code gets another name: a server would refuse it
+    under a name that it knows."""
     root = Path(acidsql.__file__).parent
-    archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / "acidsql.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(root.rglob("*.py")):
             file.write(path, path.relative_to(root.parent))
-    context.addPyFile(str(archive))
+    name = f"acidsql-{hashlib.sha256(packed.getvalue()).hexdigest()[:16]}.zip"
+    archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / name
+    archive.write_bytes(packed.getvalue())
+    return str(archive)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.storage.columns import quote
 
 # Names in Spark's TreePattern.
 _FUNCTIONS, _VARIABLE = ("PYTHON_UDF", "SCALA_UDF"), "VARIABLE_REFERENCE"
@@ -15,7 +19,9 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
     """True if a temporary view has this name and so hides tables of the same name."""
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
-        return any(t.isTemporary and t.name == name for t in spark.catalog.listTables())
+        with suppress(AnalysisException):  # there is nothing of this name
+            return spark.catalog.getTable(quote(name)).isTemporary
+        return False
     identifier = _table_identifier(spark._jvm)(name)
     return bool(session.sessionState().catalog().isTempView(identifier))
 

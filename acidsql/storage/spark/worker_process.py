@@ -19,7 +19,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_ARCHIVES = re.compile(r"/(pyspark|py4j-[\w.]+-src)\.zip(/|$)")
+_ARCHIVES = re.compile(r"/(pyspark|py4j-[\w.]+-src|acidsql-\w+)\.zip(/|$)")
 
 
 class _Archive:

@@ -17,7 +17,7 @@ from weakref import WeakSet
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import jobs, jvm
 from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing import delete_writer, event_writer
 
@@ -42,7 +42,7 @@ def warm_workers(spark: SparkSession) -> threading.Thread | None:
         if context is None or context in _WARMED:
             return None
         _WARMED.add(context)
-    if not jvm.keeps_workers(context):
+    if not jobs.keeps_workers(context):
         return None
     thread = threading.Thread(target=_run, args=(spark,), name=NAME, daemon=True)
     thread.start()
@@ -53,9 +53,9 @@ def _run(spark: SparkSession) -> None:
     try:
         # The statement's own tasks get the other half of the slots. The daemon is slow to start;
         # it forks further workers quickly.
-        tasks = max(1, jvm.task_slots(spark) // 2)
-        with jvm.named_jobs(spark, "acidsql: start Python workers", NAME):
-            jvm.run_alone(spark.range(0, tasks, 1, tasks).mapInArrow(_import_only, "id bigint"))
+        tasks = max(1, jobs.task_slots(spark) // 2)
+        with jobs.named_jobs(spark, "acidsql: start Python workers", NAME):
+            jobs.run_alone(spark.range(0, tasks, 1, tasks).mapInArrow(_import_only, "id bigint"))
     except Exception as error:  # The user may stop the Spark context meanwhile.
         _log.debug("Python workers were not started early: %s", error)
 

@@ -1,0 +1,114 @@
+"""Tries, when a session opens, whether the server of Spark Connect can do the work.
+
+Its Python workers must run our code, and it must see the files that this process writes. A classic
+session with a local master runs on this machine, so nothing is tried there.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+import acidsql
+from acidsql.acid.paths import is_local
+from acidsql.errors import SettingError
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.reading.orc_scan import as_pattern
+from acidsql.storage.spark.jvm import is_remote
+from acidsql.storage.spark.python_workers import prepare_workers
+from acidsql.storage.spark.store_conf import need_classes
+
+_OLDEST_PYARROW = 18
+_DDL = "acidsql string, pyarrow string, seen string"
+# The last line of a Python traceback, in the text of Spark's error.
+_CAUSE = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
+
+
+def need_workers(spark: SparkSession, warehouse: str) -> None:
+    """Make sure that Spark and its Python workers can do our work in a warehouse.
+
+    Raises:
+        SettingError: As ``need_classes`` and ``prepare_workers``. Or the server of Spark Connect
+            has another Python, lacks pyarrow, or does not see this warehouse.
+    """
+    need_classes(spark, warehouse)
+    prepare_workers(spark)
+    if not is_remote(spark):
+        return
+    files, directory = filesystem_for(warehouse), f"{warehouse}/_acidsql_probe_{uuid4().hex}"
+    path = f"{directory}/{uuid4().hex}"
+    try:
+        files.create_directory(directory)
+        files.write_file(path, path.encode())
+    except PermissionError:
+        return  # a session that may only read
+    except OSError as error:
+        raise SettingError(
+            f"This program itself must reach the warehouse '{warehouse}', also with Spark Connect: "
+            f"{error}",
+            name="warehouse",
+        ) from error
+    try:
+        _try(spark, warehouse, path)
+    finally:
+        files.delete_directory(directory)
+
+
+def _try(spark: SparkSession, warehouse: str, path: str) -> None:
+    """Let the server and one of its workers read a file that has its own path in it."""
+    rows = spark.read.schema("value string").text(as_pattern(path), wholetext=True)
+    try:
+        found = rows.mapInArrow(_look(path), _DDL).collect()
+    except AnalysisException as error:
+        raise _not_seen(warehouse, "the server") from error
+    except PySparkException as error:
+        causes = _CAUSE.findall(str(error).partition("JVM stacktrace:")[0])
+        raise _unfit(causes[-1] if causes else str(error)) from error
+    if not found:
+        raise _not_seen(warehouse, "the server")
+    (told,) = found
+    if int(told.pyarrow.partition(".")[0]) < _OLDEST_PYARROW:
+        raise _unfit(f"they have pyarrow {told.pyarrow}")
+    if told.acidsql != acidsql.__version__:
+        raise _unfit(f"they have acidsql {told.acidsql}, and this is {acidsql.__version__}")
+    if told.seen != path:
+        raise _not_seen(warehouse, f"a Python worker of the server ({told.seen})")
+
+
+def _look(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            try:
+                with filesystem_for(path).open_input(path) as file:
+                    seen = file.read().decode()
+            except Exception as error:
+                seen = f"{type(error).__name__}: {error}"
+            row = {"acidsql": [acidsql.__version__], "pyarrow": [pa.__version__], "seen": [seen]}
+            yield pa.RecordBatch.from_pydict(row)
+
+    return look
+
+
+def _unfit(cause: str) -> SettingError:
+    python = platform.python_version()
+    return SettingError(
+        f"The Python workers of Spark Connect's server cannot run acidsql: {cause}. They need "
+        f"Python {python.rpartition('.')[0]}, as here, with numpy and pyarrow {_OLDEST_PYARROW} or "
+        "newer. Start the server with the environment variable PYSPARK_PYTHON set to such a Python."
+    )
+
+
+def _not_seen(warehouse: str, who: str) -> SettingError:
+    where = "is on this machine: name one that both reach" if is_local(warehouse) else "must be one"
+    return SettingError(
+        f"This program wrote a file into the warehouse '{warehouse}', and {who} does not see it. "
+        f"With Spark Connect, the program, the server and its executors all read and write files "
+        f"there. This warehouse {where}, as on hdfs: or s3a:, or start the server on this machine.",
+        name="warehouse",
+    )

@@ -1,0 +1,99 @@
+"""Spark's jobs: their names and tags, and how many tasks run at once.
+
+Spark Connect has no Spark context. Its sessions tag and interrupt *operations*, which is as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.storage.spark.jvm import spark_context
+from acidsql.storage.spark.python_workers import prepare_workers
+
+_MANY = 100_000  # Spark makes as many partitions of a range as tasks run at once
+_slots: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
+
+
+def tagging(spark: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None]]:
+    """The functions that give a tag to the jobs that this thread starts, and that take it away."""
+    context = spark_context(spark)
+    if context is None:
+        return spark.addTag, spark.removeTag
+    return context.addJobTag, context.removeJobTag
+
+
+@contextmanager
+def named_jobs(
+    spark: SparkSession, description: str, tag: str, pool: str | None = None
+) -> Iterator[None]:
+    """Name this thread's jobs in Spark's UI, and give them a tag for ``cancel_jobs``.
+
+    Over Spark Connect they only get the tag.
+    """
+    context: Any = spark_context(spark)
+    add, remove = tagging(spark)
+    names = ("spark.job.description", "spark.scheduler.pool") if context is not None else ()
+    before = {name: context.getLocalProperty(name) for name in names}
+    for name, value in zip(names, (description, pool), strict=False):
+        if value is not None:
+            context.setLocalProperty(name, value)
+    add(tag)
+    try:
+        yield
+    finally:
+        remove(tag)
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
+
+
+def session_beside(spark: SparkSession) -> SparkSession:
+    """A new session of the same application with its own settings."""
+    beside = spark.newSession()
+    prepare_workers(beside)  # over Spark Connect, a session has its own artifacts
+    return beside
+
+
+def cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancel the running jobs that have a tag."""
+    context = spark_context(spark)
+    if context is None:
+        spark.interruptTag(tag)
+    else:
+        context.cancelJobsWithTag(tag)
+
+
+def task_slots(spark: SparkSession) -> int:
+    """The number of tasks that run at once. Over Spark Connect, a small job finds out, once."""
+    context = spark_context(spark)
+    if context is not None:
+        return int(context.defaultParallelism)
+    if spark not in _slots:
+        numbered = spark.range(_MANY).selectExpr("spark_partition_id() AS n")
+        rows = numbered.selectExpr("max(n) + 1 AS n").collect()
+        _slots[spark] = int(rows[0].n)
+    return _slots[spark]
+
+
+def keeps_workers(context: Any) -> bool:
+    """Whether Spark keeps a Python worker for later tasks."""
+    return str(context.getConf().get("spark.python.worker.reuse", "true")).lower() == "true"
+
+
+def run_alone(frame: DataFrame) -> None:
+    """Run a query of a background thread, for its effects in the workers alone.
+
+    Spark's query listeners do not hear of the query. PySpark's own actions would disturb others:
+    while one thread runs an action, the jobs of other threads do not get the name of their line.
+    """
+    frame._jdf.queryExecution().toRdd().count()
+
+
+def has_fair_pools(spark: SparkSession) -> bool:
+    """Whether the user has a FAIR scheduler."""
+    context = spark_context(spark)
+    return context is not None and context.getConf().get("spark.scheduler.mode", "FIFO") == "FAIR"

@@ -1,0 +1,55 @@
+"""Tests that run over Spark Connect, too: ``ACIDSQL_CONNECT=1``.
+
+A test that asks Spark's JVM itself is skipped there.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkAttributeError
+
+OVER_CONNECT = bool(os.environ.get("ACIDSQL_CONNECT"))
+
+
+def session(directory: Path) -> Iterator[Any]:
+    """For a fixture: a session, and its server in a process of its own."""
+    from connect_server import ConnectServer
+    from pyspark.sql import SparkSession
+
+    server = ConnectServer(directory)
+    remote = SparkSession.builder.remote(server.url).getOrCreate()
+    yield remote
+    remote.stop()
+    server.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, Any, Any]:
+    return (yield from _skipping())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, Any, Any]:
+    return (yield from _skipping())
+
+
+def _skipping() -> Generator[None, Any, Any]:
+    try:
+        return (yield)
+    except PySparkAttributeError as error:
+        # acidsql itself must not ask.
+        if error.getCondition() != "JVM_ATTRIBUTE_NOT_SUPPORTED" or _asked_by_acidsql(error):
+            raise
+        pytest.skip(f"asks Spark's JVM: {error.getMessageParameters()}")
+
+
+def _asked_by_acidsql(error: BaseException) -> bool:
+    places = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    ours = [place for place in places if f"{os.sep}pyspark{os.sep}" not in place]
+    return f"{os.sep}acidsql{os.sep}" in ours[-1].removesuffix("conftest.py")

@@ -1,0 +1,207 @@
+"""Spark Connect: a server in a process of its own, whose workers have no acidsql."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pyarrow as pa
+import pytest
+from connect_server import ConnectServer
+from over_connect import OVER_CONNECT
+
+import acidsql
+from acidsql.errors import AnalysisError, ConstraintError, SettingError, UnsupportedError
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.interface import FileSystem
+from acidsql.storage.reading import server as probe
+from acidsql.storage.spark import jobs
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(OVER_CONNECT, reason="this process has a server of Spark Connect already"),
+]
+OFF = {"acidsql.history.retention": "0s"}
+
+
+@pytest.fixture(scope="module")
+def remote(java_home, tmp_path_factory):
+    from pyspark.sql.connect.session import SparkSession
+
+    server = ConnectServer(tmp_path_factory.mktemp("connect"))
+    with pytest.MonkeyPatch.context() as patch:
+        # PySpark's functions ask this: it is set in a process without a classic session.
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        session = SparkSession.builder.remote(server.url).create()
+        yield session
+        session.stop()
+    server.close()
+
+
+@pytest.fixture
+def acid(remote, tmp_path):
+    with acidsql.connect(remote, warehouse=str(tmp_path), compactor="off", settings=OFF) as session:
+        session.sql("CREATE TABLE t (id INT, name STRING, at TIMESTAMP) PARTITIONED BY (p INT)")
+        session.sql("INSERT INTO t VALUES (1, 'a', TIMESTAMP'2020-03-29 02:30:00', 1)")
+        session.sql("INSERT INTO t SELECT id, 'b', NULL, id FROM VALUES (2), (3) AS new (id)")
+        yield session
+
+
+def ids(acid, query="SELECT id FROM t"):
+    return sorted(row.id for row in acid.sql(query).collect())
+
+
+def own_views(remote):
+    return [one.name for one in remote.catalog.listTables() if one.name.startswith("__acidsql")]
+
+
+def test_rows_are_changed_as_in_a_classic_session(acid, remote):
+    assert acid.sql("UPDATE t SET name = upper(name), p = 7 WHERE id > 1").first()[2] == 2
+    assert acid.sql("DELETE FROM t WHERE id = (SELECT max(id) FROM t)").first()[3] == 1
+    new = remote.createDataFrame([(1, "ü"), (5, "{}")], "id int, name string")
+    acid.sql(
+        "MERGE INTO t USING {new} AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name "
+        "WHEN NOT MATCHED THEN INSERT (id, name, p) VALUES (s.id, s.name, 9)", new=new,
+    )  # fmt: skip
+    found = acid.sql("SELECT id, name, CAST(at AS STRING) AS at, p FROM t ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [
+        (1, "ü", "2020-03-29 02:30:00", 1), (2, "B", None, 7), (5, "{}", None, 9),
+    ]  # fmt: skip
+    assert acid.compact("t", "p=1", wait=True).first().state == "ready for cleaning"
+    assert ids(acid) == [1, 2, 5]
+
+
+def test_the_code_of_the_workers_is_an_artifact(acid, remote):
+    def place(batches):
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"place": [acidsql.__file__]})
+
+    (row,) = remote.range(0, 1, 1, 1).mapInArrow(place, "place string").collect()
+    assert "/acidsql-" in row.place and ".zip/" in row.place
+
+
+def test_a_transaction_is_undone(acid):
+    acid.sql("BEGIN")
+    acid.sql("DELETE FROM t WHERE id > 1")
+    assert ids(acid) == [1]
+    acid.sql("ROLLBACK")
+    assert ids(acid) == [1, 2, 3]
+
+
+def test_one_lazy_frame_is_read_by_eight_threads_while_statements_run(acid):
+    frame = acid.sql("SELECT id FROM t WHERE id < 9")
+    with ThreadPoolExecutor(8) as threads:
+        counts = [threads.submit(frame.count) for _ in range(24)]
+        acid.sql("DELETE FROM t")
+        assert [one.result() for one in counts] == [3] * 24
+
+
+def test_frames_outlive_what_follows_and_their_session(acid, remote):
+    frame = acid.sql("SELECT * FROM t")
+    derived = frame.where("id > 1").select("id")
+    acid.sql("UPDATE t SET id = id + 10")
+    frame.createOrReplaceTempView("kept")
+    del frame
+    gc.collect()
+    assert ids(acid) == [11, 12, 13]
+    acid.close()
+    assert sorted(row.id for row in derived.collect()) == [2, 3]
+    assert remote.table("kept").count() == 3
+    remote.catalog.dropTempView("kept")
+
+
+def test_a_frame_means_what_it_meant_when_it_was_made(acid, remote):
+    remote.conf.set("spark.sql.ansi.enabled", "false")
+    lenient = acid.sql("SELECT CAST(name AS INT) AS n FROM t WHERE id = 1")
+    remote.conf.unset("spark.sql.ansi.enabled")
+    assert lenient.first().n is None
+
+
+def test_no_more_views_are_left_than_frames(acid, remote):
+    frames = [acid.sql(f"SELECT id FROM t WHERE id > {n}") for n in range(3)]
+    acid.sql("UPDATE t SET name = 'x'")
+    for text in ("SELECT nope FROM t", "UPDATE t SET name = nope", "UPDATE t SET id = 'x'"):
+        with suppress(AnalysisError, ConstraintError):
+            acid.sql(text)
+    gc.collect()
+    acid.sql("SHOW TABLES")
+    assert len(own_views(remote)) <= len(frames)
+    assert [row.tableName for row in acid.sql("SHOW TABLES").collect()] == ["t"]
+    frames.clear()
+    gc.collect()
+    acid.close()
+    assert own_views(remote) == []
+
+
+def test_an_error_points_at_the_word(acid):
+    with pytest.raises(AnalysisError) as wrong:
+        acid.sql("SELECT id FROM t WHERE nope = 1")
+    assert "WHERE nope = 1\n" + " " * 25 + "^^^^" in str(wrong.value)
+    assert "stacktrace" not in str(wrong.value) and "__acidsql" not in str(wrong.value)
+    with pytest.raises(ConstraintError, match=r"\[CAST_INVALID_INPUT\] .* column 'id' takes: x"):
+        acid.sql("UPDATE t SET id = 'x'")
+
+
+def test_a_remote_session_is_found_and_its_temporary_view_hides_a_table(acid, remote, tmp_path):
+    with acidsql.connect(warehouse=str(tmp_path), settings=OFF) as found:
+        assert found.spark is remote
+    remote.range(42, 43).createOrReplaceTempView("t")
+    assert ids(acid) == [42]
+    remote.catalog.dropTempView("t")
+    assert ids(acid) == [1, 2, 3]
+
+
+class Elsewhere(FileSystem):
+    """The file system of another machine."""
+
+    def __init__(self, root):
+        self._root, self._files = str(root), filesystem_for(str(root))
+
+    def create_directory(self, path):
+        self._files.create_directory(self._root + path)
+
+    def write_file(self, path, data):
+        self._files.write_file(self._root + path, data)
+
+    def delete_directory(self, path):
+        self._files.delete_directory(self._root + path)
+
+
+def test_a_warehouse_that_the_server_does_not_see_is_told_at_once(remote, tmp_path, monkeypatch):
+    monkeypatch.setattr(probe, "filesystem_for", lambda _: Elsewhere(tmp_path / "elsewhere"))
+    with pytest.raises(SettingError, match="the server does not see it"):
+        acidsql.connect(remote, warehouse=str(tmp_path / "here"))
+
+
+def test_jobs_are_cancelled_by_their_tag(remote):
+    began, ended = threading.Event(), []
+
+    def run():
+        with jobs.named_jobs(remote, "long", "mine"):
+            try:
+                # Only between its tasks Spark is sure to notice that it shall stop.
+                remote.range(0, 10**12, 1, 20_000).selectExpr("sum(id % 7)").collect()
+            except Exception as error:
+                ended.append(str(error))
+
+    def watch(stages, inflight_tasks, operation_id, done):
+        if inflight_tasks:
+            began.set()
+
+    remote.registerProgressHandler(watch)
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert began.wait(60)
+    jobs.cancel_jobs(remote, "mine")
+    thread.join()
+    remote.clearProgressHandlers()
+    assert "OPERATION_CANCELED" in ended[0]
+    assert remote.getTags() == set() and jobs.task_slots(remote) == 2
+
+
+def test_streams_into_tables_are_refused_by_name(acid):
+    for refused in (lambda: acid.sink("t"), lambda: acid.write_stream(None)):
+        with pytest.raises(UnsupportedError, match="STREAMS_OVER_CONNECT"):
+            refused()
