@@ -11,6 +11,7 @@ from pyarrow import orc
 import acidsql
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteError
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.spark.uploads import unfinished_uploads
 
 ALWAYS = 10_000
 
@@ -266,3 +267,24 @@ def test_s3_and_s3a_are_the_same_place(store, spark, s3a, tmp_path):
     with pytest.raises(AcidSqlError) as error:
         store.sql(f"CREATE TABLE q (id int) LOCATION '{s3a}/p/inside'")
     assert error.value.condition == "LOCATION_ALREADY_EXISTS"
+
+
+def test_the_upload_of_a_task_that_died_is_ended_and_that_of_a_running_one_is_not(
+    store, spark, s3a, tmp_path
+):
+    store.sql("CREATE TABLE t (id int)")
+    store.sql("INSERT INTO t VALUES (1)")
+    other = connected(spark, s3a, tmp_path)
+    other.sql("BEGIN")
+    other.sql("INSERT INTO t VALUES (2)")  # write id 2 is open
+    path = spark._jvm.org.apache.hadoop.fs.Path(f"{store.warehouse}/t")
+    hadoop = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    uploads = hadoop.createMultipartUploader(path).build()
+    for write_id in (1, 2):
+        name = f"_tmp_{write_id:07d}_0000_0123456789ab/insert-0-0-x"
+        uploads.startUpload(spark._jvm.org.apache.hadoop.fs.Path(path, name)).get()
+    removed = [row.path.rpartition("/")[2] for row in store.clean().collect()]
+    assert removed == ["_tmp_0000001_0000_0123456789ab"]
+    left = [one.path.split("/")[-2] for one in unfinished_uploads(spark, f"{store.warehouse}/t")]
+    assert left == ["_tmp_0000002_0000_0123456789ab"]
+    other.close()
