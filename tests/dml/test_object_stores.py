@@ -9,7 +9,11 @@ from object_store import Rule
 from pyarrow import orc
 
 import acidsql
+from acidsql.acid.table import TableName
+from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteError
+from acidsql.metastore.compaction_queue import CompactionState
+from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import filesystem_for
 
 ALWAYS = 10_000
@@ -266,3 +270,18 @@ def test_s3_and_s3a_are_the_same_place(store, spark, s3a, tmp_path):
     with pytest.raises(AcidSqlError) as error:
         store.sql(f"CREATE TABLE q (id int) LOCATION '{s3a}/p/inside'")
     assert error.value.condition == "LOCATION_ALREADY_EXISTS"
+
+
+def test_the_compactor_beside_a_session_has_its_keys(store, spark):
+    store.sql("CREATE TABLE t (id int)")
+    for n in range(2):
+        store.sql(f"INSERT INTO t VALUES ({n})")
+    few = Settings.of({"hive.compactor.delta.num.threshold": "1"})
+    beside = Background(
+        spark, store.metastore, lambda: few, user="me", host="here", mode="background"
+    )
+    beside._written[TableName("default", "t"), None] = [[]]
+    beside._once()
+    beside.close()
+    assert [one.state for one in store.metastore.compactions()] == [CompactionState.SUCCEEDED]
+    assert rows(store, "SELECT id FROM t") == [(0,), (1,)]
