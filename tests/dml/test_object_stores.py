@@ -9,7 +9,11 @@ from object_store import Rule
 from pyarrow import orc
 
 import acidsql
+from acidsql.acid.table import TableName
+from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteError
+from acidsql.metastore.compaction_queue import CompactionState
+from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.spark.uploads import unfinished_uploads
 
@@ -288,3 +292,18 @@ def test_the_upload_of_a_task_that_died_is_ended_and_that_of_a_running_one_is_no
     left = [one.path.split("/")[-2] for one in unfinished_uploads(spark, f"{store.warehouse}/t")]
     assert left == ["_tmp_0000002_0000_0123456789ab"]
     other.close()
+
+
+def test_the_compactor_beside_a_session_has_its_keys(store, spark):
+    store.sql("CREATE TABLE t (id int)")
+    for n in range(2):
+        store.sql(f"INSERT INTO t VALUES ({n})")
+    few = Settings.of({"hive.compactor.delta.num.threshold": "1"})
+    beside = Background(
+        spark, store.metastore, lambda: few, user="me", host="here", mode="background"
+    )
+    beside._written[TableName("default", "t"), None] = [[]]
+    beside._once()
+    beside.close()
+    assert [one.state for one in store.metastore.compactions()] == [CompactionState.SUCCEEDED]
+    assert rows(store, "SELECT id FROM t") == [(0,), (1,)]
