@@ -252,3 +252,17 @@ def test_drop_leaves_nothing(store, s3):
     store.sql("INSERT INTO p VALUES (1, 1), (2, 2)")
     store.sql("DROP TABLE p")
     assert keys(s3, store) == []
+
+
+def test_s3_and_s3a_are_the_same_place(store, spark, s3a, tmp_path):
+    bucket = s3a.removeprefix("s3a://")
+    store.sql(
+        f"CREATE TABLE p (id int, v int) PARTITIONED BY (d string) LOCATION 's3://{bucket}/p'"
+    )
+    store.sql("INSERT INTO p VALUES (1, 1, 'a b'), (2, 2, 'c'), (3, 3, 'c')")
+    store.sql("UPDATE p SET v = 20, d = 'a b' WHERE id = 2")
+    store.sql("DELETE FROM p WHERE d = 'c'")
+    assert table(store, "p") == [(1, 1, "a b"), (2, 20, "a b")]
+    with pytest.raises(AcidSqlError) as error:
+        store.sql(f"CREATE TABLE q (id int) LOCATION '{s3a}/p/inside'")
+    assert error.value.condition == "LOCATION_ALREADY_EXISTS"

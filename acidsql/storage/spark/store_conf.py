@@ -23,7 +23,11 @@ _OURS, _SECRET, _SPARKS = PLACES
 _PATTERN = "^(" + "|".join(prefix.replace(".", r"\.") for prefix in PREFIXES) + ")"
 _KEY_FILES = "security.credential.provider.path"
 _PER_BUCKET = "fs.s3a.bucket."
+_OLD_NAMES = ("s3", "s3n")  # of the scheme s3a; Hadoop itself has forgotten them
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _ARTIFACTS = {
+    "s3": "hadoop-aws",
+    "s3n": "hadoop-aws",
     "s3a": "hadoop-aws",
     "gs": "hadoop-gcp",
     "abfs": "hadoop-azure",
@@ -42,6 +46,14 @@ def hand_over(spark: SparkSession) -> None:
     settings = settings_of(spark)
     register(settings)
     give_workers(spark, settings)
+    _let_spark_know_old_names(spark)
+
+
+def _let_spark_know_old_names(spark: SparkSession) -> None:
+    """Let Spark read ``s3:`` as ``s3a:``: a metastore's tables may have such locations."""
+    context = getattr(spark, "_jsc", None)
+    for scheme in _OLD_NAMES if context is not None else ():
+        context.hadoopConfiguration().setIfUnset(f"fs.{scheme}.impl", _S3A)
 
 
 def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
