@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from acidsql.acid import cdc
 from acidsql.acid.paths import is_name
+from acidsql.acid.properties import declared
 from acidsql.acid.table import (
     BUCKETING_VERSION,
     FULL_ACID,
@@ -131,8 +132,7 @@ def tombstone_retention(properties: Mapping[str, str]) -> int | None:
 
 def declared_retention(properties: Mapping[str, str]) -> str | None:
     """The property of a target, as it was declared; in small letters, if there are several."""
-    others = (text for name, text in properties.items() if name.lower() == _RETENTION.name)
-    return properties.get(_RETENTION.name, next(others, None))
+    return declared(properties, _RETENTION.name)
 
 
 def moment(ago_ms: int = 0) -> str:
