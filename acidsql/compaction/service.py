@@ -59,7 +59,7 @@ class Service:
         self._initiator = Initiator(metastore, settings, me)
         resources = Resources(f"acidsql-compactor-{os.getpid()}-{id(self)}")
         self._worker = Worker(spark, metastore, self._txns, me, resources)
-        self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
+        self._cleaner = Cleaner(metastore, self._txns, end_old_leases, spark)
         self._ended = threading.Event()
         self._checked_s: float | None = None
         self._failed: dict[str, str] = {}  # by step: why it failed in the last round

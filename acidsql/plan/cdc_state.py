@@ -96,10 +96,10 @@ def need_own(
         message = (
             f"{name}, in which AUTO CDC keeps what {target.name} cannot tell, is not there. Others "
             f"have dropped or renamed it, or have renamed {target.name}. If it has another name "
-            f"now, ALTER TABLE … RENAME TO {name} brings it back. If it is lost, late records may "
-            f"bring deleted rows back, and records that waited are missing: ALTER TABLE "
-            f"{target.name} UNSET TBLPROPERTIES IF EXISTS ('{cdc.bond_key(name)}') lets AUTO CDC "
-            "begin anew nevertheless."
+            f"now (SHOW TABLES '*acidsql_*'), ALTER TABLE … RENAME TO {name} brings it back. If it "
+            "is lost, late records may bring deleted rows back, and records that waited are "
+            f"missing: ALTER TABLE {target.name} UNSET TBLPROPERTIES IF EXISTS "
+            f"('{cdc.bond_key(name)}') lets AUTO CDC begin anew nevertheless."
         )
     else:
         what = "OF_ANOTHER_TABLE"
