@@ -53,7 +53,13 @@ class Warehouse:
     def worker(self, **settings: str) -> Worker:
         self.txns.settings = Settings.of(AS_HIVE | settings)
         txns = self.txns
-        return Worker(SimpleNamespace(), self.store, txns, "here-1", Resources("tag"))
+        return Worker(
+            SimpleNamespace(addTag=print, removeTag=print),
+            self.store,
+            txns,
+            "here-1",
+            Resources("tag"),
+        )
 
     def cleaner(self) -> Cleaner:
         return Cleaner(self.store, self.txns)

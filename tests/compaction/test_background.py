@@ -27,10 +27,14 @@ class Committed:
     compaction: list = field(default_factory=list)
 
 
+# A session of which no job is asked.
+PAPER_SPARK = SimpleNamespace(interruptTag=lambda tag: [], addTag=print, removeTag=print)
+
+
 @pytest.fixture
 def inline(warehouse):
     made = Background(
-        SimpleNamespace(), warehouse.store, lambda: FEW, user="me", host="here", mode="inline"
+        PAPER_SPARK, warehouse.store, lambda: FEW, user="me", host="here", mode="inline"
     )
     yield made
     made.close()
@@ -53,7 +57,7 @@ def test_what_is_found_is_told_to_the_statement(warehouse, inline):
 
 def test_a_session_that_writes_nothing_makes_no_worker(warehouse):
     made = Background(
-        SimpleNamespace(), warehouse.store, lambda: FEW, user="me", host="here", mode="background"
+        PAPER_SPARK, warehouse.store, lambda: FEW, user="me", host="here", mode="background"
     )
     with made.statement():
         pass
@@ -70,9 +74,7 @@ def test_the_service_goes_on_when_a_compaction_fails_in_whatever_way(warehouse, 
     warehouse.change([0])
     warehouse.change([0])
     told = []
-    service = Service(
-        SimpleNamespace(), warehouse.store, FEW, user="me", host="here", tell=told.append
-    )
+    service = Service(PAPER_SPARK, warehouse.store, FEW, user="me", host="here", tell=told.append)
     service.run(once=True)
     assert len(told) == 1 and told[0].startswith("queued")
     (entry,) = warehouse.store.compactions()
