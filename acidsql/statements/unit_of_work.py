@@ -334,10 +334,22 @@ class Transaction:
         # the transaction may be deleted.
         self.txn.undo(mark)
         for table, directory in self._directories(self.works[count:]):
-            _delete(table, directory)
+            self._delete(table, directory)
             self._undone.append(directory)
         del self.works[count:]
         self._broken = None
+
+    def _delete(self, table: Table, directory: str) -> None:
+        """Delete a published directory durably: a power cut must not bring it back."""
+        fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
+        try:
+            fs.delete_directory(directory)
+        except BaseException:
+            # What is deleted late may be a later statement's base, which has the same name.
+            self._is_in_doubt |= not fs.has_directories
+            raise
+        if fs.exists(parent):
+            fs.sync_directory(parent)
 
     def _undo_quietly(self, count: int, mark: int) -> None:
         """Undo while the statement's own error is raised; the next statement reports a failure."""
@@ -390,11 +402,3 @@ def file_errors() -> Iterator[None]:
         raise WriteError(
             f"A file could not be read or written: {error}.", path=error.filename
         ) from error
-
-
-def _delete(table: Table, directory: str) -> None:
-    """Delete a published directory durably: a power cut must not bring it back."""
-    fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
-    fs.delete_directory(directory)
-    if fs.exists(parent):
-        fs.sync_directory(parent)
