@@ -104,6 +104,13 @@ test: install ## Run the whole suite: fast tests first, then those with Spark (A
 test-hive: install ## Run the tests of SQL over a Hive Metastore 4.0.1, which Maven fetches
 	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml tests/history/test_history_spark.py $(AT_ONCE) $(ARGS)
 
+ON_S3 := oracle transaction_oracle insert update_delete merge transactions partition_ddl compaction undo time_travel \
+  returning object_stores
+
+.PHONY: test-s3
+test-s3: install ## Run the tests of SQL on an object store (moto, and Hadoop's S3A by Maven)
+	@$(WITH_JAVA) ACIDSQL_ON_S3=1 $(PY) -m pytest $(ON_S3:%=tests/dml/test_%.py) $(AT_ONCE) $(ARGS)
+
 .PHONY: test-kerberos
 test-kerberos: install ## Run the tests of Kerberos (Debian: krb5-kdc, krb5-user, libkrb5-dev, gcc)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[hive-kerberos]'

@@ -50,7 +50,7 @@ from pyspark.sql import DataFrame
 from acidsql.completion import Completer
 from acidsql.errors import AcidSqlError
 from acidsql.plan.lower import no_log
-from acidsql.progress import shown
+from acidsql.progress import interrupted, shown
 from acidsql.render import Changes, first_changes, first_rows, with_times
 from acidsql.session import Session, connect, newest
 from acidsql.sql.parameters import is_value, python_value
@@ -123,8 +123,12 @@ class AcidSqlMagics(Magics):
                 if outcome is not None:
                     display(outcome)  # type: ignore[no-untyped-call]
                 place = f"statement {number} of {len(statements)}: " if statements[1:] else ""
-                with no_log():  # the error is shown below
-                    outcome = self._run(session, statement, options)
+                before = session.last
+                try:
+                    with no_log():  # the error is shown below
+                        outcome = self._run(session, statement, options)
+                except KeyboardInterrupt:
+                    raise UsageError(place + interrupted(session, before)) from None
         except (AcidSqlError, PySparkException) as error:
             # IPython shows a UsageError without a traceback. The cell fails, so "run all" stops.
             raise UsageError(f"{place}{error}") from None

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from uuid import uuid4
+from contextlib import contextmanager
 
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.interface import LockState
 from acidsql.session import Session
 from acidsql.storage.files.sizes import size
-from acidsql.storage.spark.job_progress import Tasks, running_tasks, tagged_jobs
+from acidsql.storage.spark.job_progress import Tasks, tagged_jobs, watched_tasks
 from acidsql.txn.locks import describe
 
 # Shows a line in the place of the last one; None takes it away.
 Show = Callable[[str | None], None]
 _FIRST_S, _NEXT_S = 2.0, 0.5
+_UNDONE = (
+    "Interrupted. The statement is undone, unless its COMMIT had begun: DESCRIBE HISTORY has what "
+    "is committed."
+)
+_DONE = "Interrupted. The statement was done before."
 
 
 @contextmanager
@@ -32,28 +35,22 @@ def shown(
         first_s: The first line comes after so many seconds.
         next_s: The time between two lines.
     """
-    tag, ended = f"acidsql-{uuid4()}", threading.Event()
 
-    def watch() -> None:
-        if ended.wait(first_s):
-            return
-        try:
-            while not ended.is_set():
-                # The statement must not fail because its progress cannot be shown.
-                with suppress(Exception):
-                    show(line(session, text, running_tasks(session.spark, tag)))
-                ended.wait(next_s)
-        finally:
-            show(None)
+    def look(tasks: Tasks) -> None:
+        show(line(session, text, tasks))
 
-    thread = threading.Thread(target=watch, name="acidsql progress", daemon=True)
-    with tagged_jobs(session.spark, tag):
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+    with (
+        tagged_jobs(session.spark) as tag,
+        watched_tasks(
+            session.spark, tag, look, first_s=first_s, next_s=next_s, end=lambda: show(None)
+        ),
+    ):
+        yield
+
+
+def interrupted(session: Session, before: object) -> str:
+    """What became of a statement that Ctrl-C has ended; ``before``: the last receipt before it."""
+    return _UNDONE if session.last is before else _DONE
 
 
 def line(session: Session, text: str, tasks: Tasks) -> str:

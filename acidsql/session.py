@@ -53,9 +53,9 @@ def connect(
 
     Args:
         spark: The Spark session to run in. Default: the active session, else a new one.
-        warehouse: The directory of the tables, on ``file:`` or ``hdfs:``. Default: the Spark conf
-            ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``. Not for a Hive Metastore,
-            which has a warehouse of its own.
+        warehouse: The directory of the tables, on ``file:``, ``hdfs:`` or an object store
+            (``s3a:`` …). Default: the Spark conf ``spark.acidsql.warehouse``, else
+            ``spark.sql.warehouse.dir``. Not for a Hive Metastore, which has one of its own.
         metastore: The metastore's URL. ``thrift://host:9083`` is a Hive Metastore 4 or 3.1;
             several servers are separated by commas. Default: the Spark conf
             ``spark.acidsql.metastore``, else an SQLite file in the warehouse.

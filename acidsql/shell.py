@@ -22,6 +22,7 @@ from acidsql import __version__
 from acidsql.completion import Completer as Names
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.plan.lower import no_log
+from acidsql.progress import interrupted
 from acidsql.session import Session
 from acidsql.sql.parts import parts_of
 from acidsql.sql.tokens import split_statements, tokenize
@@ -30,11 +31,6 @@ from acidsql.terminal import print_error, print_rows, run
 
 _PAGER = "-RSX"  # for less: colours, no folded lines, and the rows stay on the screen
 _MORE = "-> "
-_INTERRUPTED = (
-    "Interrupted. The statement is undone, unless its COMMIT had begun: DESCRIBE HISTORY has what "
-    "is committed."
-)
-_DONE = "Interrupted. The statement was done before."
 
 
 class Shell:
@@ -102,7 +98,7 @@ class Shell:
             try:
                 run(self._session, span.of(text), limit=self._limit, paged=True)
             except KeyboardInterrupt:
-                print_error(_INTERRUPTED if self._session.last is before else _DONE)
+                print_error(interrupted(self._session, before))
                 return
             if self._timing:
                 print(f"Time: {time.perf_counter() - start:.3f} s")

@@ -126,6 +126,7 @@ def _compactions(found: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_m
                 one.type.name.lower(),
                 thing(one.table.database, one.table.name, one.partition),
                 one.state.shown,
+                one.progress or "",
                 _age(one.ended_ms or one.committed_ms or one.started_ms or one.enqueued_ms, now_ms),
                 _sign(one, signs, now_ms),
                 one.worker_id or "",
@@ -135,7 +136,7 @@ def _compactions(found: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_m
         for one in (*queue, *ended)
     ]
     title = f"compactions: {len(queue)} (in the history: {len(found) - len(queue)})"
-    heads = ("id", "type", "of", "state", "since", "last sign", "worker", "why")
+    heads = ("id", "type", "of", "state", "progress", "since", "last sign", "worker", "why")
     return Section(title, heads, lines)
 
 

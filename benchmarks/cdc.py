@@ -10,16 +10,18 @@ or larger. The background compactor is on. No test uses these figures.
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import median
 
 from local_spark import local_spark
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 import acidsql
 
-Found = Iterator[tuple[str, float]]  # what was measured, and seconds
+Found = Iterator[tuple[str, float]]  # what was measured, and seconds (or as it says)
 
 COLUMNS = "id BIGINT, v STRING, n BIGINT"
 # Keys that are spread over the whole table.
@@ -171,7 +173,34 @@ def replay(bench: Bench) -> Found:
     yield "a batch that was applied before", median(taken)
 
 
-PARTS = {part.__name__: part for part in (batches, mixed, tombstones, few, load, together, replay)}
+def memory(bench: Bench) -> Found:
+    """What a stream's process needs after many batches, most of them applied before. In MiB."""
+    bench.acid.sql(f"CREATE TABLE small ({COLUMNS})")
+    cdc, count = bench.applier("small"), max(3, bench.size(200))
+    for at in range(count):
+        records = bench.records(100, "id", at)
+        cdc.apply(records, txn_app_id="memory", txn_version=at)
+        for before in range(max(0, at - 10), at):
+            cdc.apply(records, txn_app_id="memory", txn_version=before)
+        if at in (count // 3, count - 1):
+            yield f"MiB of Python after {at + 1} batches", _resident_mib()
+            yield f"MiB of the JVM's heap after {at + 1} batches", _heap_mib(bench.acid.spark)
+
+
+def _resident_mib() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def _heap_mib(spark: SparkSession) -> float:
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    runtime.gc()
+    return (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+
+
+PARTS = {
+    part.__name__: part
+    for part in (batches, mixed, tombstones, few, load, together, replay, memory)
+}
 
 
 def main() -> None:
@@ -186,7 +215,7 @@ def main() -> None:
             spark, warehouse=f"{place}/warehouse", settings={"acidsql.history.retention": "0s"}
         ) as acid,
     ):
-        print("| part | measured | seconds |\n|---|---|---|")
+        print("| part | measured | seconds, if it says no other unit |\n|---|---|---|")
         for name in args.parts or PARTS:
             for measured, taken in PARTS[name](Bench(acid, args.scale)):
                 print(f"| {name} | {measured} | {taken:.3f} |", flush=True)

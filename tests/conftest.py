@@ -12,13 +12,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from over_hive import OVER_HIVE, skip_what_hive_lacks
+from over_hive import ON_S3, OVER_HIVE, skip_what_hive_lacks
 from small_spark import small_spark
 
 from acidsql.java import use_java
 from acidsql.storage.files.filesystem import filesystem_for
 
-ON_S3 = bool(os.environ.get("ACIDSQL_ON_S3"))
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 

@@ -1,4 +1,5 @@
-"""Tests of the embedded metastore that run over a Hive Metastore, too: ``ACIDSQL_OVER_HIVE=1``.
+"""Tests of the embedded metastore that run over a Hive Metastore, too: ``ACIDSQL_OVER_HIVE=1``;
+and tests of statements that run on an object store, too: ``ACIDSQL_ON_S3=1``.
 
 A test of something that a Hive Metastore lacks says ``needs("…")``: the name of an ability
 (``acidsql/metastore/abilities.py``), or words of ``LACKS``.
@@ -14,6 +15,9 @@ from typing import Any
 import pytest
 
 OVER_HIVE = bool(os.environ.get("ACIDSQL_OVER_HIVE"))
+ON_S3 = bool(os.environ.get("ACIDSQL_ON_S3"))
+# A test that looks at its warehouse's files itself.
+on_a_disk = pytest.mark.skipif(ON_S3, reason="looks at files on a disk")
 
 # What only the embedded metastore has, besides the abilities.
 LACKS = frozenset({

@@ -84,6 +84,7 @@ JVM_HOMES = (
     "storage/spark/streaming.py",
     "storage/spark/temporary.py",
     "storage/spark/store_conf.py",
+    "storage/spark/uploads.py",
     "storage/spark/job_progress.py",
     "storage/spark/repeatable.py",
     "storage/spark/column_sql.py",

@@ -47,6 +47,7 @@ FULL = CompactionInfo(
     highest_write_id=9,
     message="asked for by hand",
     pool="night",
+    progress="merge 1/2, 1 run, 3.1 MB",
 )
 BARE = CompactionInfo(7, U, None, CompactionType.REBALANCE, CompactionState.INITIATED)
 
@@ -83,7 +84,7 @@ def test_an_entry_with_everything() -> None:
             "enqueuetime": "1000",
             "starttime": "2000",
             "duration": "3500",
-            "hadoopjobid": " --- ",
+            "hadoopjobid": "merge 1/2, 1 run, 3.1 MB",
             "errormessage": "asked for by hand",
             "initiatorhost": "node-7.example",
             "initiatorid": "manual",

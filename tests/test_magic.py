@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import acidsql
 from acidsql import magic
 from acidsql.errors import SqlSyntaxError
+from acidsql.plan.lower import no_log
 from acidsql.render import Rows
 from acidsql.statements.result import Counts, Receipt
 
@@ -35,6 +37,8 @@ class PaperSession:
         self.told.append((text, args))
         if text.startswith("BAD"):
             raise SqlSyntaxError("Not SQL.", text, 0, 3)
+        if text.startswith("LONG"):
+            raise KeyboardInterrupt
         if text.startswith("INSERT"):
             counts = (Counts("default.t", inserted=1),)
             returns = "RETURNING" in text
@@ -192,6 +196,20 @@ def test_an_error_has_no_traceback_and_stops_the_cell(shell, paper, capsys):
     assert "statement 2 of 3: [PARSE_SYNTAX_ERROR] Not SQL. (line 1, column 1)" in err
     assert "1 inserted" in out
     assert "Traceback" not in out + err
+
+
+def test_an_interrupt_has_no_traceback_and_tells_what_became_of_its_statement(
+    shell, paper, capsys, caplog
+):
+    result = shell.run_cell("%%acidsql\nINSERT INTO t VALUES (1); LONG; INSERT INTO t VALUES (2)")
+    assert isinstance(result.error_in_exec, UsageError) and len(paper.told) == 2
+    out, err = capsys.readouterr()
+    assert "statement 2 of 3: Interrupted. The statement is undone, unless" in err
+    assert "1 inserted" in out and "Traceback" not in out + err
+    with no_log():
+        logging.getLogger().error("KeyboardInterrupt while sending command.")  # as py4j does
+        logging.getLogger("py4j.clientserver").error("another error")
+    assert [one.message for one in caplog.records] == ["another error"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -44,11 +48,59 @@ def test_the_tasks_of_a_statement_are_shown_and_the_line_goes(acid, spark):
 
 
 def test_jobs_that_have_ended_are_not_counted_and_their_tag_goes(acid, spark):
-    with tagged_jobs(spark, "other"):
+    with tagged_jobs(spark) as tag:
         spark.range(5).count()
-    assert running_tasks(spark, "other") == Tasks()  # they have ended
+        assert tag in spark.sparkContext.getJobTags()
+    assert running_tasks(spark, tag) == Tasks()  # they have ended
     assert running_tasks(spark, "nobody") == Tasks()
-    assert "other" not in spark.sparkContext.getJobTags()
+    assert tag not in spark.sparkContext.getJobTags()
+
+
+def _runs(stage) -> bool:
+    return stage is not None and stage.numActiveTasks > 0
+
+
+def test_ctrl_c_ends_the_jobs_of_its_statement_where_spark_does_not_see_it(acid, spark, request):
+    """A notebook has a handler of its own. Only the call of the JVM ends, and the job goes on."""
+    request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    spark.udf.register("slowly", lambda one: [time.sleep(0.1) for _ in range(600)] and one, "int")
+    tracker = spark.sparkContext.statusTracker()
+
+    def press() -> None:
+        while not any(_runs(tracker.getStageInfo(one)) for one in tracker.getActiveStageIds()):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        acid.sql("UPDATE t SET id = slowly(id)")
+    deadline = time.monotonic() + 30
+    while tracker.getActiveJobsIds():
+        assert time.monotonic() < deadline
+    spark.sql("DROP TEMPORARY FUNCTION slowly")
+    assert [row.id for row in acid.table("t").collect()] == [1]
+
+
+def test_an_error_that_follows_a_ctrl_c_is_a_ctrl_c_and_no_other_is(spark):
+    def broken(before=None):
+        with tagged_jobs(spark):
+            try:
+                raise before or OSError("the first")
+            finally:
+                raise ValueError("the connection is broken, too")
+
+    with pytest.raises(KeyboardInterrupt):
+        broken(KeyboardInterrupt())
+    with pytest.raises(ValueError, match="broken"):
+        broken()
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:  # the caller handles its own
+        with pytest.raises(ValueError, match="broken"):
+            broken()
 
 
 def test_a_lock_that_a_statement_waits_for_is_told_with_its_holder(acid, spark):

@@ -77,6 +77,8 @@ def test_a_compaction_without_a_living_worker_is_told(store):
     store.take_next(worker, "here-9", only=number)
     *_, last = sections(store)
     assert lines(last)[0]["last sign"].endswith(" s") and last.lines[0][0] is Mark.WORKS
+    store.note_progress(number, worker, "merge 1/2, 1 run, 3.1 MB")
+    assert lines(sections(store)[2])[0]["progress"] == "merge 1/2, 1 run, 3.1 MB"
     store.abort_txn(worker)
     assert lines(sections(store)[2])[0]["last sign"] == "gone"
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from acidsql.acid import cdc
@@ -53,3 +54,12 @@ TABLE_PROPERTIES = (
     Property(cdc.TOMBSTONE_RETENTION, "", "AUTO CDC: how long deletes are kept, such as 30d (a "
              "number alone: hours). Default: for ever."),
 )  # fmt: skip
+
+
+def declared(properties: Mapping[str, str], name: str) -> str | None:
+    """The value of a property whose name may be in any letters; of several, the one in lower case.
+
+    ``name``: the property's name, in lower case.
+    """
+    others = (text for key, text in properties.items() if key.lower() == name)
+    return properties.get(name, next(others, None))

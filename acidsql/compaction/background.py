@@ -117,14 +117,17 @@ class Background:
         return max(1, self._slots // _SHARE)
 
     @cached_property
+    def _beside(self) -> SparkSession:
+        # The worker gets its own session, because statements change the settings of ours.
+        return jvm.session_beside(self._spark)
+
+    @cached_property
     def _worker(self) -> Worker:
         tag = f"acidsql-compactor-{id(self)}"
         if self._inline:
             own, resources = self._spark, Resources(tag)
         else:
-            # The worker gets its own session, because statements change the settings of ours.
-            own = jvm.session_beside(self._spark)
-            give_workers(own, settings_of(self._spark))
+            own = self._beside
             pool = FAIR_POOL if jvm.has_fair_pools(self._spark) else None
             resources = Resources(tag, self._tasks, pool)
         return Worker(own, self._metastore, self._txns, self._id, resources)
@@ -227,6 +230,8 @@ class Background:
         with self._wake:
             written, self._written = self._written, {}
             self._written_since = None
+        if written and not self._inline:  # the keys of an object store may have changed
+            give_workers(self._beside, settings_of(self._spark))
         aborted = {
             (one.table, one.partition): one for one in self._metastore.candidates()
         } if written else {}  # fmt: skip

@@ -24,12 +24,15 @@ Source: Hive ``CompactionCleaner``, ``AbortedTxnCleaner``, ``Cleaner`` (4.0).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from pyspark.sql import SparkSession
+
 from acidsql.acid.ages import ages
 from acidsql.acid.layout import Kind, parse_directory
+from acidsql.acid.paths import is_within
 from acidsql.acid.state import acid_state
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
@@ -47,6 +50,7 @@ from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.folding.compact import take_from_dead
+from acidsql.storage.spark.uploads import Upload, unfinished_uploads
 from acidsql.txn import AT_ONCE, Snapshot, TxnManager, snapshot_of
 
 _log = logging.getLogger(__name__)
@@ -77,6 +81,7 @@ class Cleaner:
         txns: Opens the transactions that hold locks.
         end_old_leases: Ends the old leases of the session that cleans up. Otherwise the cleaner
             would keep files for these leases.
+        spark: Tells the unfinished uploads to an object store.
     """
 
     def __init__(
@@ -84,8 +89,10 @@ class Cleaner:
         metastore: Metastore,
         txns: TxnManager,
         end_old_leases: Callable[[], None] = lambda: None,
+        spark: SparkSession | None = None,
     ) -> None:
         self._metastore, self._txns, self._end_old_leases = metastore, txns, end_old_leases
+        self._spark = spark
         self._held: dict[tuple[TableName, str | None], Held] = {}  # by table and partition
 
     def run(self) -> list[Removed]:
@@ -284,7 +291,13 @@ class Cleaner:
         if fs.is_link(table.location):
             return []
         take_from_dead(fs, table.location, self._is_open)
-        dead = left_by_the_dead(self._metastore, name, fs.list(table.location))
+        uploads = unfinished_uploads(self._spark, table.location) if self._spark else []
+        entries = fs.list(table.location)
+        entries += _places_of_uploads(table.location, uploads, entries)
+        dead = left_by_the_dead(self._metastore, name, entries)
+        for upload in uploads:
+            if any(is_within(upload.path, entry.path) for entry in dead):
+                upload.abort()
         return [_delete(fs, name, entry, "litter") for entry in dead]
 
     def _is_open(self, txn_id: int) -> bool:
@@ -340,6 +353,15 @@ class Cleaner:
         except (AcidSqlError, OSError) as error:
             _log.warning("%s could not be cleaned: %s", name, error)
             return []
+
+
+def _places_of_uploads(
+    location: str, uploads: Iterable[Upload], known: Iterable[Entry]
+) -> list[Entry]:
+    """The directories in a table's that have nothing but unfinished uploads."""
+    names = {one.path.removeprefix(f"{location}/").partition("/")[0] for one in uploads}
+    names.difference_update(one.name for one in known)
+    return [Entry(name, f"{location}/{name}", True, 0) for name in sorted(names)]
 
 
 def _place(entries: Sequence[CompactionInfo]) -> tuple[TableName, str | None]:

@@ -6,7 +6,8 @@ Source: Hive ``Initiator``, ``InitiatorBase``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from acidsql.acid.layout import Kind
@@ -72,20 +73,47 @@ class Checked:
         return thing(self.table.database, self.table.name, self.partition)
 
 
+Entries = Mapping[tuple[TableName, str | None], Sequence[CompactionInfo]]
+
+
+def by_place(entries: Iterable[CompactionInfo]) -> Entries:
+    """Entries of the queue and of its history, by table and partition."""
+    found = defaultdict[tuple[TableName, str | None], list[CompactionInfo]](list)
+    for entry in entries:
+        found[entry.table, entry.partition].append(entry)
+    return found
+
+
 class Initiator:
     """Checks tables and partitions, and queues compactions.
+
+    The queue is read once, when a check first needs it, and again by ``run``.
 
     Args:
         metastore: The metastore with the queue.
         settings: The thresholds.
         initiator_id: ``<host>-<id>``, shown to others.
+        entries: The queue, if the caller has read it.
     """
 
-    def __init__(self, metastore: Metastore, settings: Settings, initiator_id: str) -> None:
+    def __init__(
+        self,
+        metastore: Metastore,
+        settings: Settings,
+        initiator_id: str,
+        entries: Entries | None = None,
+    ) -> None:
         self._metastore, self._settings, self._id = metastore, settings, initiator_id
+        self._entries = entries
+
+    def _entries_of(self, candidate: Candidate) -> Sequence[CompactionInfo]:
+        if self._entries is None:
+            self._entries = by_place(self._metastore.compactions())
+        return self._entries.get((candidate.table, candidate.partition), ())
 
     def run(self) -> list[Checked]:
         """Check all tables and partitions that changed since their last compaction."""
+        self._entries = None
         checked = []
         for candidate in self._metastore.candidates():
             found = self.check(candidate)
@@ -177,8 +205,7 @@ class Initiator:
         return any(
             one.state is CompactionState.READY_FOR_CLEANING
             and (one.highest_write_id or 0) >= newest
-            for one in self._metastore.compactions()
-            if _is_of(one, candidate)
+            for one in self._entries_of(candidate)
         )
 
     def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> Checked:
@@ -199,9 +226,10 @@ class Initiator:
 
     def _failures(self, candidate: Candidate) -> str | None:
         """Why no compaction is tried any more; None if the last ones have not failed."""
-        entries = [one for one in self._metastore.compactions() if _is_of(one, candidate)]
-        newest_first = sorted(entries, key=lambda one: -one.id)
-        if not has_failed_too_often(newest_first, self._metastore.now_ms(), self._settings):
+        newest_first = sorted(self._entries_of(candidate), key=lambda one: -one.id)
+        if not newest_first or not has_failed_too_often(
+            newest_first, self._metastore.now_ms(), self._settings
+        ):
             return None
         days = self._settings.compactor_failed_retry_time_ms / 86_400_000
         return FAILED_TOO_OFTEN.format(self._settings.compactor_failed_threshold, f"{days:g} days")
@@ -218,10 +246,6 @@ class Initiator:
             candidate.table, candidate.partition, kind, self._id, properties or {},
             pool=pool_of(table), why=why,
         )  # fmt: skip
-
-
-def _is_of(entry: CompactionInfo, candidate: Candidate) -> bool:
-    return (entry.table, entry.partition) == (candidate.table, candidate.partition)
 
 
 def _bytes(fs: FileSystem, paths: list[str]) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.ages import Age
-from acidsql.acid.properties import HISTORY_MAX_RATIO, HISTORY_RETENTION
+from acidsql.acid.properties import HISTORY_MAX_RATIO, HISTORY_RETENTION, declared
 from acidsql.acid.state import Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionInfo
@@ -101,9 +101,9 @@ class Sizes:
 
 def settings_of(properties: Mapping[str, str], settings: Settings) -> Settings:
     """The settings, with the changes by a table's properties. Raises SettingError."""
-    for name, value in properties.items():
-        if name.lower() in (HISTORY_RETENTION, HISTORY_MAX_RATIO):
-            settings = settings.with_(name.lower(), value)
+    for name in (HISTORY_RETENTION, HISTORY_MAX_RATIO):
+        if (value := declared(properties, name)) is not None:
+            settings = settings.with_(name, value)
     return settings
 
 

@@ -5,14 +5,13 @@ The decisions are those of the initiator and of the queue. This module only puts
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.properties import HISTORY_RETENTION
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.decision import Decision
-from acidsql.compaction.initiator import Initiator
+from acidsql.compaction.initiator import Initiator, by_place
 from acidsql.compaction.kept_history import settings_of
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
@@ -55,25 +54,24 @@ class Outlook:
 
     def __init__(self, metastore: Metastore, settings: Settings) -> None:
         self._abilities, self._settings = metastore.abilities, settings
-        self._entries: dict[tuple[TableName, str | None], list[CompactionInfo]] = defaultdict(list)
         # Ask for what is ready first: a compaction that ends in between is not ready yet.
         ready = metastore.ready_to_clean(settings.compactor_cleaner_retention_ms)
         self._ready = {one.id for one in ready}
-        for entry in metastore.compactions():
-            self._entries[entry.table, entry.partition].append(entry)
+        self._entries = by_place(metastore.compactions())
         found = [one for one in metastore.show_txns() if one.state is TxnState.OPEN]
         self._open = {one.txn_id: one for one in found}
         held = [one for one in metastore.show_locks() if one.state is LockState.ACQUIRED]
         self._locks = ByThing((one, one) for one in held)
         self._candidates = {(one.table, one.partition): one for one in metastore.candidates()}
-        self._initiator = Initiator(metastore, settings, "")
+        self._initiator = Initiator(metastore, settings, "", self._entries)
         self._now_ms = metastore.now_ms()
 
     def next(self, table: Table, partition: str | None) -> Decision:
         """The next compaction of a table or partition, and why; or why there will be none."""
-        for one in self._entries[table.name, partition]:
+        for one in self._entries.get((table.name, partition), ()):
             if one.state in _QUEUED:
-                why = f"compaction {one.id} is {one.state.shown}: {one.message or ''}"
+                now = f" ({one.progress})" if one.progress else ""
+                why = f"compaction {one.id} is {one.state.shown}{now}: {one.message or ''}"
                 return Decision(one.type, why.rstrip(": "))
         if not self._abilities.can_initiate:
             return Decision(None, "Hive's initiator decides")
@@ -101,7 +99,7 @@ class Outlook:
         """
         if not self._abilities.can_clean:
             return None
-        entries = self._entries[table.name, partition]
+        entries = self._entries.get((table.name, partition), ())
         waiting = [one for one in entries if one.state is CompactionState.READY_FOR_CLEANING]
         blocked = [one for one in waiting if one.id not in self._ready]
         if blocked:

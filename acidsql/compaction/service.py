@@ -19,6 +19,7 @@ from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.initiator import Initiator
 from acidsql.compaction.worker import Resources, Worker
+from acidsql.errors import MetastoreError
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 from acidsql.txn import TxnManager
@@ -58,9 +59,10 @@ class Service:
         self._initiator = Initiator(metastore, settings, me)
         resources = Resources(f"acidsql-compactor-{os.getpid()}-{id(self)}")
         self._worker = Worker(spark, metastore, self._txns, me, resources)
-        self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
+        self._cleaner = Cleaner(metastore, self._txns, end_old_leases, spark)
         self._ended = threading.Event()
         self._checked_s: float | None = None
+        self._failed: dict[str, str] = {}  # by step: why it failed in the last round
         self._is_due = True  # all tables are looked at in this round
 
     def run(self, *, once: bool = False) -> None:
@@ -101,9 +103,18 @@ class Service:
         for step in (self._keep_house, self._look, self._compact, self._clean):
             try:
                 step()
+                self._failed.pop(step.__name__, None)
             except Exception as error:  # an error in one table must not stop the service
-                if not self._ended.is_set():
-                    _log.warning("The compactor continues after an error: %s", error)
+                self._tell_once(step.__name__, error)
+
+    def _tell_once(self, step: str, error: Exception) -> None:
+        """Log why a step failed, unless a step has failed so before, and fails since: the metastore
+        may be away for days."""
+        if self._ended.is_set():
+            return
+        if str(error) not in self._failed.values():
+            _log.warning("The compactor tries again and again after an error: %s", error)
+        self._failed[step] = str(error)
 
     def _keep_house(self) -> None:
         keep_house(self._metastore, self._settings)
@@ -119,6 +130,8 @@ class Service:
         while not self._ended.is_set():
             try:
                 number = self._worker.run_next(pool=self._pool)
+            except MetastoreError:  # the same would happen at once
+                raise
             except Exception as error:  # the entry has the error, too
                 if not self._ended.is_set():
                     _log.warning("A compaction failed: %s", error)

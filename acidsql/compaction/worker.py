@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -37,6 +37,7 @@ from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.compact import Compacting, take_from_dead
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.job_progress import Tasks, watched_tasks
 from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
 from acidsql.txn.locks import thing
@@ -73,7 +74,11 @@ class Worker:
 
     Attributes:
         txn_id: The transaction of the running compaction; None if none runs.
+        tells_s: So many seconds after its begin, and again after as many, a compaction tells the
+            queue how far it is.
     """
+
+    tells_s = 5.0
 
     def __init__(
         self,
@@ -185,16 +190,37 @@ class Worker:
                 self._metastore.mark_refused(entry.id, txn.id, NOTHING_TO_DO)
             return
         with Compacting(fs, plan, txn.id) as work:
-            with self._as_job(entry):
-                if entry.type is CompactionType.REBALANCE:
-                    refuse_open_write_id(plan)
-                    refuse_unseen_deletes(fs, plan)
-                    work.rebalance(self._spark, entry.buckets, entry.order_by)
-                else:
-                    work.run(self._spark, self._refuse_stopped, self._resources.tasks)
-            work.publish(lambda: self._metastore.heartbeat(txn.id))
+            with self._told(txn, entry, work):
+                self._run(entry, fs, work)
+                work.publish(lambda: self._metastore.heartbeat(txn.id))
             summary = _summary(plan, work.written, time.perf_counter() - started)
             self._done(txn, entry, write_ids, summary)
+
+    def _run(self, entry: CompactionInfo, fs: FileSystem, work: Compacting) -> None:
+        with self._as_job(entry):
+            if entry.type is CompactionType.REBALANCE:
+                refuse_open_write_id(work.plan)
+                refuse_unseen_deletes(fs, work.plan)
+                work.rebalance(self._spark, entry.buckets, entry.order_by)
+            else:
+                work.run(self._spark, self._refuse_stopped, self._resources.tasks)
+
+    def _told(
+        self, txn: Txn, entry: CompactionInfo, work: Compacting
+    ) -> AbstractContextManager[None]:
+        """Tell the queue how far the work inside is, if it takes long; seldom, because each time
+        is a change of the store."""
+        told = ""
+
+        def tell(tasks: Tasks) -> None:
+            nonlocal told
+            if told != (now := progress_of(work, tasks)):
+                self._metastore.note_progress(entry.id, txn.id, now)
+                told = now
+
+        return watched_tasks(
+            self._spark, self._resources.tag, tell, first_s=self.tells_s, next_s=self.tells_s
+        )
 
     def _shows_txn(self, fs: FileSystem) -> bool:
         """The names of results bear the transaction: Hive hides them until it has committed."""
@@ -261,6 +287,17 @@ class Worker:
         resources = self._resources
         with job_errors(), jvm.named_jobs(self._spark, what, resources.tag, resources.pool):
             yield
+
+
+def progress_of(work: Compacting, tasks: Tasks) -> str:
+    """What a compaction does now, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``."""
+    if work.phase == "publish":
+        return f"publish {size(work.written[1])}"
+    done, total = tasks.done, tasks.total
+    if work.phase == "merge":  # a job may have a part of the folds only
+        done, total = work.folded + done, len(work.plan.folds)
+    tasks_of = f" {done}/{total}, {tasks.running} run," if total else ""  # none: between two jobs
+    return f"{work.phase}{tasks_of} {size(work.staged_bytes())}"[:32]
 
 
 def refuse_open_write_id(plan: CompactionPlan) -> None:

@@ -131,6 +131,7 @@ class CompactionInfo:
         buckets: CLUSTERED INTO.
         order_by: ORDER BY.
         retry_retention_ms: How long after a failure the cleaner waits before it tries again.
+        progress: What the worker does now (``note_progress``). Of a worker of Hive's: its job.
     """
 
     id: int
@@ -153,6 +154,7 @@ class CompactionInfo:
     buckets: int | None = None
     order_by: str | None = None
     retry_retention_ms: int = 0
+    progress: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,10 @@ class CompactionQueue(Protocol):
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
         """Note what the worker is going to compact, before it writes anything. *Idempotent.*"""
+
+    def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
+        """Note what the worker does now, in at most 32 characters. It is forgotten when the entry
+        is not WORKING any more. *Idempotent*: as ``mark_failed``."""
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         """True if ``take_next`` would find an entry. *Read-only.*"""

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from acidsql.acid import cdc
 from acidsql.acid.paths import is_name
+from acidsql.acid.properties import declared
 from acidsql.acid.table import (
     BUCKETING_VERSION,
     FULL_ACID,
@@ -95,10 +96,10 @@ def need_own(
         message = (
             f"{name}, in which AUTO CDC keeps what {target.name} cannot tell, is not there. Others "
             f"have dropped or renamed it, or have renamed {target.name}. If it has another name "
-            f"now, ALTER TABLE … RENAME TO {name} brings it back. If it is lost, late records may "
-            f"bring deleted rows back, and records that waited are missing: ALTER TABLE "
-            f"{target.name} UNSET TBLPROPERTIES IF EXISTS ('{cdc.bond_key(name)}') lets AUTO CDC "
-            "begin anew nevertheless."
+            f"now (SHOW TABLES '*acidsql_*'), ALTER TABLE … RENAME TO {name} brings it back. If it "
+            "is lost, late records may bring deleted rows back, and records that waited are "
+            f"missing: ALTER TABLE {target.name} UNSET TBLPROPERTIES IF EXISTS "
+            f"('{cdc.bond_key(name)}') lets AUTO CDC begin anew nevertheless."
         )
     else:
         what = "OF_ANOTHER_TABLE"
@@ -131,8 +132,7 @@ def tombstone_retention(properties: Mapping[str, str]) -> int | None:
 
 def declared_retention(properties: Mapping[str, str]) -> str | None:
     """The property of a target, as it was declared; in small letters, if there are several."""
-    others = (text for name, text in properties.items() if name.lower() == _RETENTION.name)
-    return properties.get(_RETENTION.name, next(others, None))
+    return declared(properties, _RETENTION.name)
 
 
 def moment(ago_ms: int = 0) -> str:

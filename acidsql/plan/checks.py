@@ -106,16 +106,44 @@ def checked(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]]
     written = [f"{quote(c.name)} AS {_WRITTEN}{i}" for i, c in enumerate(table.columns)]
     names = [quote(column.name) for column in table.all_columns]
     read = [f"{sql} AS {name}" for sql, name in zip(new_values(table), names, strict=True)]
-    is_new = f"{ew.ACTION} & {ew.INSERT} <> 0 AND " if ew.ACTION in columns else ""
-    broken = "".join(
-        f" WHEN {is_new}NOT ({condition}\n) THEN {_failed(table, name, condition)}"
-        for name, condition in table.checks.items()
-    )
+    broken, _ = _broken(table, columns)
     # The first column is in every new row, so Spark never leaves the check out.
     others = (f"{_WRITTEN}{i}" for i in range(1, len(table.columns)))
-    values = [f"CASE{broken} ELSE {_WRITTEN}0 END", *others]
+    values = [f"{broken} ELSE {_WRITTEN}0 END", *others]
     new = [f"{value} AS {name}" for value, name in zip(values, names, strict=False)]
     return [*beside, *written, *read], [*beside, *new]
+
+
+def _broken(table: Table, columns: Sequence[str]) -> tuple[str, dict[str, Span]]:
+    """The beginning of a CASE that fails the job for a broken row, and where it has each condition,
+    by the constraint's name."""
+    is_new = f"{ew.ACTION} & {ew.INSERT} <> 0 AND " if ew.ACTION in columns else ""
+    text, places = "CASE", {}
+    for name, condition in table.checks.items():
+        text += f" WHEN {is_new}NOT ("
+        places[name] = Span(len(text), len(text) + len(condition))
+        text += f"{condition}\n) THEN {_failed(table, name, condition)}"
+    return text, places
+
+
+def failed_in(table: Table, columns: Sequence[str], fragment: str, start: int) -> str | None:
+    """The name of the constraint whose condition has a fragment of ``checked``'s SQL.
+
+    Args:
+        table: The target.
+        columns: The columns of the events.
+        fragment: The text, as Spark tells it.
+        start: Its place in the SQL expression that has it, in code points.
+
+    Returns:
+        None if the fragment is of another expression.
+    """
+    text, places = _broken(table, columns)
+    # Spark cuts the fragment at this place in UTF-16.
+    cut = text.encode("utf-16-le")[2 * start :].decode("utf-16-le", "replace")
+    if not cut.startswith(fragment):
+        return None
+    return next((name for name, at in places.items() if at.start <= start < at.end), None)
 
 
 def _failed(table: Table, name: str, condition: str) -> str:

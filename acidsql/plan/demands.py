@@ -136,6 +136,8 @@ def _weaker(tree: _Tree) -> Predicate:
 
 def _comparison(tree: _Tree) -> Comparison | None:
     """A comparison that is equivalent to the condition; None if the condition is not simple."""
+    if tree.name == "AttributeReference":  # WHERE flag
+        return Comparison(_name(tree), "=", (Value("boolean", "true"),))
     if tree.name == "IsNull":
         column = _column(tree.children[0])
         return None if column is None else Comparison(column, "is null")
@@ -153,7 +155,11 @@ def _comparison(tree: _Tree) -> Comparison | None:
 
 
 def _column(tree: _Tree) -> str | None:
-    return str(tree.node["name"]).lower() if tree.name == "AttributeReference" else None
+    return _name(tree) if tree.name == "AttributeReference" else None
+
+
+def _name(column: _Tree) -> str:
+    return str(column.node["name"]).lower()
 
 
 def _value(tree: _Tree) -> Value | None:

@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from logging import LogRecord
+from logging import LogRecord, getLogger
 from typing import Any
 
 from pyspark.errors import (
@@ -30,7 +30,7 @@ from acidsql.acid.types import HiveType
 from acidsql.acid.virtual_columns import why_missing
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import BAR, RAISED
-from acidsql.plan.checks import INVALID, MEANING, checked
+from acidsql.plan.checks import INVALID, MEANING, checked, failed_in
 from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
@@ -72,6 +72,11 @@ _NAMES = rf"{_NAME}(?:\.{_NAME})*"
 _LIST = re.compile(rf"\[({_NAMES}(?:, {_NAMES})*)\]")
 _OWN_VIEW = re.compile(rf"`{VIEW_PREFIX}\w+`\.")
 _NO_SUGGESTION = re.compile(r" Did you mean one of the following\? \[\]\.?")
+_ERRORS_OF_QUERIES, _PY4J = "SQLQueryContextLogger", "py4j.clientserver"  # loggers
+_OF_CTRL_C = (
+    "KeyboardInterrupt while sending command",
+    "Exception occurred while shutting down connection",
+)
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
@@ -181,6 +186,29 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
         ) from None  # fmt: skip
 
 
+@contextmanager
+def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
+    """Name the CHECK constraint whose condition fails for a row, by a division by zero for example.
+
+    ``rows``: the events that ``enforced`` got.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        for context in error.getQueryContext() or ():
+            if context.contextType() is not QueryContextType.SQL:
+                continue
+            fragment, start = context.fragment(), context.startIndex()
+            name = failed_in(table, rows.columns, fragment, start)
+            if name is not None:
+                raise ConstraintError(
+                    f"The CHECK constraint '{name}' of {table.name}, {table.checks[name]}, fails "
+                    f"for a row: {_words(error)}",
+                    condition=error.getCondition(), sqlstate=error.getSqlState(),
+                ) from None  # fmt: skip
+        raise
+
+
 def broken(rows: DataFrame, condition: str, example: str) -> DataFrame:
     """One row: how many rows there are for which a condition is false, and one example of them.
 
@@ -266,18 +294,22 @@ def job_errors() -> Iterator[None]:
 @contextmanager
 def no_log() -> Iterator[None]:
     """Keep PySpark from logging this thread's errors, which show the composed text, or which the
-    caller shows. Other threads still log their errors.
+    caller shows; also what py4j logs of a Ctrl-C. Other threads still log their errors.
     """
-    logger, thread = PySparkLogger.getLogger("SQLQueryContextLogger"), threading.get_ident()
+    thread = threading.get_ident()
 
-    def of_others(_: LogRecord) -> bool:
-        return threading.get_ident() != thread
+    def of_others(record: LogRecord) -> bool:
+        is_told = record.name == _ERRORS_OF_QUERIES or str(record.msg).startswith(_OF_CTRL_C)
+        return threading.get_ident() != thread or not is_told
 
-    logger.addFilter(of_others)
+    loggers = PySparkLogger.getLogger(_ERRORS_OF_QUERIES), getLogger(), getLogger(_PY4J)
+    for logger in loggers:
+        logger.addFilter(of_others)
     try:
         yield
     finally:
-        logger.removeFilter(of_others)
+        for logger in loggers:
+            logger.removeFilter(of_others)
 
 
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
@@ -299,11 +331,14 @@ def _words(error: Any) -> str:
 
 
 def _why(error: Any) -> str:
-    """What there is to say about a name of Hive's that is no column here."""
+    """What there is to say about a name that is a column in other letters, or in Hive."""
     if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
         return ""
-    name = (error.getMessageParameters() or {}).get("objectName", "")
-    why = why_missing(name.rpartition(".")[2].strip("`"))
+    said = error.getMessageParameters() or {}
+    name = said.get("objectName", "").rpartition(".")[2].strip("`")
+    if name != name.lower() and f"`{name.lower()}`" in said.get("proposal", ""):
+        return " This session tells names apart by case: spark.sql.caseSensitive is true."
+    why = why_missing(name)
     return "" if why is None else f" {why}"
 
 

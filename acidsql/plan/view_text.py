@@ -186,8 +186,9 @@ def need_table(table: Table, name: Name, text: str) -> None:
 def need_view(table: Table, name: Name, text: str) -> None:
     """Raise AnalysisError if a statement that needs a view names a table."""
     if table.view is None:
+        kind = "an ACID" if table.name.holder is None else "a temporary"
         raise AnalysisError(
-            f"{table.name} is an ACID table, and this statement needs a view. DROP TABLE and ALTER "
+            f"{table.name} is {kind} table, and this statement needs a view. DROP TABLE and ALTER "
             "TABLE take tables.",
             text, name.span.start, name.span.end,
             condition="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE", sqlstate="42809",

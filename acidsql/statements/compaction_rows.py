@@ -1,8 +1,8 @@
 """The answers to SHOW COMPACTIONS and ABORT COMPACTIONS as rows of texts, by pure functions.
 
 Columns, names and renderings are Hive 4's, including the spelling ``hightestwriteid``. There are
-two differences: the highest write id is shown, and a compaction that never began has no start and
-no duration.
+three differences: the highest write id is shown, a compaction that never began has no start and
+no duration, and ``hadoopjobid`` is what the worker does now.
 
 Source: Hive ``ShowCompactionsOperation``, ``ShowCompactionsAnalyzer``,
 ``AbortCompactionFunction`` (4.0).
@@ -95,7 +95,7 @@ def _row(one: CompactionInfo) -> tuple[str, ...]:
             one.enqueued_ms,
             one.started_ms,
             _duration(one),
-            None,  # there is no Hadoop job
+            one.progress,
             one.message,
             *_host_and_id(one.initiator_id),
             _pool(one),
@@ -138,7 +138,7 @@ ORDER_VALUES: dict[str, Callable[[CompactionInfo], Value]] = {
     "STARTTIME": lambda one: one.started_ms,
     "POOLNAME": _pool,
     "NEXTTXNID": lambda one: one.next_txn_id,
-    "HADOOPJOBID": lambda one: None,
+    "HADOOPJOBID": lambda one: one.progress,
     "WORKERHOST": lambda one: _host_and_id(one.worker_id)[0],
     "WORKERID": lambda one: _host_and_id(one.worker_id)[1],
     "DURATION": _duration,

@@ -114,7 +114,8 @@ class CompactionStatements(Family):
         self._transactions.need_plain("clean")
         # Transactions of dead processes would hold back the cleaner.
         keep_house(self._metastore, self._txns.settings)
-        removed = Cleaner(self._metastore, self._txns, self._txns.end_old_leases).run()
+        end_leases = self._txns.end_old_leases
+        removed = Cleaner(self._metastore, self._txns, end_leases, self._spark).run()
         rows = [(str(one.table), one.path, one.kind, one.bytes) for one in removed]
         return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
 

@@ -24,7 +24,7 @@ from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting, taking
-from acidsql.plan.lower import enforced, job_errors
+from acidsql.plan.lower import enforced, job_errors, naming_checks
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import LoadData
 from acidsql.statements.family import Context, Family, runs
@@ -196,7 +196,9 @@ class LoadStatements(Family):
                 paths = [source.path for source in what.sources]
                 if statement.local:  # tasks do not see the driver's disk
                     paths = [copy.path for copy in self._copies(writing, statement, what)]
-                writing.events(enforced(self._rows(what, paths), table))
+                rows = self._rows(what, paths)
+                with naming_checks(rows, table):
+                    writing.events(enforced(rows, table))
             if statement.overwrite:
                 writing.replace_all()
             transaction.refuse_hidden(table, writing.partitions)

@@ -78,7 +78,8 @@ class TableRepairs(TableChecks):
     def _delete(self, table: Table, plan: _Plan) -> list[Finding]:
         if not plan.deleted:
             return []
-        Cleaner(self._metastore, self._txns, self._txns.end_old_leases).of_table(table.name)
+        end_leases = self._txns.end_old_leases
+        Cleaner(self._metastore, self._txns, end_leases, self._spark).of_table(table.name)
         fs = filesystem_for(table.location)
         return _deleted([one for one in plan.deleted if not fs.exists(one.path)], "was")
 

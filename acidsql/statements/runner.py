@@ -70,6 +70,7 @@ from acidsql.statements.view_rows import need_no_version
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import quoted_path
+from acidsql.storage.spark.job_progress import cancelled_by_ctrl_c
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
 from acidsql.txn.retry import again
@@ -166,7 +167,8 @@ class Runner:
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
         retries = retries if self.transactions.is_plain else 0
-        return again(once, retries, lambda: self.transactions.is_plain)
+        with cancelled_by_ctrl_c(self._spark):
+            return again(once, retries, lambda: self.transactions.is_plain)
 
     @property
     def settings(self) -> Settings:

@@ -19,7 +19,7 @@ from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.foreign import acid_table
-from acidsql.metastore.streams import StreamEntry, may_write_to
+from acidsql.metastore.streams import StreamEntry, may_write_to, tables_of
 from acidsql.plan.query import StandIn, view_name
 from acidsql.statements.family import Context
 from acidsql.statements.table_rows import TableRows
@@ -33,7 +33,8 @@ class Waiting:
 
     Attributes:
         records: The number of records.
-        oldest: The source's transaction that has waited longest; None: none waits.
+        oldest: The source's transaction that has waited longest. None: none waits; or some wait
+            beside several tables, and the metastore keeps no versions, which tell them apart.
     """
 
     records: int
@@ -64,7 +65,7 @@ class WaitingRecords:
         In a transaction also None: its snapshot, which this would take, is not what waits now. And
         None if a pending table cannot be read: the rest of the answer does not depend on it.
         """
-        tables = self._pending_tables() if entries and self._transactions.is_plain else {}
+        tables = self._pending_tables(entries) if entries and self._transactions.is_plain else {}
         try:
             groups = self._groups(tables)
         except AcidSqlError as error:
@@ -80,25 +81,29 @@ class WaitingRecords:
             return None
         ours = [one for one in groups if one.app_id == entry.batch.app_id and one.target in beside]
         # Write ids of different tables do not compare; the commits that made them do.
-        first = ours if len(ours) <= 1 else [min(ours, key=self._commit)]
-        return Waiting(sum(one.records for one in ours), first[0].oldest if first else None)
+        is_known = len(ours) == 1 or self._metastore.abilities.keeps_versions
+        oldest = min(ours, key=self._commit).oldest if ours and is_known else None
+        return Waiting(sum(one.records for one in ours), oldest)
 
     def _commit(self, group: _Group) -> int:
         """The commit since which a group waits; 0 if it was forgotten, as only old ones are."""
         versions = self._metastore.versions(cdc.pending_name(group.target))
         return next((one.commit for one in versions if one.write_id == group.since), 0)
 
-    def _pending_tables(self) -> dict[TableName, Table]:
-        """The pending tables by their targets."""
+    def _pending_tables(self, entries: Sequence[StreamEntry]) -> dict[TableName, Table]:
+        """The pending tables beside the tables of these entries, by their targets."""
         if not self._metastore.abilities.keeps_state_tables:
             return {}
+        told = [tables_of(one.batch.sink) for one in entries if one.batch.sink]
+        targets = {target for tables in told for target in tables}
+        if not all(told):
+            known = set(all_tables(self._metastore))
+            targets = {one for one in known if cdc.pending_name(one) in known}
         found: dict[TableName, Table] = {}
-        known = set(all_tables(self._metastore))
-        for target in sorted(known, key=str):
-            if (name := cdc.pending_name(target)) in known:
-                table = acid_table(self._metastore.find(name))
-                if table is not None and cdc.is_pending(table):
-                    found[target] = table
+        for target in sorted(targets, key=str):
+            table = acid_table(self._metastore.find(cdc.pending_name(target)))
+            if table is not None and cdc.is_pending(table):
+                found[target] = table
         return found
 
     def _groups(self, tables: dict[TableName, Table]) -> list[_Group]:

@@ -123,7 +123,11 @@ class Writer:
             writing.plain_rows(query.plain_rows)
             return
         events = self._reader.events(query, views, said)
-        with events.unchanged(self._context.spark), lower.mapped_errors(query.query):
+        with (
+            events.unchanged(self._context.spark),
+            lower.mapped_errors(query.query),
+            lower.naming_checks(events.rows, query.table),
+        ):
             rows, settings = query.literal_rows, self._context.txns.settings
             new = lower.enforced(events.rows, query.table)
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:

@@ -87,6 +87,7 @@ def test_a_transaction_is_applied_when_its_last_record_is_there(acid):
     assert repr(cdc) == "<acidsql auto_cdc into default.a> in transactions of txn"
 
 
+@pytest.mark.needs("keeps_versions")
 def test_all_tables_of_a_transaction_change_together_whatever_comes_first(acid, both):
     """Its end comes first, then its records in two batches."""
     both.apply(frame(acid, end("x", 3), end("empty", 0)), txn_app_id="app", txn_version=1)
@@ -265,6 +266,7 @@ def test_debezium_s_transactions_are_applied_as_a_whole(acid):
     assert waiting(acid, "a", "b") == []
 
 
+@pytest.mark.needs("keeps_versions")
 def test_a_batch_locks_all_its_tables_before_it_looks_at_what_waits(acid, both, monkeypatch):
     """Otherwise each batch of another stream into these tables would be a conflict."""
     seen, read = [], commit_points._Batch._read

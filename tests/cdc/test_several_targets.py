@@ -43,6 +43,7 @@ def rows(acid, name):
     return sorted(tuple(row) for row in acid.sql(f"SELECT * FROM {name}").collect())
 
 
+@pytest.mark.needs("keeps_versions")
 def test_each_record_goes_to_its_table_in_one_transaction(acid, both):
     done = both.apply(
         frame(

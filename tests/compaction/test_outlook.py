@@ -128,6 +128,11 @@ def test_the_next_compaction_is_what_the_initiator_says(warehouse):
     assert queued.why == one.why and queued.id is not None
     one = health(warehouse)
     assert (one.next, one.why) == ("major", f"compaction {queued.id} is initiated: {queued.why}")
+    txn = warehouse.txns.open()
+    warehouse.store.take_next(txn.id, "w", only=queued.id)
+    warehouse.store.note_progress(queued.id, txn.id, "merge 1/2")
+    assert health(warehouse).why == f"compaction {queued.id} is working (merge 1/2): {queued.why}"
+    txn.end_quietly()
 
 
 def test_failures_and_wrong_properties_are_the_reason_why_nothing_comes_next(warehouse):

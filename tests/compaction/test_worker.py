@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from table_of_events import NAME
@@ -11,10 +12,13 @@ from table_of_events import NAME
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.initiator import Initiator
-from acidsql.errors import AcidSqlError, WriteError
+from acidsql.compaction.service import Service
+from acidsql.compaction.worker import progress_of
+from acidsql.errors import AcidSqlError, MetastoreError, WriteError
 from acidsql.metastore.compaction_queue import Candidate, CompactionState, CompactionType
 from acidsql.settings import Settings
 from acidsql.storage.folding import compact as compacting
+from acidsql.storage.spark.job_progress import Tasks
 
 
 def fill(warehouse, times=3):
@@ -56,6 +60,48 @@ def test_two_workers_never_take_the_same_entry(warehouse, monkeypatch):
     go_on.set()
     first.join()
     assert warehouse.entry(number).state is CompactionState.READY_FOR_CLEANING
+
+
+def test_a_long_compaction_tells_how_far_it_is_until_it_has_ended(warehouse, monkeypatch):
+    fill(warehouse)
+    number, worker, run = warehouse.queue(), warehouse.worker(), compacting._run
+    worker.tells_s = 0.01
+    note, noted = warehouse.store.note_progress, threading.Event()
+
+    def fails_once(*args):
+        if not noted.is_set():
+            noted.set()
+            raise WriteError("the store is away")
+        note(*args)
+
+    monkeypatch.setattr(warehouse.store, "note_progress", fails_once)
+
+    def slowly(*args):
+        deadline = time.monotonic() + 60
+        while warehouse.entry(number).progress is None:
+            assert time.monotonic() < deadline
+        assert warehouse.entry(number).progress == "merge 0/2, 0 run, 0 B"
+        return run(*args)
+
+    monkeypatch.setattr(compacting, "_run", slowly)
+    assert worker.run_next() == number
+    entry = warehouse.entry(number)
+    assert (entry.state, entry.progress) == (CompactionState.READY_FOR_CLEANING, None)
+
+
+def test_progress_in_words():
+    work = SimpleNamespace(
+        phase="merge", folded=12, written=(3, 0), staged_bytes=lambda: 1_234_000_000,
+        plan=SimpleNamespace(folds=range(40)),
+    )  # fmt: skip
+    assert progress_of(work, Tasks(4, 1, 3)) == "merge 13/40, 3 run, 1.2 GB"
+    work.plan.folds, work.folded = range(4096), 4000
+    assert len(progress_of(work, Tasks(96, 0, 96))) <= 32
+    work.phase = "spread"  # rebalance has other tasks than folds
+    assert progress_of(work, Tasks(7, 2, 4)) == "spread 2/7, 4 run, 1.2 GB"
+    assert progress_of(work, Tasks()) == "spread 1.2 GB"  # between two jobs
+    work.phase, work.written = "publish", (3, 5_000_000)
+    assert progress_of(work, Tasks()) == "publish 5.0 MB"
 
 
 def test_a_dead_worker_s_entry_is_done_by_another(warehouse):
@@ -149,6 +195,40 @@ def test_the_initiator_queues_what_needs_it_and_says_why_of_the_rest(warehouse):
     warehouse.worker().run_next()
     warehouse.cleaner().run()
     assert initiator.run() == []  # nothing was written since
+
+
+def test_the_initiator_reads_the_queue_once_in_a_round(warehouse, monkeypatch):
+    few = Settings.of({"hive.compactor.delta.num.threshold": "3"})
+    initiator = Initiator(warehouse.store, few, "here-1")
+    fill(warehouse, 4)
+    read, times = warehouse.store.compactions, []
+    monkeypatch.setattr(warehouse.store, "compactions", lambda: times.append(1) or read())
+    due = warehouse.store.candidates() * 3
+    monkeypatch.setattr(warehouse.store, "candidates", lambda: due)
+    for rounds in (1, 2):
+        found = initiator.run()
+        assert len({one.id for one in found}) == 1 and len(found) == 3
+        assert len(times) == rounds
+
+
+def test_a_service_tells_once_that_its_metastore_is_away(warehouse, monkeypatch, caplog):
+    fill(warehouse)
+    service = Service(SimpleNamespace(), warehouse.store, Settings(), user="me", host="here")
+
+    def away(*_, **__):
+        raise MetastoreError("the metastore is away")
+
+    with monkeypatch.context() as broken:
+        for name in ("candidates", "has_work", "ready_to_clean", "house_keep"):
+            broken.setattr(warehouse.store, name, away)
+        for _ in range(3):
+            service._checked_s = None  # the tables are due, too
+            service._round()
+    (told,) = [one.message for one in caplog.records if one.name.startswith("acidsql")]
+    assert "the metastore is away" in told
+    number = warehouse.queue()
+    service.run(once=True)
+    assert warehouse.entry(number).state is CompactionState.SUCCEEDED
 
 
 def test_what_nobody_has_written_to_for_a_while_is_compacted_if_that_is_wanted(warehouse):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from kit import counts, directories, fill, refused, table
 from over_hive import needs
+from pyspark.errors import ArithmeticException
 
 from acidsql.errors import ConstraintError
 
@@ -170,10 +171,17 @@ def test_loads_and_undone_changes_keep_the_condition(acid, spark, tmp_path):
 
 
 def test_a_condition_that_cannot_be_evaluated_for_a_row_is_an_error(acid, conf):
-    fill(acid, "t (n INT, CHECK (1 / n > 0))", "1")
+    fill(acid, "t (n INT, CHECK (n < 9), CONSTRAINT `é😀` CHECK ('é😀' = '' OR 1 / n > 0))", "1")
     conf("spark.sql.ansi.enabled", "false")
-    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        acid.sql("INSERT INTO t VALUES (0)")
+    for statement in ("INSERT INTO t VALUES (0)", "UPDATE t SET n = n - 1"):
+        with pytest.raises(ConstraintError, match="'é😀' of default.t.*for a row: Div") as caught:
+            acid.sql(statement)
+        assert caught.value.getCondition() == "DIVIDE_BY_ZERO"
+        assert caught.value.getSqlState() == "22012" and "CASE" not in str(caught.value)
+    conf("spark.sql.ansi.enabled", "true")
+    with pytest.raises(ArithmeticException) as caught:  # the statement's own, not the constraint's
+        acid.sql("UPDATE t SET n = IF('é😀' = '' OR 1 / (n - 1) > 0, 1, 2)")
+    assert not isinstance(caught.value, ConstraintError)
     assert table(acid) == [(1,)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyorc
 import pytest
 from kit import clean, fill, ordered, rows
-from over_hive import OVER_HIVE, beside, needs
+from over_hive import OVER_HIVE, beside, needs, on_a_disk
 
 from acidsql.errors import AcidSqlError, AnalysisError, WriteConflictError, WriteError
 
@@ -93,6 +93,7 @@ def test_rows_and_row_ids_stay_and_directories_become_few(acid, layout, kind):
     assert directories(acid) == [f"{prefix}base_0000007"]
 
 
+@on_a_disk
 def test_another_reader_finds_sorted_events_in_what_was_compacted(t):
     compact(t, "major")
     files = [row.path for row in t.files("t").where("kind = 'base'").collect()]
@@ -269,6 +270,7 @@ def test_without_partition_or_with_some_columns_all_of_the_partitions_are_compac
     }  # fmt: skip
 
 
+@on_a_disk
 def test_if_one_of_the_partitions_cannot_be_compacted_the_others_are(acid):
     fill(acid, KINDS["partitioned"], "1, 'a', 1", "1, 'b', 2", "1, 'c', 3")
     acid.sql("INSERT INTO t VALUES (2, 'a', 1), (2, 'b', 2), (2, 'c', 3)")
@@ -302,6 +304,7 @@ def test_a_transaction_must_be_over_first(t):
     t.sql("ROLLBACK")
 
 
+@on_a_disk
 def test_table_properties_of_the_request_are_those_of_the_files(t):
     t.sql(
         "ALTER TABLE t COMPACT 'major' AND WAIT "
@@ -412,6 +415,7 @@ def test_what_aborted_transactions_have_left_is_deleted_and_forgotten(t, other):
     assert rows(t, "SELECT id FROM t") == [(1,), (3,), (4,), (5,)]
 
 
+@on_a_disk
 @needs("can_clean")
 def test_hidden_directories_of_the_dead_and_dropped_tables_are_deleted(t):
     place = t._table("t").location
@@ -426,6 +430,7 @@ def test_hidden_directories_of_the_dead_and_dropped_tables_are_deleted(t):
     assert os.path.exists(f"{place}/_mine")
 
 
+@on_a_disk
 def test_a_failure_is_told_and_changes_nothing(t):
     before = with_ids(t)
     (path, *_) = [row.path for row in t.files("t").where("kind = 'delta'").collect()]

@@ -25,12 +25,14 @@ def any_size_is_worth_it(monkeypatch):
 def t(acid):
     acid.sql(
         "CREATE TABLE t (id BIGINT, small INT, name STRING, day DATE, price DECIMAL(12,2), "
-        "ratio DOUBLE, code VARCHAR(10)) TBLPROPERTIES ('orc.bloom.filter.columns'='name')"
+        "ratio DOUBLE, code VARCHAR(10), late BOOLEAN, old BOOLEAN) "
+        "TBLPROPERTIES ('orc.bloom.filter.columns'='name')"
     )
     acid.sql(
         "INSERT INTO t SELECT id, CAST(id AS INT), concat('n', id * 7919 % 60000), "
         "date_add(DATE'2020-01-01', CAST(id / 1000 AS INT)), CAST(id AS DECIMAL(12,2)) / 4, "
-        f"id / 3.0D, lpad(id, 10, '0') FROM range(0, {ROWS}, 1, 1)"
+        f"id / 3.0D, lpad(id, 10, '0'), id >= 55000, IF(id = 9, NULL, id < 50000) "
+        f"FROM range(0, {ROWS}, 1, 1)"
     )
     return acid
 
@@ -66,7 +68,7 @@ def _file_scans(plan):
 
 
 def test_only_the_columns_that_a_query_mentions_are_read(t):
-    every = {"id", "small", "name", "day", "price", "ratio", "code"}
+    every = {"id", "small", "name", "day", "price", "ratio", "code", "late", "old"}
     assert columns_read(t.sql("SELECT * FROM t")) == every
     assert columns_read(t.sql("SELECT sum(price), max(code) FROM t")) == {"price", "code"}
     assert columns_read(t.sql("SELECT row__id FROM t WHERE small = 3")) == {"small"}
@@ -84,6 +86,9 @@ SKIPPING = [
     "day = DATE'2020-01-20'",
     "price < 2.5",
     "code = '0000012345'",
+    "late",
+    "late = true AND ratio > 0",
+    "NOT old",
     "id < 10 OR id > 59990",
     "id = 12345 AND ratio > 0 AND name LIKE 'n%'",
     "id = :one",
@@ -297,12 +302,12 @@ def test_of_a_bucketed_table_only_the_buckets_files_are_opened(acid, kind, versi
 
 
 def test_random_conditions_give_what_reading_everything_gives(acid, monkeypatch):
-    acid.sql("CREATE TABLE r (a INT, b STRING, c DATE, d DECIMAL(6,1)) CLUSTERED BY (a) "
-             "INTO 3 BUCKETS")  # fmt: skip
+    acid.sql("CREATE TABLE r (a INT, b STRING, c DATE, d DECIMAL(6,1), e BOOLEAN) "
+             "CLUSTERED BY (a) INTO 3 BUCKETS")  # fmt: skip
     acid.sql(
         "INSERT INTO r SELECT IF(id % 11 = 0, NULL, CAST(id % 50 AS INT)), "
         "IF(id % 7 = 0, NULL, concat('s', id % 30)), date_add(DATE'1582-10-15', CAST(id AS INT)), "
-        "CAST(id / 10 AS DECIMAL(6,1)) FROM range(0, 3000, 1, 2)"
+        "CAST(id / 10 AS DECIMAL(6,1)), IF(id % 13 = 0, NULL, id < 700) FROM range(0, 3000, 1, 2)"
     )
     acid.sql("DELETE FROM r WHERE a % 5 = 1")
     whole = acid.sql("SELECT * FROM r").persist()
@@ -311,7 +316,8 @@ def test_random_conditions_give_what_reading_everything_gives(acid, monkeypatch)
         "a = {n}", "a <> {n}", "{n} >= a", "a IN ({n}, 7, NULL)", "a NOT IN ({n}, 9)",
         "a IS NULL", "a <=> {n}", "b = 's{n}'", "b > 's{n}'", "b IS NOT NULL", "b LIKE 's1%'",
         "c < DATE'1583-{m}-05'", "c = DATE'1582-10-15'", "c > DATE'1582-10-11'", "d >= {n}.5",
-        "NOT (d = {n} OR b IS NULL)", "a = d", "a + 1 = {n}",
+        "NOT (d = {n} OR b IS NULL)", "a = d", "a + 1 = {n}", "e", "NOT e",
+        "e = (a > {n})",
     ]  # fmt: skip
     for _ in range(15):
         parts = [

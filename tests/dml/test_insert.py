@@ -6,6 +6,7 @@ import time
 
 import pytest
 from kit import counts, directories, fill, refused, row_ids_are_unique, rows, table
+from over_hive import on_a_disk
 
 from acidsql.errors import AcidSqlError, UnsupportedError
 
@@ -21,6 +22,7 @@ def p(acid):
     return acid
 
 
+@on_a_disk
 def test_static_dynamic_and_mixed_partitions(p):
     assert counts(p, "INSERT INTO t PARTITION (a = 1, b = 'x') VALUES (1, 'v')") == (1, 0, 0)
     assert counts(p, "INSERT INTO t PARTITION (a, b) VALUES (2, 'v', 2, 'y')") == (1, 0, 0)
@@ -81,6 +83,7 @@ def test_a_char_partition_is_one_partition_however_it_is_padded(acid):
     assert [tuple(row) for row in acid.sql("SHOW PARTITIONS t").collect()] == [("p=a",)]
 
 
+@on_a_disk
 def test_overwrite_replaces_what_it_says_and_nothing_else(p):
     p.sql("INSERT INTO t VALUES (1, 'v', 1, 'x'), (2, 'v', 1, 'y'), (3, 'v', 2, 'x')")
     assert counts(p, "INSERT OVERWRITE t PARTITION (a = 1, b = 'x') VALUES (4, 'o')") == (1, 0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kit import counts, directories, fill, refused, row_ids_are_unique, rows, table
+from over_hive import on_a_disk
 
 from acidsql.errors import AcidSqlError, MergeCardinalityError
 
@@ -200,6 +201,7 @@ def test_any_condition_may_stand_in_on(t, on, touched):
     assert done == (0, touched, 4 - touched)
 
 
+@on_a_disk
 def test_a_row_moves_to_another_partition_by_delete_and_insert(acid):
     fill(acid, "t (id INT, v STRING) PARTITIONED BY (p STRING)", "1, 'a', 'x'", "2, 'b', 'y'")
     fill(acid, "s (id INT, p STRING)", "1, 'y'", "3, 'z'", "4, NULL")

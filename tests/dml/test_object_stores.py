@@ -9,8 +9,13 @@ from object_store import Rule
 from pyarrow import orc
 
 import acidsql
+from acidsql.acid.table import TableName
+from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteError
+from acidsql.metastore.compaction_queue import CompactionState
+from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.spark.uploads import unfinished_uploads
 
 ALWAYS = 10_000
 
@@ -290,3 +295,39 @@ def test_s3_and_s3a_are_the_same_place(store, spark, s3a, tmp_path):
     with pytest.raises(AcidSqlError) as error:
         store.sql(f"CREATE TABLE q (id int) LOCATION '{s3a}/p/inside'")
     assert error.value.condition == "LOCATION_ALREADY_EXISTS"
+
+
+def test_the_upload_of_a_task_that_died_is_ended_and_that_of_a_running_one_is_not(
+    store, spark, s3a, tmp_path
+):
+    store.sql("CREATE TABLE t (id int)")
+    store.sql("INSERT INTO t VALUES (1)")
+    other = connected(spark, s3a, tmp_path)
+    other.sql("BEGIN")
+    other.sql("INSERT INTO t VALUES (2)")  # write id 2 is open
+    path = spark._jvm.org.apache.hadoop.fs.Path(f"{store.warehouse}/t")
+    hadoop = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    uploads = hadoop.createMultipartUploader(path).build()
+    for write_id in (1, 2):
+        name = f"_tmp_{write_id:07d}_0000_0123456789ab/insert-0-0-x"
+        uploads.startUpload(spark._jvm.org.apache.hadoop.fs.Path(path, name)).get()
+    removed = [row.path.rpartition("/")[2] for row in store.clean().collect()]
+    assert removed == ["_tmp_0000001_0000_0123456789ab"]
+    left = [one.path.split("/")[-2] for one in unfinished_uploads(spark, f"{store.warehouse}/t")]
+    assert left == ["_tmp_0000002_0000_0123456789ab"]
+    other.close()
+
+
+def test_the_compactor_beside_a_session_has_its_keys(store, spark):
+    store.sql("CREATE TABLE t (id int)")
+    for n in range(2):
+        store.sql(f"INSERT INTO t VALUES ({n})")
+    few = Settings.of({"hive.compactor.delta.num.threshold": "1"})
+    beside = Background(
+        spark, store.metastore, lambda: few, user="me", host="here", mode="background"
+    )
+    beside._written[TableName("default", "t"), None] = [[]]
+    beside._once()
+    beside.close()
+    assert [one.state for one in store.metastore.compactions()] == [CompactionState.SUCCEEDED]
+    assert rows(store, "SELECT id FROM t") == [(0,), (1,)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kit import clean, directories, fill, refused, rows, table
-from over_hive import beside, needs
+from over_hive import beside, needs, on_a_disk
 
 from acidsql.errors import AnalysisError, SnapshotTooOldError
 
@@ -93,6 +93,7 @@ def test_a_partition_that_is_added_again_does_not_have_its_old_rows(acid, other)
     assert table(other) == [(2, 1)]
 
 
+@on_a_disk
 @needs("a warehouse of its own")
 def test_the_directory_of_an_empty_partition_outlives_a_session_that_clears_away(acid):
     """A session that dropped the partition deletes its directory late, if it is empty."""

@@ -43,6 +43,11 @@ def test_it_hides_a_table_from_its_own_session_alone_and_is_gone_when_that_close
         assert table(session, "v") == table(other) == table(other, "v") == [(7,)]
         assert shown(session) == [("t", False), ("t", True), ("v", False)]
         assert shown(other) == shown(acid) == [("t", False), ("v", False)]
+        session.sql("CREATE TEMPORARY TABLE v (b INT)")
+        error = refused(session, "DROP VIEW IF EXISTS v", "EXPECT_VIEW_NOT_TABLE", "v")
+        assert "default.v is a temporary table" in error.message
+        session.sql("DROP TABLE v")
+        assert table(session, "v") == [(7,)]
         made = session.sql("SHOW CREATE TABLE t").first()[0]
         assert made.startswith("CREATE TEMPORARY TABLE `default`.`t` (")
         facts = {row[0]: row[1] for row in session.sql("DESCRIBE EXTENDED t").collect()}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from histories import History, Rows
 from kit import directories, fill, refused, rows, table
-from over_hive import beside, needs
+from over_hive import beside, needs, on_a_disk
 
 from acidsql.errors import (
     CatalogError,
@@ -105,6 +105,7 @@ def test_every_version_shows_what_the_table_was(acid, other):
     shows_what_is_kept(other, history)
 
 
+@on_a_disk
 def test_every_version_that_two_cleaners_at_once_keep_shows_what_the_table_was(acid, other):
     """The bytes are enough for a part of the history, so the oldest bases are gone."""
     kept = "'acidsql.history.retention' = '1h', 'acidsql.history.max.ratio' = '9'"

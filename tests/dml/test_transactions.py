@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from kit import calls_of, directories, fill, rows, table
-from over_hive import beside, needs
+from over_hive import beside, needs, on_a_disk
 
 import acidsql
 from acidsql.errors import (
@@ -338,6 +338,7 @@ def test_a_dataframe_of_a_rolled_back_transaction_fails_by_name(acid):
                 act()
 
 
+@on_a_disk
 def test_closing_a_session_rolls_back(spark, acid):
     fill(acid, "t (id INT)", "1")
     with beside(acid) as session:

@@ -114,7 +114,7 @@ def test_statements_choose_rows_by_their_file(acid):
     refused(acid, "ALTER TABLE t ADD COLUMNS (input__file__name STRING)", "UNSUPPORTED")
 
 
-def test_where_a_virtual_column_means_nothing_the_error_says_why(acid):
+def test_where_a_virtual_column_means_nothing_the_error_says_why(acid, conf):
     fill(acid, "t (id INT)", "1")
     acid.sql(f"CREATE TABLE m (id INT) {INSERT_ONLY}")
     for statement, why in [
@@ -125,6 +125,11 @@ def test_where_a_virtual_column_means_nothing_the_error_says_why(acid):
         ("SELECT `input__file__name` FROM (SELECT * FROM t)", "metastore"),
     ]:
         assert why in refused(acid, statement, "UNRESOLVED_COLUMN").message
+    conf("spark.sql.caseSensitive", "true")
+    for name in ("INPUT__FILE__NAME", "ROW__ID", "ID"):
+        told = refused(acid, f"SELECT {name} FROM t WHERE row__id IS NULL AND "
+                       "input__file__name = ''", "UNRESOLVED_COLUMN").message  # fmt: skip
+        assert "spark.sql.caseSensitive is true." in told and "virtual" not in told
 
 
 @pytest.mark.parametrize("kind", ["orc", "parquet"])

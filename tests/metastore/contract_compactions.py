@@ -350,6 +350,32 @@ class CompactionContract:
             store.give_back(number, txn)
             assert shown(store, number) == before
 
+    @needs("can_work")
+    def test_what_a_worker_does_is_told_until_its_work_has_ended(self, store):
+        first = queue(store)
+        txn, _ = take(store)
+        store.begin_compaction(first, txn, 1)
+        other = worker(store)
+        for told in ("merge 1/2, 1 run, 3.1 MB", "publish 5.0 MB"):
+            store.note_progress(first, txn, told)
+            store.note_progress(first, other, "not its own")
+            store.note_progress(99, txn, "of nothing")
+            assert shown(store, first).progress == told
+        store.give_back(first, txn)
+        txn, again = take(store)
+        assert shown(store, again.id).progress is again.progress is None
+        store.begin_compaction(again.id, txn, 1)
+        store.note_progress(again.id, txn, "merge 1/2")
+        store.commit_txn(txn, compacted=Compacted(again.id, 1, ""))
+        store.note_progress(again.id, txn, "late")
+        assert (state(store, again.id), shown(store, again.id).progress) == (READY, None)
+        second = queue(store)
+        txn, _ = take(store)
+        store.begin_compaction(second, txn, 1)
+        store.note_progress(second, txn, "spread 1/2")
+        store.mark_failed(second, txn, "broken")
+        assert (state(store, second), shown(store, second).progress) == (FAILED, None)
+
     # ── workers that are lost ────────────────────────────────────────────────────────────────
 
     @needs("can_work")

@@ -117,7 +117,10 @@ def test_secrets_in_files_of_keys_are_found(spark, hadoop, tmp_path):
         factory = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
         provider = factory.getProviders(conf)[0]
         for alias, value in entries.items():
-            provider.createCredentialEntry(alias, jvm.java.lang.String(value).toCharArray())
+            characters = spark.sparkContext._gateway.new_array(jvm.char, len(value))
+            for at, character in enumerate(value):
+                characters[at] = character
+            provider.createCredentialEntry(alias, characters)
         provider.flush()
     all_keys, one = (f"localjceks://file{tmp_path}/{name}.jceks" for name in ("all", "one"))
     hadoop("hadoop.security.credential.provider.path", all_keys)

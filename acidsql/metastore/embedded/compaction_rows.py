@@ -109,6 +109,7 @@ def info(row: Row[Any], prefix: str) -> CompactionInfo:
         buckets=value["NUMBER_OF_BUCKETS"],
         order_by=value["ORDER_BY"],
         retry_retention_ms=value.get("RETRY_RETENTION", 0),
+        progress=value.get("HADOOP_JOB_ID"),
     )
 
 
@@ -151,6 +152,7 @@ def requeue(connection: Connection, compaction_id: int) -> None:
         CQ_START=None,
         CQ_WORKER_ID=None,
         CQ_TXN_ID=None,
+        CQ_HADOOP_JOB_ID=None,
     )
 
 
@@ -194,6 +196,7 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
         CQ_NEXT_TXN_ID=connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one(),
         CQ_COMMIT_TIME=now_ms,
         CQ_HIGHEST_WRITE_ID=compacted.highest_write_id,
+        CQ_HADOOP_JOB_ID=None,
         CQ_ERROR_MESSAGE=followed_by(row.CQ_ERROR_MESSAGE, compacted.message),
     )
 

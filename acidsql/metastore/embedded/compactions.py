@@ -106,6 +106,12 @@ class EmbeddedCompactions:
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
         """Nothing: ``commit_txn`` says it."""
 
+    def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
+        with self._store.write() as connection:
+            if compaction_rows.working(connection, compaction_id, txn_id) is not None:
+                noted = compaction_rows.short(progress, CQ.CQ_HADOOP_JOB_ID)
+                compaction_rows.change(connection, compaction_id, CQ_HADOOP_JOB_ID=noted)
+
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         with self._store.read() as connection:
             wanted = _of_pool(pool, pool_timeout_ms, self._store.now_ms(connection))

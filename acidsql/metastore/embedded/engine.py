@@ -179,7 +179,8 @@ def _dialect(url: str, name: str) -> Dialect:
             for name, dialect in _DIALECTS.items()
         )
         raise MetastoreError(
-            f"'{name}' is no metastore; it can be {', '.join(known)}.",
+            f"'{name}' is no metastore; it can be {', '.join(known)}, or that of a Hive: "
+            "thrift://host:9083.",
             condition="UNSUPPORTED_METASTORE",
             sqlstate="0A000",
             store=name,

@@ -26,14 +26,13 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 11  # the last revision in ``migrations``
+SCHEMA_VERSION = 12  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
 
 NAME = String(256)
-PARTITION = String(767)
-LOCATION = String(4000)
+PARTITION, LOCATION = String(767), String(4000)
 PERSON = String(128)  # users and hosts
 AGENT = String(1024)  # Hive: 128. Messages should show more of a statement's beginning.
 LETTER = String(1)
@@ -385,6 +384,7 @@ COMPACTION_QUEUE = Table(
     "COMPACTION_QUEUE",
     metadata,
     *_of_compactions("CQ"),
+    Column("CQ_HADOOP_JOB_ID", String(32)),  # what the worker does now; Hive: its job
     Column("CQ_CLEANER_START", BigInteger),  # when the cleaner last failed
     Column("CQ_RETRY_RETENTION", BigInteger, nullable=False, server_default="0"),
 )

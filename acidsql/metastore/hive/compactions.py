@@ -144,4 +144,13 @@ def _info(raw: Any) -> CompactionInfo:
         highest_write_id=raw.hightestTxnId or None,  # where the server writes it
         message=raw.errorMessage or raw.metaInfo or None,
         pool=pool_of(raw.poolName),
+        progress=_progress(raw),
     )
+
+
+def _progress(raw: Any) -> str | None:
+    """What a worker does now. The server keeps what acidsql's workers have told it, as a job's name
+    that stays."""
+    if raw.workerVersion == VERSION and raw.state != CompactionState.WORKING.shown:
+        return None
+    return None if raw.hadoopJobId in (None, "", "None") else str(raw.hadoopJobId)

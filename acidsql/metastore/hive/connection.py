@@ -6,6 +6,7 @@ A connection belongs to one thread. ``client`` opens a new one after any failure
 from __future__ import annotations
 
 import http.client
+import logging
 import select
 import socket
 from contextlib import suppress
@@ -34,6 +35,9 @@ from acidsql.metastore.hive.security import (
     tls,
     user_of,
 )
+
+# Thrift logs that it cannot connect, and without a handler Python prints that. The error says it.
+logging.getLogger("thrift").addHandler(logging.NullHandler())
 
 # After one of these nobody knows whether the server has done what it was asked to do. The answer
 # of a program that is no metastore may be any bytes, so that decoding it raises a ValueError.

@@ -933,6 +933,7 @@ service ThriftHiveMetastore {
   OptionalCompactionInfoStruct find_next_compact2(1: FindNextCompactRequest rqst)
       throws (1: MetaException o1),
   void update_compactor_state(1: CompactionInfoStruct cr, 2: i64 txn_id),
+  void set_hadoop_jobid(1: string jobId, 2: i64 cq_id),
   void mark_compacted(1: CompactionInfoStruct cr)
       throws (1: MetaException o1),
   void mark_failed(1: CompactionInfoStruct cr)

@@ -9,7 +9,7 @@ from socket import gethostname
 from typing import Any
 
 from acidsql.acid.table import TableName
-from acidsql.errors import AcidSqlError, TxnError
+from acidsql.errors import TxnError
 from acidsql.metastore.hive.calls import log
 from acidsql.metastore.hive.ledger import Noted, Place, entry_in, seen, setting
 from acidsql.metastore.hive.locks import working_for
@@ -66,7 +66,7 @@ class HiveStreams(HiveTxns):
             ]
             for noted in set.intersection(*looks):
                 self._forget(noted, pauses_s=(0,))
-        except AcidSqlError as error:
+        except Exception as error:  # the batch that is noted does not depend on it
             log.warning("Entries of the ledger of streams could not be forgotten: %s", error)
 
     def _forget(self, noted: Noted, pauses_s: Sequence[float] | None = None) -> bool:

@@ -99,6 +99,10 @@ class HiveWorkers(HiveCompactions):
         raw.runas = raw.runas or self._user
         self._call("update_compactor_state", raw, txn_id)
 
+    def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
+        if self._is_ours(compaction_id, txn_id):
+            self._call("set_hadoop_jobid", progress, compaction_id)
+
     @contextmanager
     def _compacted(self, txn_id: int, done: Compacted) -> Iterator[None]:
         """Mark an entry as compacted; the block commits at once. If it does not commit, the entry

@@ -89,6 +89,9 @@ _REGION_INSIDE = re.compile(r"\.([a-z]+(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.
 _IN_HOST = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")  # a bucket in the name of a host
 _ANY_REGION = "us-east-1"  # for stores of others, which ask for no region
 
+# Seconds. A server may be silent while it copies a large object; Arrow would give up after 3.
+_SILENCE, _CONNECT = 200.0, 10.0
+
 
 def s3_conf(conf: Mapping[str, str], bucket: str) -> HadoopConf:
     """The settings of one bucket: ``fs.s3a.bucket.NAME.…`` override ``fs.s3a.…``."""
@@ -280,9 +283,10 @@ def _proxy(given: HadoopConf) -> dict[str, Any]:
 
 def _limits(given: HadoopConf) -> dict[str, Any]:
     attempts = given.whole("attempts.maximum")
-    found = {
-        "request_timeout": given.seconds("connection.timeout"),
-        "connect_timeout": given.seconds("connection.establish.timeout"),
-        "retry_strategy": attempts and pafs.AwsStandardS3RetryStrategy(max_attempts=attempts),
+    found: dict[str, Any] = {
+        "request_timeout": given.seconds("connection.timeout") or _SILENCE,
+        "connect_timeout": given.seconds("connection.establish.timeout") or _CONNECT,
     }
-    return {name: value for name, value in found.items() if value}
+    if attempts is not None:
+        found["retry_strategy"] = pafs.AwsStandardS3RetryStrategy(max_attempts=attempts)
+    return found

@@ -58,6 +58,10 @@ class Compacting:
         plan: What to do.
         txn_id: The worker's transaction. The name of the staging directory has it, so the cleaner
             can tell the files of a running compaction from the files that a crash left.
+
+    Attributes:
+        phase: What it does now, in a word: ``merge`` or ``spread``, then ``publish``.
+        folded: The number of folds that have been run.
     """
 
     def __init__(self, fs: FileSystem, plan: CompactionPlan, txn_id: int) -> None:
@@ -71,6 +75,7 @@ class Compacting:
             parquet=parquet_of(table),
         )
         self.records: list[Record] = []
+        self.phase, self.folded = "merge", 0
         self._is_rebalance = False
 
     def __enter__(self) -> Compacting:
@@ -97,7 +102,9 @@ class Compacting:
         step = at_once or max(1, len(folds))
         for start in range(0, len(folds), step):
             go_on()
-            self.records += _run(spark, folds[start : start + step], self.spec)
+            some = folds[start : start + step]
+            self.records += _run(spark, some, self.spec)
+            self.folded += len(some)
 
     def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
         """Spread the rows over bucket ids, with new row ids. Called instead of ``run``.
@@ -112,13 +119,18 @@ class Compacting:
         """
         folds = self.plan.folds
         wanted = buckets or len(folds)
-        self._is_rebalance = True
+        self.phase, self._is_rebalance = "spread", True
         self.records += rebalance(spark, self.plan.table, folds, self.spec, wanted, order_by)
 
     @property
     def written(self) -> tuple[int, int]:
         """The number of written files and bytes."""
         return len(self.records), sum(record.bytes for record in self.records)
+
+    def staged_bytes(self) -> int:
+        """The bytes that tasks have written so far. Any thread may ask."""
+        files = self._fs.list_if_there(self.spec.staging)
+        return sum(one.size for one in files if not one.is_dir)
 
     def publish(self, still_ours: Callable[[], None]) -> list[str]:
         """Put the complete results into their places, each by one rename if that is possible.
@@ -133,6 +145,7 @@ class Compacting:
             WriteError: A file is missing, or has another length than its writer reported.
         """
         fs, plan = self._fs, self.plan
+        self.phase = "publish"
         new = [
             NewDirectory(
                 plan.path, name, named(files, is_plain=self.spec.insert_only), self._markers(name)

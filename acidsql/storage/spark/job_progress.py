@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from acidsql.storage.spark.jvm import spark_context
+from acidsql.storage.spark.jvm import cancel_jobs, spark_context
+
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +45,98 @@ class Tasks:
 
 
 @contextmanager
-def tagged_jobs(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Give the jobs of this thread a tag for ``running_tasks``; without a JVM, do nothing."""
-    context = spark_context(spark)
+def tagged_jobs(spark: SparkSession) -> Iterator[str]:
+    """Give the jobs of this thread a tag for ``running_tasks``; without a JVM, do nothing.
+
+    If Ctrl-C ends the block, the jobs are cancelled.
+    """
+    context, tag, outer = spark_context(spark), f"acidsql-{uuid4()}", sys.exception()
     if context is not None:
-        context.addJobTag(tag)
+        with suppress(Exception):  # Spark was stopped, which the block will find out
+            context.addJobTag(tag)
     try:
-        yield
+        yield tag
+    except BaseException as error:
+        if not _is_of_ctrl_c(error, outer):
+            raise
+        for _ in range(_TRIES):
+            with suppress(Exception):
+                cancel_jobs(spark, tag)
+                break
+        raise KeyboardInterrupt from error
     finally:
         if context is not None:
             with suppress(Exception):  # Spark was stopped
                 context.removeJobTag(tag)
+
+
+def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> bool:
+    """Whether an error is Ctrl-C, or came while it was handled. py4j has given up the connection,
+    and the next one sometimes breaks, too.
+
+    ``outer``: what the caller handles.
+    """
+    while error is not None and error is not outer:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def cancelled_by_ctrl_c(spark: SparkSession) -> Iterator[None]:
+    """Cancel the jobs of this thread if Ctrl-C ends the block.
+
+    Spark's own handler of Ctrl-C cancels all jobs. A notebook puts Python's in its place while a
+    cell runs, and the jobs would run on.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    with tagged_jobs(spark):
+        yield
+
+
+@contextmanager
+def watched_tasks(
+    spark: SparkSession,
+    tag: str,
+    look: Callable[[Tasks], None],
+    *,
+    first_s: float,
+    next_s: float,
+    end: Callable[[], None] = lambda: None,
+) -> Iterator[None]:
+    """Look at ``running_tasks`` again and again while the block runs.
+
+    Args:
+        spark: The session.
+        tag: The tag of the jobs.
+        look: Called by another thread. An error of it is ignored.
+        first_s: The first look comes after so many seconds, if the block still runs.
+        next_s: The time between two looks.
+        end: Called after the last look, if there was one.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        if ended.wait(first_s):
+            return
+        while not ended.is_set():
+            # The work must not fail because its progress cannot be told.
+            with suppress(Exception):
+                look(running_tasks(spark, tag))
+            ended.wait(next_s)
+        with suppress(Exception):
+            end()
+
+    thread = threading.Thread(target=watch, name="acidsql progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def running_tasks(spark: SparkSession, tag: str) -> Tasks:

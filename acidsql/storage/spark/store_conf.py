@@ -26,12 +26,9 @@ _PER_BUCKET = "fs.s3a.bucket."
 _OLD_NAMES = ("s3", "s3n")  # of the scheme s3a; Hadoop itself has forgotten them
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _ARTIFACTS = {
-    "s3": "hadoop-aws",
-    "s3n": "hadoop-aws",
-    "s3a": "hadoop-aws",
+    **dict.fromkeys(("s3a", *_OLD_NAMES), "hadoop-aws"),
     "gs": "hadoop-gcp",
-    "abfs": "hadoop-azure",
-    "abfss": "hadoop-azure",
+    **dict.fromkeys(("abfs", "abfss"), "hadoop-azure"),
 }
 
 
@@ -51,7 +48,7 @@ def hand_over(spark: SparkSession) -> None:
 
 def _let_spark_know_old_names(spark: SparkSession) -> None:
     """Let Spark read ``s3:`` as ``s3a:``: a metastore's tables may have such locations."""
-    context = getattr(spark, "_jsc", None)
+    context: Any = getattr(spark, "_jsc", None)
     for scheme in _OLD_NAMES if context is not None else ():
         context.hadoopConfiguration().setIfUnset(f"fs.{scheme}.impl", _S3A)
 
@@ -148,15 +145,12 @@ def _names_in(jvm: Any, conf: Any) -> Iterable[str]:
 def need_classes(spark: SparkSession, location: str) -> None:
     """Raise SettingError if Spark's JVM has no file system for a location on an object store."""
     scheme = scheme_and_root(location)[0]
-    session = getattr(spark, "_jsparkSession", None)
-    if session is None or scheme not in _ARTIFACTS:
+    session, jvm = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)
+    if session is None or jvm is None or scheme not in _ARTIFACTS:
         return
-    jvm = spark._jvm
-    assert jvm is not None
+    conf = session.sessionState().newHadoopConf()
     try:
-        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(
-            scheme, session.sessionState().newHadoopConf()
-        )
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
     except Exception as error:
         version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
         artifact = f"org.apache.hadoop:{_ARTIFACTS[scheme]}:{version}"

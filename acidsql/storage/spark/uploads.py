@@ -1,0 +1,57 @@
+"""Uploads to S3 that have begun and not ended. They are invisible, and the store keeps their parts.
+
+A task that dies leaves one. Arrow cannot list them, but Hadoop's S3A can.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.paths import scheme_and_root
+
+_log = logging.getLogger(__name__)
+_S3 = frozenset(["s3", "s3a", "s3n"])
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An upload that has not ended.
+
+    Attributes:
+        path: Where its object would be.
+        abort: Ends it without an object.
+    """
+
+    path: str
+    abort: Callable[[], None]
+
+
+def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
+    """The unfinished uploads below a directory, as far as the store tells them. There are none if
+    it is not on S3, or without a JVM (Spark Connect)."""
+    scheme, root = scheme_and_root(location)
+    java, session = getattr(spark, "_jvm", None), getattr(spark, "_jsparkSession", None)
+    if scheme not in _S3 or java is None or session is None:
+        return []
+    try:
+        path = java.org.apache.hadoop.fs.Path(location)
+        store = path.getFileSystem(session.sessionState().newHadoopConf())
+        return _listed(store, root, location.removeprefix(root).strip("/"))
+    except Exception as error:  # the store may not allow it; then a rule of the bucket must do it
+        _log.info("The unfinished uploads below %s are not known: %s", location, error)
+        return []
+
+
+def _listed(store: Any, root: str, prefix: str) -> list[Upload]:
+    found, uploads = store.listUploads(prefix), list[Upload]()
+    while found.hasNext():
+        upload = found.next()
+        abort = partial(store.abortMultipartUpload, upload)
+        uploads.append(Upload(f"{root}/{upload.key()}", abort))
+    return uploads
