@@ -31,8 +31,8 @@ _FROM_TASK = re.compile(
     rf"acidsql\.errors\.({'|'.join(_TRANSLATED)}): \[([\w.]+)\] (.*?) SQLSTATE: (\w{{5}})", re.S
 )
 _GONE_IN_TASK = re.compile(r"^FileNotFoundError: \[Errno 2\] [^:]*: '(.*)'$", re.M)
-# Errors of these classes say nothing about the bytes of a file, nor do these words of Hadoop's, of a
-# stream that it has closed because the store did not answer, or refused.
+# Errors of these classes say nothing about the bytes of a file, nor do these words of Hadoop's, of
+# a stream that it has closed because the store did not answer, or refused.
 _ELSEWHERE = (
     "java.net.", "java.nio.channels.", "java.nio.file.", "org.apache.hadoop.ipc.",
     "org.apache.hadoop.hdfs.", "org.apache.hadoop.fs.s3a.", "org.apache.hadoop.fs.azurebfs.",
