@@ -30,14 +30,8 @@ from acidsql.metastore.interface import WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.metastore.versions import Change
 from acidsql.statements.work import (
-    Work,
-    changes,
-    new_columns,
-    partitions,
-    places,
-    row_changes,
-    without,
-)
+    Work, changes, new_columns, partitions, places, row_changes, without,
+)  # fmt: skip
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, abort_quietly
@@ -333,23 +327,15 @@ class Transaction:
         # The store first: it raises if the transaction is not open any more, and then no file of
         # the transaction may be deleted.
         self.txn.undo(mark)
+        was_in_doubt = self._is_in_doubt
         for table, directory in self._directories(self.works[count:]):
-            self._delete(table, directory)
+            # What is deleted late may be a later statement's base, which has the same name.
+            self._is_in_doubt |= not filesystem_for(table.location).has_directories
+            _delete(table, directory)
             self._undone.append(directory)
+        self._is_in_doubt = was_in_doubt
         del self.works[count:]
         self._broken = None
-
-    def _delete(self, table: Table, directory: str) -> None:
-        """Delete a published directory durably: a power cut must not bring it back."""
-        fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
-        try:
-            fs.delete_directory(directory)
-        except BaseException:
-            # What is deleted late may be a later statement's base, which has the same name.
-            self._is_in_doubt |= not fs.has_directories
-            raise
-        if fs.exists(parent):
-            fs.sync_directory(parent)
 
     def _undo_quietly(self, count: int, mark: int) -> None:
         """Undo while the statement's own error is raised; the next statement reports a failure."""
@@ -402,3 +388,11 @@ def file_errors() -> Iterator[None]:
         raise WriteError(
             f"A file could not be read or written: {error}.", path=error.filename
         ) from error
+
+
+def _delete(table: Table, directory: str) -> None:
+    """Delete a published directory durably: a power cut must not bring it back."""
+    fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
+    fs.delete_directory(directory)
+    if fs.exists(parent):
+        fs.sync_directory(parent)
