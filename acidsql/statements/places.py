@@ -234,7 +234,9 @@ class Places:
                 if not any(is_within(directory, link) for link in behind):
                     fs.delete_directory(directory)
             for partition, link in zip(partitions, links, strict=True):
-                if link is None:
+                # An object store deletes all that is below a name, also what another session has
+                # put there since we looked. An empty directory there is one object without rows.
+                if link is None and fs.has_directories:
                     self._remove_empty(table.location, partition)
         except OSError:
             return

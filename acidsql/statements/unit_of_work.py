@@ -292,9 +292,8 @@ class Transaction:
             self._end()
 
     def _abandon(self, reason: str) -> bool:
-        if self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED):
-            return False
-        if not abort_quietly(self.txn, reason):
+        may_be_committed = self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED)
+        if may_be_committed or not abort_quietly(self.txn, reason):
             return False
         for table, directory in self._directories(self.works):
             discard(filesystem_for(table.location), [directory])
@@ -330,14 +329,16 @@ class Transaction:
         """Undo all statements from number ``count`` on; the transaction goes on."""
         # Until all is undone, COMMIT is refused, whatever interrupts the next lines.
         self._broken = "an earlier statement of it could not be undone"
-        # The store first: it raises if the transaction is not open any more, and then no file of
-        # the transaction may be deleted.
+        # The store first: it raises if the transaction has ended, and then no file may be deleted.
         self.txn.undo(mark)
+        was_in_doubt = self._is_in_doubt
         for table, directory in self._directories(self.works[count:]):
+            # What is deleted late may be a later statement's base, which has the same name.
+            self._is_in_doubt |= not filesystem_for(table.location).has_directories
             _delete(table, directory)
             self._undone.append(directory)
         del self.works[count:]
-        self._broken = None
+        self._broken, self._is_in_doubt = None, was_in_doubt
 
     def _undo_quietly(self, count: int, mark: int) -> None:
         """Undo while the statement's own error is raised; the next statement reports a failure."""
@@ -351,8 +352,7 @@ class Transaction:
             return  # the next call of ``txn`` raises a better error
         # A later statement may have published a base of the same name as an undone statement's.
         kept = {path for _, path in self._directories(self.works)}
-        gone = (path for path in self._undone if path not in kept)
-        left = [path for path in gone if filesystem_for(path).exists(path)]
+        left = [one for one in self._undone if one not in kept and filesystem_for(one).exists(one)]
         if left:
             raise self._failed(f"'{left[0]}' of an undone statement still exists")
         self.refuse_failed()

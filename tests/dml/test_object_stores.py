@@ -173,6 +173,30 @@ def test_after_a_failed_copy_a_transaction_can_only_be_rolled_back(store, s3, ho
     assert table(store) == [(4,)]
 
 
+def test_after_a_deletion_that_failed_a_transaction_can_only_be_rolled_back(store, s3):
+    """What is deleted late could be the base of a later statement, under the same name."""
+    store.sql("CREATE TABLE t (id int)")
+    for statement in ("BEGIN", "SAVEPOINT s", "INSERT OVERWRITE t VALUES (1)"):
+        store.sql(statement)
+    failing = s3.failing(Rule("late", "DELETES", times=ALWAYS))
+    with failing, pytest.raises(WriteError):
+        store.sql("ROLLBACK TO s")
+    with pytest.raises(TxnError) as error:
+        store.sql("ROLLBACK TO s")
+    assert error.value.condition == "IN_FAILED_TRANSACTION"
+    store.sql("ROLLBACK")
+    s3.do_late()
+    assert table(store) == []
+
+
+def test_a_dropped_partition_leaves_no_finding(store, s3):
+    store.sql("CREATE TABLE p (id int) PARTITIONED BY (d int)")
+    store.sql("INSERT INTO p VALUES (1, 1), (2, 2)")
+    store.sql("ALTER TABLE p DROP PARTITION (d = 1)")
+    assert keys(s3, store, "p/d=1") == []
+    assert store.check("p").collect() == []
+
+
 def test_what_a_late_attempt_of_a_task_writes_is_never_seen_and_is_cleaned_up(store, s3):
     store.sql("CREATE TABLE t (id int)")
     store.sql("SET acidsql.driver.max.rows = 0")

@@ -6,14 +6,18 @@ import pytest
 from object_store import Rule
 
 from acidsql.acid.layout import ACID_VERSION, ACID_VERSION_FILE
+from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
-from acidsql.errors import UnsupportedError, WriteError
+from acidsql.errors import FormatError, UnsupportedError, WriteError
+from acidsql.statements.places import Places
 from acidsql.storage.event_records import Record
 from acidsql.storage.files import store_options
-from acidsql.storage.files.filesystem import Entry, filesystem_for
+from acidsql.storage.files.filesystem import Entry, filesystem_for, wrap_filesystems
 from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.memory import MEMORY, new_directory
+from acidsql.storage.files.missing import _ours
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.reading.orc_reader import row_count
 from acidsql.storage.writing.placing import NewDirectory, place
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
@@ -139,6 +143,67 @@ def test_a_name_that_is_a_file_and_a_directory_shows_both(table):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["HEAD", "GET"])
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, "ExpiredToken"), (403, "AccessDenied"), (503, "SlowDown")]
+)
+def test_a_file_that_the_store_does_not_give_out_is_not_called_damaged(
+    table, s3, kind, status, code
+):
+    files, root = table
+    path = f"{root}/delta_0000001_0000001_0000/bucket_00000"
+    files.write_file(path, b"rows")
+    failing = s3.failing(Rule("status", kind, times=ALWAYS, status=status, code=code))
+    with failing, pytest.raises(OSError, match="AWS Error"):
+        row_count(path)
+    with pytest.raises(FormatError):
+        row_count(path)  # for these bytes are no ORC file
+
+
+def test_a_file_that_goes_while_it_is_read_is_missing_and_not_damaged(table, s3):
+    files, root = table
+    path = f"{root}/delta_0000001_0000001_0000/bucket_00000"
+    files.write_file(path, b"rows" * 1000)
+    failing = s3.failing(Rule("status", "GET", times=ALWAYS, status=404, code="NoSuchKey"))
+    with failing, pytest.raises(FileNotFoundError) as error:
+        row_count(path)
+    assert error.value.filename == path
+
+
+class JavaError:
+    """As Py4J shows an exception of Java's."""
+
+    def __init__(self, kind, message, cause=None):
+        self.getMessage, self.getCause = lambda: message, lambda: cause
+        self.getClass = lambda: self
+        self.getName = lambda: kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "is_damage"),
+    [
+        ("java.io.IOException", "t/bucket_00000: Stream is closed!", False),
+        ("java.nio.file.AccessDeniedException", "s3a://b/t: 403", False),
+        ("software.amazon.awssdk.services.s3.model.S3Exception", "Expired", False),
+        ("org.apache.hadoop.fs.s3a.AWSServiceIOException", "SlowDown", False),
+        ("com.google.protobuf.InvalidProtocolBufferException", "a tag is wrong", True),
+        ("java.io.IOException", "Malformed ORC file", True),
+    ],
+)
+def test_what_spark_cannot_read_is_damaged_only_if_the_store_has_given_it_out(
+    kind, message, is_damage
+):
+    said = (
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
+        "s3a://b/t/delta_0000001_0000001_0000/bucket_00000.  SQLSTATE: KD001"
+    )
+    inner = JavaError("java.io.IOException", "later", None) if not is_damage else None
+    found = _ours(
+        JavaError("org.apache.spark.SparkException", said, JavaError(kind, message, inner))
+    )
+    assert (found is not None) == is_damage
+
+
 # ── putting into place ───────────────────────────────────────────────────────────────────────
 
 
@@ -243,6 +308,28 @@ def test_a_request_that_fails_for_ever_leaves_a_note_of_the_directory(table, s3,
     with s3.failing(Rule("status", kind, times=ALWAYS)), pytest.raises(OSError):
         put(files, root, [new(root, file)], placed)
     assert placed == [f"{root}/delta_0000001_0000001_0000"]
+
+
+def test_what_another_session_puts_into_a_dropped_partition_stays(table):
+    """A DROP PARTITION cleans up after its commit, when it has no lock any more."""
+    files, root = table
+    theirs = f"{root}/p=1/delta_0000009_0000009_0000/bucket_00000"
+
+    class Meanwhile(type(files)):
+        def list(self, path):
+            found = super().list(path)
+            if path == f"{root}/p=1":
+                self.write_file(theirs, b"rows")
+            return found
+
+    meddled = Meanwhile(files._arrow, files._root, files._bucket)
+    old = f"{root}/p=1/delta_0000001_0000001_0000"
+    files.write_file(f"{old}/bucket_00000", b"rows")
+    dropped = Table(TableName("default", "t"), root, ())
+    with wrap_filesystems(lambda _: meddled):
+        Places(None).remove(dropped, ["p=1"], [old])
+        assert not files.exists(old)
+    files.list(f"{root}/p=1")
 
 
 def test_nothing_is_renamed(table):

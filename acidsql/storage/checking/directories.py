@@ -18,7 +18,7 @@ from acidsql.acid.layout import (
 )
 from acidsql.acid.paths import directory_of
 from acidsql.acid.table import Table
-from acidsql.storage.files.filesystem import FileSystem
+from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.inventory import UNKNOWN, FoundFile
@@ -111,12 +111,15 @@ def _of_unknown_partitions(
     table: Table, found: Sequence[FoundFile], known: Known
 ) -> Iterator[Finding]:
     """A partition of which nothing is committed yet is none of these: an open transaction may
-    make it."""
-    places = set(known.partitions)
+    make it. On an object store, a directory without files is none either."""
+    places, needs_file = set(known.partitions), not filesystem_for(table.location).has_directories
     names = {
         one.partition
         for one in found
-        if one.partition not in places and one.state == UNKNOWN and one.kind != "litter"
+        if one.partition not in places
+        and one.state == UNKNOWN
+        and one.kind != "litter"
+        and not (needs_file and one.file is None)
     }
     for name in names:
         yield Finding(

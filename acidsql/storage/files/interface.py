@@ -159,7 +159,10 @@ class FileSystem:
             self.delete_file(path)
 
     def remove_empty_directory(self, path: str) -> bool:
-        """Delete a directory if it is empty. False if it is not empty, or does not exist."""
+        """Delete a directory if it is empty. False if it is not empty, or does not exist.
+
+        On an object store and HDFS these are two steps. So nobody else may write there meanwhile.
+        """
         raise NotImplementedError
 
     def sync_directory(self, path: str) -> None:

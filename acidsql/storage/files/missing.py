@@ -34,10 +34,15 @@ _FROM_TASK = re.compile(
     rf"acidsql\.errors\.({'|'.join(_TRANSLATED)}): \[([\w.]+)\] (.*?) SQLSTATE: (\w{{5}})", re.S
 )
 _GONE_IN_TASK = re.compile(r"^FileNotFoundError: \[Errno 2\] [^:]*: '(.*)'$", re.M)
-# Errors of these classes say nothing about the bytes of a file.
+# Errors of these classes say nothing about the bytes of a file, nor do these words of Hadoop's, of
+# a stream that it has closed because the store did not answer, or refused.
 _ELSEWHERE = (
-    "java.net.", "java.nio.channels.", "org.apache.hadoop.ipc.", "org.apache.hadoop.hdfs.",
+    "java.net.", "java.nio.channels.", "java.nio.file.", "org.apache.hadoop.ipc.",
+    "org.apache.hadoop.hdfs.", "org.apache.hadoop.fs.s3a.", "org.apache.hadoop.fs.azurebfs.",
+    "org.apache.hadoop.fs.gs.", "software.amazon.", "com.google.",
 )  # fmt: skip
+_DAMAGED_PROTOBUF = "com.google.protobuf."
+_CLOSED = "Stream is closed!"
 _OURS = "_acidsql_names_missing_files"
 
 
@@ -123,11 +128,14 @@ def _misfit(path: str, message: str) -> FormatError | None:
 
 
 def _unreadable(path: str, error: Any) -> FormatError | None:
-    """The error of a file that cannot be read; None if the cause is not the file."""
-    while (cause := error.getCause()) is not None:
+    """The error of a file that cannot be read; None if one of the causes is not the file."""
+    while True:
+        kind, cause = str(error.getClass().getName()), error.getCause()
+        is_elsewhere = kind.startswith(_ELSEWHERE) and not kind.startswith(_DAMAGED_PROTOBUF)
+        if is_elsewhere or _CLOSED in str(error.getMessage()):
+            return None
+        if cause is None:
+            break
         error = cause
-    kind = str(error.getClass().getName())
-    if kind.startswith(_ELSEWHERE):
-        return None
     lines = str(error.getMessage()).strip().splitlines()
     return damaged(path, f"{kind.rpartition('.')[2]}: {lines[0] if lines else ''}".rstrip(".: "))

@@ -21,6 +21,7 @@ from acidsql.errors import UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc.damage import is_gone
 
 _FEW = 16  # so many directories are listed one by one; instead of more, the whole table is
 
@@ -61,7 +62,7 @@ class ObjectStore(ArrowFileSystem):
         ]
 
     def _is_missing(self, path: str, error: OSError) -> bool:
-        return "NO_SUCH_KEY" in str(error)
+        return is_gone(error)
 
     def create_directory(self, path: str) -> None:
         # Nobody looks for a hidden directory before there is something in it.

@@ -7,6 +7,8 @@ one ``FormatError``. ORC has no checksums: wrong bytes that can still be decoded
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -21,13 +23,17 @@ _FAULTS = (
     ValueError, LookupError, ArithmeticError, TypeError, NotImplementedError, RuntimeError,
     MemoryError, EOFError, OSError, StopIteration, struct.error, zlib.error, pa.ArrowException,
 )  # fmt: skip
+# How Arrow says that a request to an object store has failed. Such an error has no number.
+_OF_STORES = ("AWS Error", "google::cloud::", "Azure Error")
+_GONE = ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
 
 
 @contextmanager
 def naming_damage(path: str) -> Iterator[None]:
     """Raise FormatError with the path if the file that the block reads is damaged.
 
-    Errors of the file system stay as they are: an unreachable file need not be damaged.
+    Errors of the file system stay as they are: an unreachable file need not be damaged. A file
+    that disappears from an object store while it is read is a FileNotFoundError.
     """
     try:
         yield
@@ -36,9 +42,20 @@ def naming_damage(path: str) -> Iterator[None]:
             raise
         raise damaged(path, error.message, error.parameters.get("offset")) from error
     except _FAULTS as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and (error.errno is not None or _is_of_store(error)):
+            if is_gone(error):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
             raise
         raise damaged(path, _words(error)) from error
+
+
+def is_gone(error: OSError) -> bool:
+    """Whether an object store says that there is no such object."""
+    return error.errno is None and any(words in str(error) for words in _GONE)
+
+
+def _is_of_store(error: OSError) -> bool:
+    return any(words in str(error) for words in _OF_STORES)
 
 
 def damaged(path: str, what: str, offset: object = None) -> FormatError:
