@@ -331,3 +331,46 @@ def test_the_compactor_beside_a_session_has_its_keys(store, spark):
     beside.close()
     assert [one.state for one in store.metastore.compactions()] == [CompactionState.SUCCEEDED]
     assert rows(store, "SELECT id FROM t") == [(0,), (1,)]
+
+
+def changes(spark, *rows):
+    columns = "id int, v string, op string, seq bigint"
+    spark.createDataFrame(list(rows), columns).createOrReplaceTempView("changes")
+    return (
+        "AUTO CDC INTO c FROM changes KEYS (id) APPLY AS DELETE WHEN op = 'DELETE' SEQUENCE BY seq "
+        "COLUMNS * EXCEPT (op, seq)"
+    )
+
+
+def test_streams_changes_views_and_other_kinds_of_tables_work_there_too(
+    store, spark, s3, s3a, tmp_path
+):
+    store.sql("CREATE TABLE c (id INT, v STRING)")
+    store.sql(changes(spark, (1, "a", "INSERT", 1), (2, "b", "INSERT", 2), (1, "c", "UPDATE", 3)))
+    store.sql(changes(spark, (1, "", "DELETE", 4), (2, "late", "UPDATE", 1)))
+    assert table(store, "c") == [(2, "b")]
+
+    store.sql("CREATE TABLE s (id INT)")
+    (tmp_path / "in").mkdir()
+    for number in (7, 8):
+        (tmp_path / "in" / f"{number}.json").write_text(f'{{"id": {number}}}')
+        query = spark.readStream.schema("id int").json(str(tmp_path / "in")).writeStream
+        query = query.option("checkpointLocation", f"{s3a}/checkpoint")
+        query.trigger(availableNow=True).foreachBatch(store.sink("s")).start().awaitTermination()
+    assert table(store, "s") == [(7,), (8,)]
+
+    store.sql("CREATE OR REPLACE TABLE s AS SELECT id FROM c")
+    store.sql("CREATE TEMPORARY TABLE own AS SELECT * FROM s")
+    store.sql("CREATE VIEW more AS SELECT id + 1 AS id FROM s")
+    kind = "TBLPROPERTIES ('transactional_properties'='insert_only')"
+    store.sql(f"CREATE TABLE io (id INT) STORED AS PARQUET {kind}")
+    store.sql("INSERT INTO io SELECT id FROM more")
+    assert (table(store, "own"), table(store, "more"), table(store, "io")) == (
+        [(2,)],
+        [(3,)],
+        [(3,)],
+    )
+    for name in ("c", "s", "io"):
+        assert store.check(name, level="rows").collect() == []
+    assert store.repair("c", dry_run=False).collect() == []
+    assert [key for key in keys(s3, store) if "_tmp" in key] == []

@@ -154,9 +154,9 @@ def _refuse_too_large(new: Sequence[NewDirectory]) -> None:
     for file in (file for one in new for file in one.files.values()):
         if file.bytes > _COPY_MAX:
             raise WriteError(
-                f"The statement wrote a file of {file.bytes} bytes, and a store copies at most "
-                f"{_COPY_MAX} in one request. Let the statement run in more tasks (REPARTITION), "
-                "or give the table more buckets.",
+                f"A file has {file.bytes} bytes, and a store copies at most {_COPY_MAX} in one "
+                "request. Let the statement run in more tasks (REPARTITION), or give the table "
+                "more buckets. Of LOAD DATA, split the file.",
                 path=file.path,
             )
 
