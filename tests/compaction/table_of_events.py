@@ -34,6 +34,8 @@ from acidsql.txn import TxnManager
 AS_HIVE = {"acidsql.history.retention": "0s"}  # nothing is kept for older versions
 SCHEMA = RowSchema.of([("v", "string")])
 NAME = TableName("default", "t")
+# A session of which no job is asked.
+PAPER_SPARK = SimpleNamespace(interruptTag=lambda tag: [], addTag=print, removeTag=print)
 
 
 class Warehouse:
@@ -52,14 +54,7 @@ class Warehouse:
 
     def worker(self, **settings: str) -> Worker:
         self.txns.settings = Settings.of(AS_HIVE | settings)
-        txns = self.txns
-        return Worker(
-            SimpleNamespace(addTag=print, removeTag=print),
-            self.store,
-            txns,
-            "here-1",
-            Resources("tag"),
-        )
+        return Worker(PAPER_SPARK, self.store, self.txns, "here-1", Resources("tag"))
 
     def cleaner(self) -> Cleaner:
         return Cleaner(self.store, self.txns)

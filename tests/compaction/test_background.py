@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import pytest
-from table_of_events import NAME
+from table_of_events import NAME, PAPER_SPARK
 
 from acidsql.acid.state import Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -25,10 +24,6 @@ FEW = Settings.of({"hive.compactor.delta.num.threshold": "1"})
 class Committed:
     places: list = field(default_factory=lambda: [(NAME, None)])
     compaction: list = field(default_factory=list)
-
-
-# A session of which no job is asked.
-PAPER_SPARK = SimpleNamespace(interruptTag=lambda tag: [], addTag=print, removeTag=print)
 
 
 @pytest.fixture

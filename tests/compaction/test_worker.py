@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from table_of_events import NAME
+from table_of_events import NAME, PAPER_SPARK
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.compaction.housekeeper import keep_house
@@ -213,7 +213,7 @@ def test_the_initiator_reads_the_queue_once_in_a_round(warehouse, monkeypatch):
 
 def test_a_service_tells_once_that_its_metastore_is_away(warehouse, monkeypatch, caplog):
     fill(warehouse)
-    service = Service(SimpleNamespace(), warehouse.store, Settings(), user="me", host="here")
+    service = Service(PAPER_SPARK, warehouse.store, Settings(), user="me", host="here")
 
     def away(*_, **__):
         raise MetastoreError("the metastore is away")
