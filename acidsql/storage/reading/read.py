@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from acidsql.acid.predicate import EVERYTHING, Demand
 from acidsql.acid.state import history_is_gone
+from acidsql.acid.paths import is_local
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
@@ -163,7 +164,8 @@ def read(
         UnsupportedError: ``file_format`` is another format.
     """
     name_missing_files()
-    hand_over(spark)
+    if not is_local(path):
+        hand_over(spark)
     path = path.rstrip("/")
     fs = filesystem_for(path)
     by = _columns(partitioned_by) if partitioned_by else ()
