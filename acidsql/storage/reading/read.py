@@ -9,9 +9,9 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from acidsql.acid.paths import is_local
 from acidsql.acid.predicate import EVERYTHING, Demand
 from acidsql.acid.state import history_is_gone
-from acidsql.acid.paths import is_local
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
