@@ -205,3 +205,16 @@ def test_streams_into_tables_are_refused_by_name(acid):
     for refused in (lambda: acid.sink("t"), lambda: acid.write_stream(None)):
         with pytest.raises(UnsupportedError, match="STREAMS_OVER_CONNECT"):
             refused()
+
+
+def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
+    remote, tmp_path, monkeypatch
+):
+    with acidsql.connect(remote, warehouse=str(tmp_path), settings=OFF) as session:
+        session.sql("CREATE TABLE t (id INT)")
+        session.sql("INSERT INTO t VALUES (1)")
+        beside = session._runner._background._beside
+        assert beside.session_id != remote.session_id
+    assert beside.is_stopped and not remote.is_stopped
+    monkeypatch.delattr(type(remote), "newSession")  # before PySpark 4.3
+    assert jobs.session_beside(remote) is remote

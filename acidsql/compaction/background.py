@@ -164,14 +164,20 @@ class Background:
             for place in transaction.places:
                 self._written.setdefault(place, []).append(transaction.compaction)
             if not self._inline and self._thread is None and not self._closed:
-                _ = self._worker  # made now, or two threads could each make one
-                self._thread = threading.Thread(
-                    target=self._run, name="acidsql-compactor", daemon=True
-                )
-                self._thread.start()
+                self._begin()
             self._wake.notify_all()
         if self._inline:
             self._once()
+
+    def _begin(self) -> None:
+        """Start the thread. The transaction is committed: nothing may fail here."""
+        try:
+            _ = self._worker  # made now, or two threads could each make one
+        except Exception as error:
+            _log.warning("The compactor could not begin; it tries again later: %s", error)
+            return
+        self._thread = threading.Thread(target=self._run, name="acidsql-compactor", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Give up a running compaction, and end. A second call does nothing more."""
@@ -182,6 +188,8 @@ class Background:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._worker.stop()
             self._thread.join(timeout=30)
+        if "_beside" in vars(self):
+            jobs.end_session_beside(self._beside, self._spark)
         self._txns.close()
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────

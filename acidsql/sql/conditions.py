@@ -67,6 +67,10 @@ def plain_comparisons(
     return [one for some in found for one in some]
 
 
+_FUNCTIONS = frozenset(
+    ["CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "SESSION_USER", "USER"]
+)
+_VALUES_MAX = 1000  # a longer list would cost more than it saves
 _TURNED = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERS = {operator: operator for operator in _TURNED.values()} | {"==": "="}
 _PLAIN_LITERAL = re.compile(r"[0-9]{1,18}|'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'", re.ASCII)
@@ -94,7 +98,11 @@ def _plain_comparison(
         values, before = [], [token.text for token in term if token.text in ("(", ",", ")")]
         while rest and rest.popleft().text in ("(", ",") and (one := _literal(rest)) is not None:
             values.append(one)
-        plain = values and not rest and before == ["(", *[","] * (len(values) - 1), ")"]
+        plain = (
+            0 < len(values) <= _VALUES_MAX
+            and not rest
+            and before == ["(", *[","] * (len(values) - 1), ")"]
+        )
         return [(name, "in", values)] if plain else []
     value, operator = _literal(rest), _ORDERS.get(word.text)
     return [(name, operator, [value])] if operator and value is not None and not rest else []
@@ -103,6 +111,8 @@ def _plain_comparison(
 def _column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
     """Take a name, perhaps with a qualifier, from the tokens; None: they begin otherwise."""
     if not rest or not rest[0].is_name or rest[0].kind is Kind.FRAME:
+        return None
+    if rest[0].upper in _FUNCTIONS:  # not a column, if keywords are reserved
         return None
     name = rest.popleft().value.lower()
     if len(rest) > 1 and rest[0].text == "." and name in qualifiers:

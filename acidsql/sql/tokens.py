@@ -92,6 +92,8 @@ class Token(NamedTuple):
 
 _SYMBOLS = ("||", "==", "<=>", "<=", ">=", "!=", "<>", "->", "=>", "::", "|>")
 _NAME = re.compile(r"\w+")
+# ``1e-3OR``: a number and a keyword to Spark, one word to sqlglot.
+_NUMBER_AND_WORD = re.compile(r"[\d.]+E[+-]", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)(E[+-]?\d+)?(L|S|Y|D|F|BD)?", re.IGNORECASE)
 
 
@@ -135,7 +137,12 @@ def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
     tokens = []
     for found in raw:
         start, end = found.start, found.end + 1
-        tokens.append(_token(found.token_type, text[start:end], start, end))
+        token = _token(found.token_type, text[start:end], start, end)
+        if token.kind is Kind.WORD and _NUMBER_AND_WORD.match(token.text):
+            raise SqlSyntaxError(
+                "A number ends before a word: put a blank there.", text, start, end
+            )
+        tokens.append(token)
     if double_quoted_identifiers:
         tokens = [
             token._replace(kind=Kind.QUOTED)

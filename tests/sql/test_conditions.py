@@ -1,7 +1,12 @@
 """The partitions that a WHERE certainly rules out: sometimes too few, never too many."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from acidsql.acid.predicate import ANYTHING, Comparison, Value
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.plan.said_terms import said
 from acidsql.sql.conditions import plain_comparisons, terms_about, terms_of
 from acidsql.sql.tokens import Span
 
@@ -110,6 +115,7 @@ def comparisons(condition):
         ("id BETWEEN 1 AND 3 AND s IN ('a', 'ü ')",
          [("id", ">=", ["1"]), ("id", "<=", ["3"]), ("s", "in", ["'a'", "'ü '"])]),
         ("f(id) AND (id = 2 OR true) AND s = 'x'", [("s", "=", ["'x'"])]),
+        ("`user` = 'ann' AND t.user = 'bob'", [("user", "=", ["'ann'"]), ("user", "=", ["'bob'"])]),
     ],
 )  # fmt: skip
 def test_names_that_are_compared_with_literals(condition, expected):
@@ -127,8 +133,20 @@ def test_names_that_are_compared_with_literals(condition, expected):
         "id = (1)", "id = 12345678901234567890", "id BETWEEN 1 AND x", "id NOT BETWEEN 1 AND 2",
         "CASE WHEN a THEN b END = 1", "1 = 1", "id = 1::string", "id = -x", "id = 1 = true",
         "s = 'a' COLLATE UNICODE_CI", "s = x'00'", "day = TIMESTAMP '2024-01-01'", "id > = 1",
+        "USER = 'ann'", "current_date = DATE '2024-01-01'", f"id IN ({', '.join('1' * 1001)})",
         "id IN (1, 2", "EXISTS (SELECT 1 FROM u WHERE id = 1)", "id IN (1 2)", "id BETWEEN 1 OR 2",
     ],
 )  # fmt: skip
 def test_nothing_that_a_session_may_mean_otherwise_is_such_a_comparison(condition):
     assert comparisons(condition) == []
+
+
+def test_a_text_with_variables_of_a_session_says_nothing():
+    table = Table(TableName("default", "t"), "/t", (Column("day", "string"),))
+    for value, expected in (("2024", "2024"), ("${day}", None)):
+        text = f"DELETE FROM t WHERE day = '{value}'"
+        planned = SimpleNamespace(text=text, table=table)
+        known = said(planned, "t", Span(text.index("WHERE") + 6, len(text)))
+        assert known == (
+            Comparison("day", "=", (Value("string", value),)) if expected else ANYTHING
+        )

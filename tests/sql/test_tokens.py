@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acidsql.errors import SqlError
+from acidsql.errors import SqlError, SqlSyntaxError
 from acidsql.sql.tokens import Kind, Span, split_statements, tokenize
 
 
@@ -103,3 +103,13 @@ def test_what_is_done_with_a_texts_tokens_does_not_reach_the_next_who_asks():
     assert [token.text for token in tokenize(text)][:3] == ["d", ".", "t"]
     with pytest.raises(AttributeError):
         tokenize(text)[0].start = 7
+
+
+@pytest.mark.parametrize("text", ["x > 1e-3OR y = 2", "x > 1.5E+2AND y", "1e-3BETWEEN"])
+def test_a_number_that_ends_before_a_keyword_is_refused_because_spark_reads_two_words(
+    text: str,
+) -> None:
+    with pytest.raises(SqlSyntaxError, match="put a blank there") as error:
+        tokenize(text)
+    assert text[error.value.start] == "1"
+    assert [token.text for token in tokenize("1e-3 OR 2.5E+2L")] == ["1e-3", "OR", "2.5E+2L"]

@@ -6,9 +6,11 @@ session with a local master runs on this machine, so nothing is tried there.
 
 from __future__ import annotations
 
+import errno
 import platform
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from uuid import uuid4
 
 import pyarrow as pa
@@ -46,18 +48,22 @@ def need_workers(spark: SparkSession, warehouse: str) -> None:
     try:
         files.create_directory(directory)
         files.write_file(path, path.encode())
-    except PermissionError:
-        return  # a session that may only read
+        _try(spark, warehouse, path)
     except OSError as error:
+        if _may_only_read(error):
+            return
         raise SettingError(
             f"This program itself must reach the warehouse '{warehouse}', also with Spark Connect: "
             f"{error}",
             name="warehouse",
         ) from error
-    try:
-        _try(spark, warehouse, path)
     finally:
-        files.delete_directory(directory)
+        with suppress(OSError):
+            files.delete_directory(directory)
+
+
+def _may_only_read(error: OSError) -> bool:
+    return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) or "ACCESS_DENIED" in str(error)
 
 
 def _try(spark: SparkSession, warehouse: str, path: str) -> None:

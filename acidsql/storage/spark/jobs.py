@@ -6,13 +6,13 @@ Spark Connect has no Spark context. Its sessions tag and interrupt *operations*,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.storage.spark.jvm import spark_context
+from acidsql.storage.spark.jvm import is_remote, spark_context
 from acidsql.storage.spark.python_workers import prepare_workers
 
 _MANY = 100_000  # Spark makes as many partitions of a range as tasks run at once
@@ -52,10 +52,24 @@ def named_jobs(
 
 
 def session_beside(spark: SparkSession) -> SparkSession:
-    """A new session of the same application with its own settings."""
-    beside = spark.newSession()
+    """A new session of the same application with its own settings.
+
+    Before PySpark 4.3, Spark Connect makes none: then it is the same session.
+    """
+    make = getattr(spark, "newSession", None)
+    if make is None:
+        return spark
+    beside: SparkSession = make()
     prepare_workers(beside)  # over Spark Connect, a session has its own artifacts
     return beside
+
+
+def end_session_beside(beside: SparkSession, spark: SparkSession) -> None:
+    """End a session of ``session_beside`` if a server keeps it: ``stop`` of a classic one would end
+    the application."""
+    if is_remote(beside) and beside is not spark:
+        with suppress(Exception):  # the server has ended, and with it the session
+            beside.stop()
 
 
 def cancel_jobs(spark: SparkSession, tag: str) -> None:

@@ -52,6 +52,7 @@ def settled(frame: DataFrame) -> DataFrame:
     spark = frame.sparkSession
     if not is_remote(spark):
         return frame
+    drop_unneeded(spark)
     name = f"{SETTLED}{uuid4().hex}"
     frame.createOrReplaceTempView(name)
     rows = spark.table(name)
