@@ -579,10 +579,10 @@ def test_a_partition_elsewhere_is_refused_by_name(acid, connect):
     ("location", "says"),
     [
         ("hdfs://127.0.0.1:1/t", "libhdfs|127.0.0.1:1"),  # Hadoop's client is not set up here
-        ("s3a://bucket/t", "object store"),
+        ("oss://bucket/t", "object store"),
         ("file:/nowhere/t", "'/nowhere/t' (is gone|of .* cannot be seen)"),
     ],
-    ids=["hdfs", "s3a", "file"],
+    ids=["hdfs", "oss", "file"],
 )
 def test_a_directory_that_cannot_be_reached_is_an_error_that_says_so(
     acid, connect, hive_metastore, location, says
@@ -654,10 +654,10 @@ MOST_CALLS = {
     "CREATE TABLE u (a INT)": 12,
     "CREATE TABLE w AS SELECT * FROM p": 25,
     "ALTER TABLE u ADD COLUMNS (b INT)": 13,
-    "ALTER TABLE u RENAME TO v": 10,
+    "ALTER TABLE u RENAME TO v": 13,  # they look for tables of AUTO CDC beside this one
     "ALTER TABLE p DROP PARTITION (p = 2)": 18,
     "ALTER TABLE p ADD PARTITION (p = 2)": 21,
-    "DROP TABLE v": 9,
+    "DROP TABLE v": 12,
     "BEGIN": 2,
     "INSERT INTO t VALUES (5)": 9,
     "UPDATE t SET a = 6 WHERE a = 5": 14,

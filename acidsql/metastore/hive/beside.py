@@ -7,6 +7,7 @@ locked all of these tables.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from acidsql.acid import cdc
@@ -52,27 +53,32 @@ class HiveBeside(HiveCatalog):
 
     def _beside(self, name: TableName) -> list[TableName]:
         """The tables beside this one, without those that only have such names."""
-        target = self._seen(name)
-        found = map(self._seen, () if target is None else cdc.names_beside(name))
-        return [one.name for one in found if target and one and _is_beside(one, target)]
+        found = self._seen([name, *cdc.names_beside(name)])
+        if (target := found.pop(name, None)) is None:
+            return []
+        return [one.name for one in found.values() if _is_beside(one, target)]
 
     def _unbind(self, name: TableName, txn_id: int | None) -> None:
         """Take the bond with a table beside it from its target: who drops or renames such a table
         by its name means it."""
-        target_name, beside = cdc.target_name(name), self._seen(name)
-        target = None if target_name is None else self._seen(target_name)
-        if target and beside and _is_beside(beside, target):
+        if (target_name := cdc.target_name(name)) is None:
+            return
+        found = self._seen([target_name, name])
+        if len(found) == 2 and _is_beside(found[name], found[target_name]):
             self._need_open(txn_id)
-            raw = self._need_raw(target.name)
+            raw = self._need_raw(target_name)
             convert.changed(raw, {}, [cdc.bond_key(name)])
-            self._alter(target.name, raw)
+            self._alter(target_name, raw)
 
-    def _seen(self, name: TableName) -> Table | None:
-        """An ACID table, without its constraints."""
-        raw = self._raw(name)
-        if raw is None or not convert.is_transactional(raw):
-            return None
-        return convert.table_of(raw, hive.SQLAllTableConstraints())
+    def _seen(self, names: Sequence[TableName]) -> dict[TableName, Table]:
+        """Those of these tables of one database that are ACID tables, without their constraints."""
+        raws = self._raws_of(names[0].database, [one.name for one in names])
+        tables = (
+            convert.table_of(raw, hive.SQLAllTableConstraints())
+            for raw in raws
+            if convert.is_transactional(raw)
+        )
+        return {table.name: table for table in tables}
 
 
 def _is_beside(one: Table, target: Table) -> bool:
