@@ -24,7 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # a lone surrogate is in
 _PART_MAX, _PATH_MAX = 255, 3000  # bytes; the paths of partitions and files are longer still
 _PLAIN_IN_URL = "/_-!.~'()*:@&=+$,;"
 _PORT = {"hdfs": "8020"}
-_ONE_SCHEME = {"s3": "s3a", "s3n": "s3a"}
+S3_SCHEMES = ("s3a", "s3", "s3n")  # names of the same place; Hadoop has forgotten the last two
 _ODD = "table_"
 
 
@@ -142,7 +142,7 @@ def _place(location: str) -> _Place:
     host, _, port = authority.lower().partition(":")
     if scheme == "file":
         scheme, host = "", "" if host == "localhost" else host
-    scheme = _ONE_SCHEME.get(scheme, scheme)
+    scheme = S3_SCHEMES[0] if scheme in S3_SCHEMES else scheme
     return _Place(scheme, host, (port or _PORT.get(scheme, "")) if host else "", path)
 
 

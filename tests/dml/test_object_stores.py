@@ -110,9 +110,7 @@ def test_all_statements_give_the_rows_that_they_give_on_a_disk(store, spark, tmp
 
 
 @pytest.mark.parametrize("partitions", [1, 100])
-def test_an_insert_asks_twice_for_a_listing_whatever_the_number_of_partitions(
-    store, s3, partitions
-):
+def test_an_insert_into_one_or_very_many_partitions_asks_twice_for_a_listing(store, s3, partitions):
     store.sql("CREATE TABLE p (id int) PARTITIONED BY (d int)")
     values = ", ".join(f"({n}, {n})" for n in range(partitions))
     s3.mark()

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import pyarrow.fs as pafs
 
-from acidsql.acid.paths import local_path_of, scheme_and_root
+from acidsql.acid.paths import S3_SCHEMES, local_path_of, scheme_and_root
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem, length_of
@@ -24,7 +24,7 @@ from acidsql.storage.files.memory import MEMORY, SCHEME, is_in_memory
 from acidsql.storage.files.object_store import ObjectStore
 from acidsql.storage.files.store_options import open_store, settings_here
 
-OBJECT_STORES = frozenset(["s3", "s3a", "s3n", "gs", "abfs", "abfss"])
+OBJECT_STORES = frozenset([*S3_SCHEMES, "gs", "abfs", "abfss"])
 _OTHER_STORES = frozenset([
     "gcs", "wasb", "wasbs", "adl", "oss", "cos", "cosn", "obs", "o3", "ofs", "swift", "dbfs",
 ])  # fmt: skip
@@ -40,9 +40,10 @@ def filesystem_for(location: str) -> FileSystem:
     """The file system of a path or URI. The call is cheap enough for each file.
 
     Raises:
-        UnsupportedError: The location is on an object store, or its scheme is unknown.
+        UnsupportedError: The location's scheme is unknown.
         SettingError: The location is on HDFS, and Hadoop's native client is missing or not set up;
-            or the location names no host, and there is no default host.
+            or the location names no host, and there is no default host. Or it is on an object store
+            that cannot be opened.
     """
     found = _found(location)
     return _wrapper[-1](found) if _wrapper else found

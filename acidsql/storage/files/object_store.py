@@ -20,10 +20,8 @@ from acidsql.acid.layout import is_hidden
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import THREADS, in_threads
 from acidsql.storage.orc.damage import is_gone
-
-_FEW = 16  # so many directories are listed one by one; instead of more, the whole table is
 
 _Object = tuple[str, int | None]  # the part of a name below a directory; bytes, None: a directory
 
@@ -48,7 +46,7 @@ class ObjectStore(ArrowFileSystem):
 
     def seen_at_once(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
         paths = [f"{location}/{name}".rstrip("/") for name in below]
-        if len(paths) > _FEW:
+        if len(paths) > THREADS:  # otherwise they are listed at the same time
             paths = [location]
         return _SeenAtOnce(self, dict(zip(paths, in_threads(self._objects, paths), strict=True)))
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from acidsql.acid.paths import S3_SCHEMES
 from acidsql.errors import SettingError
 from acidsql.storage.files import azure_options, gcs_options, s3_options
 from acidsql.storage.files.hadoop_conf import HadoopConf
@@ -102,7 +103,7 @@ def _kind(
     scheme: str, authority: str, conf: Mapping[str, str]
 ) -> tuple[str, HadoopConf, tuple[str, ...], Callable[[], pafs.FileSystem]]:
     """The bucket, its settings, names of settings that do not matter, and what opens it."""
-    if scheme in ("s3a", "s3", "s3n"):
+    if scheme in S3_SCHEMES:
         given = s3_options.s3_conf(conf, authority)
         options = s3_options.s3_arguments(given, authority, lambda b: pafs.resolve_s3_region(b))
         return authority, given, s3_options.HARMLESS, lambda: pafs.S3FileSystem(**options)

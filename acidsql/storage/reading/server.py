@@ -50,7 +50,7 @@ def need_workers(spark: SparkSession, warehouse: str) -> None:
         files.write_file(path, path.encode())
         _try(spark, warehouse, path)
     except OSError as error:
-        if _may_only_read(error):
+        if _may_only_read(error):  # a session that may only read
             return
         raise SettingError(
             f"This program itself must reach the warehouse '{warehouse}', also with Spark Connect: "

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from acidsql.acid.paths import scheme_and_root
+from acidsql.acid.paths import S3_SCHEMES, scheme_and_root
 from acidsql.errors import SettingError
 from acidsql.storage.files.hadoop_conf import is_secret
 from acidsql.storage.files.store_options import NAMES, PLACES, PREFIXES, register
@@ -23,10 +23,9 @@ _OURS, _SECRET, _SPARKS = PLACES
 _PATTERN = "^(" + "|".join(prefix.replace(".", r"\.") for prefix in PREFIXES) + ")"
 _KEY_FILES = "security.credential.provider.path"
 _PER_BUCKET = "fs.s3a.bucket."
-_OLD_NAMES = ("s3", "s3n")  # of the scheme s3a; Hadoop itself has forgotten them
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _ARTIFACTS = {
-    **dict.fromkeys(("s3a", *_OLD_NAMES), "hadoop-aws"),
+    **dict.fromkeys(S3_SCHEMES, "hadoop-aws"),
     "gs": "hadoop-gcp",
     **dict.fromkeys(("abfs", "abfss"), "hadoop-azure"),
 }
@@ -49,7 +48,7 @@ def hand_over(spark: SparkSession) -> None:
 def _let_spark_know_old_names(spark: SparkSession) -> None:
     """Let Spark read ``s3:`` as ``s3a:``: a metastore's tables may have such locations."""
     context: Any = getattr(spark, "_jsc", None)
-    for scheme in _OLD_NAMES if context is not None else ():
+    for scheme in S3_SCHEMES[1:] if context is not None else ():
         context.hadoopConfiguration().setIfUnset(f"fs.{scheme}.impl", _S3A)
 
 

@@ -13,10 +13,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from acidsql.acid.paths import scheme_and_root
+from acidsql.acid.paths import S3_SCHEMES, scheme_and_root
 
 _log = logging.getLogger(__name__)
-_S3 = frozenset(["s3", "s3a", "s3n"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
     it is not on S3, or without a JVM (Spark Connect)."""
     scheme, root = scheme_and_root(location)
     java, session = getattr(spark, "_jvm", None), getattr(spark, "_jsparkSession", None)
-    if scheme not in _S3 or java is None or session is None:
+    if scheme not in S3_SCHEMES or java is None or session is None:
         return []
     try:
         path = java.org.apache.hadoop.fs.Path(location)

@@ -20,9 +20,8 @@ from acidsql.errors import WriteError
 from acidsql.storage.event_records import Record
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.memory import MEMORY, is_in_memory
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import THREADS, in_threads
 
-_FEW = 16  # up to so many directories are listed one by one
 _COPY_MAX = 5 * 1024**3  # bytes that S3 copies in one request
 
 
@@ -129,7 +128,7 @@ def _children(
     fs: FileSystem, location: str, new: Sequence[NewDirectory]
 ) -> dict[str, dict[str, int]]:
     """The bytes of each file that is in these directories now, by directory and name."""
-    if len(new) > _FEW:
+    if len(new) > THREADS:
         fs = fs.seen_at_once(location)
     listed = in_threads(fs.list_if_there, [one.path for one in new])
     return {
