@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+VALUES_MAX = 1000  # a longer list of values would cost more than it saves
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 

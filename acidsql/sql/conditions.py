@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Collection
 from itertools import pairwise
 
+from acidsql.acid.predicate import VALUES_MAX
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 
@@ -70,7 +71,6 @@ def plain_comparisons(
 _FUNCTIONS = frozenset(
     ["CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "SESSION_USER", "USER"]
 )
-_VALUES_MAX = 1000  # a longer list would cost more than it saves
 _TURNED = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERS = {operator: operator for operator in _TURNED.values()} | {"==": "="}
 _PLAIN_LITERAL = re.compile(r"[0-9]{1,18}|'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'", re.ASCII)
@@ -99,7 +99,7 @@ def _plain_comparison(
         while rest and rest.popleft().text in ("(", ",") and (one := _literal(rest)) is not None:
             values.append(one)
         plain = (
-            0 < len(values) <= _VALUES_MAX
+            0 < len(values) <= VALUES_MAX
             and not rest
             and before == ["(", *[","] * (len(values) - 1), ")"]
         )

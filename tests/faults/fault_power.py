@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from acidsql.storage.files.filesystem import Entry, FileSystem, local_path_of
+from fault_around import Around
+
+from acidsql.storage.files.filesystem import FileSystem, local_path_of
 
 
 @dataclass
@@ -78,23 +80,12 @@ class Disk:
             os.rename(source, target)
 
 
-class _Noting(FileSystem):
+class _Noting(Around):
     """A file system that tells the disk each change of a name."""
 
     def __init__(self, inner: FileSystem, disk: Disk) -> None:
-        self._inner, self._disk = inner, disk
-
-    def list(self, path: str) -> list[Entry]:
-        return self._inner.list(path)
-
-    def exists(self, path: str) -> bool:
-        return self._inner.exists(path)
-
-    def size(self, path: str) -> int:
-        return self._inner.size(path)
-
-    def open_input(self, path: str) -> BinaryIO:
-        return self._inner.open_input(path)
+        super().__init__(inner)
+        self._disk = disk
 
     def create_directory(self, path: str) -> None:
         missing = []

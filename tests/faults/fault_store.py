@@ -7,31 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from acidsql.storage.files.filesystem import Entry, FileSystem
+from fault_around import Around
+
+from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.memory import MEMORY
 
 
-class StoreOnDisk(FileSystem):
+class StoreOnDisk(Around):
     """Behaves as an object store does, and keeps the objects as files."""
 
     has_directories = False
-
-    def __init__(self, inner: FileSystem) -> None:
-        self._inner = inner
 
     @staticmethod
     def over(inner: FileSystem) -> FileSystem:
         """The store instead of the disk. Files in memory stay there."""
         return inner if inner is MEMORY else StoreOnDisk(inner)
-
-    def list(self, path: str) -> list[Entry]:
-        return self._inner.list(path)
-
-    def exists(self, path: str) -> bool:
-        return self._inner.exists(path)
-
-    def size(self, path: str) -> int:
-        return self._inner.size(path)
 
     def create_directory(self, path: str) -> None:
         pass  # a prefix needs nothing
@@ -39,9 +29,6 @@ class StoreOnDisk(FileSystem):
     def open_output(self, path: str) -> BinaryIO:
         _make_parent(path)
         return self._inner.open_output(path)
-
-    def open_input(self, path: str) -> BinaryIO:
-        return self._inner.open_input(path)
 
     def begin_copy(self, source: str, target: str) -> Callable[[], None]:
         """The rest of a copy that the store has begun: it has read the source."""

@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 import pyarrow.fs as pafs
 
-from acidsql.storage.files.interface import Entry, FileSystem
+from acidsql.storage.files.interface import Entry, FileSystem, no_such
 
 
 class ArrowFileSystem(FileSystem):
@@ -56,7 +56,7 @@ class ArrowFileSystem(FileSystem):
     def size(self, path: str) -> int:
         info = self._info(path)
         if info.type != pafs.FileType.File:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise no_such(path)
         return int(info.size)
 
     def create_directory(self, path: str) -> None:
@@ -96,7 +96,7 @@ class ArrowFileSystem(FileSystem):
         except OSError as error:
             if not isinstance(error, FileNotFoundError) and not self._is_missing(path, error):
                 raise
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+            raise no_such(path) from error
 
     def _is_missing(self, path: str, error: OSError) -> bool:
         return not self.exists(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,6 +29,11 @@ class Entry(NamedTuple):
 
 
 _Entries = list[Entry]  # inside the class, ``list`` is the name of a method
+
+
+def no_such(path: str) -> FileNotFoundError:
+    """The error for a file or directory that is not there."""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def length_of(file: BinaryIO) -> int:

@@ -6,13 +6,11 @@ streamed to the name that readers look at.
 
 from __future__ import annotations
 
-import errno
 import io
-import os
 import uuid
 from typing import BinaryIO
 
-from acidsql.storage.files.interface import FileSystem
+from acidsql.storage.files.interface import FileSystem, no_such
 
 SCHEME = "acidsql-memory"
 
@@ -49,7 +47,7 @@ class MemoryFileSystem(FileSystem):
         try:
             return _files[path.rpartition("/")[0]][path]
         except KeyError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+            raise no_such(path) from None
 
     def delete_directory(self, path: str) -> None:
         _files.pop(path, None)

@@ -8,8 +8,6 @@ listing (``seen_at_once``).
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO
@@ -19,7 +17,7 @@ import pyarrow.fs as pafs
 from acidsql.acid.layout import is_hidden
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
-from acidsql.storage.files.interface import Entry, FileSystem
+from acidsql.storage.files.interface import Entry, FileSystem, no_such
 from acidsql.storage.files.parallel import THREADS, in_threads
 from acidsql.storage.orc.damage import is_gone
 
@@ -123,7 +121,7 @@ class _SeenAtOnce(FileSystem):
         if not self._knows(path):
             return self._fs.list(path)
         if path not in self._children:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise no_such(path)
         return sorted(self._children[path].values())
 
     def open_input(self, path: str) -> BinaryIO:

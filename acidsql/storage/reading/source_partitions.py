@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.predicate import (
     ANYTHING,
     INTEGERS,
+    VALUES_MAX,
     Comparison,
     Predicate,
     Value,
@@ -18,7 +19,6 @@ from acidsql.acid.predicate import (
 from acidsql.acid.table import Column
 from acidsql.storage.columns import quote
 
-_VALUES_MAX = 1000
 _MENDED = "\ufffd"  # Python gets this character for bytes that are not valid UTF-8
 
 
@@ -41,8 +41,8 @@ def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]])
     if not found:
         return ANYTHING
     texts = [F.col(quote(name)).cast("string") for _, name in found]
-    rows = source.select(*texts).distinct().limit(_VALUES_MAX + 1).collect()
-    if len(rows) > _VALUES_MAX:
+    rows = source.select(*texts).distinct().limit(VALUES_MAX + 1).collect()
+    if len(rows) > VALUES_MAX:
         return ANYTHING
     return all_of([_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)])
 

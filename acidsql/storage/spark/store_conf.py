@@ -31,6 +31,12 @@ _ARTIFACTS = {
 }
 
 
+def hadoop_conf(spark: SparkSession) -> Any | None:
+    """Hadoop's configuration of a session, as Spark reads files with it; None without a JVM."""
+    session = getattr(spark, "_jsparkSession", None)
+    return None if session is None else session.sessionState().newHadoopConf()
+
+
 def hand_over(spark: SparkSession) -> None:
     """Let this process and the session's workers open object stores with the session's settings.
 
@@ -87,15 +93,14 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
     Raises:
         SettingError: A file of keys cannot be read.
     """
-    session = getattr(spark, "_jsparkSession", None)
-    if session is None:  # Spark Connect
+    conf = hadoop_conf(spark)
+    if conf is None:  # Spark Connect
         said = {
             name.removeprefix(_SPARKS): value
             for name, value in spark.conf.getAll.items()
             if name.startswith(_SPARKS)
         }
         return {name: value for name, value in said.items() if name.startswith(PREFIXES)}
-    conf = session.sessionState().newHadoopConf()
     found = conf.getValByRegex(_PATTERN)
     found.entrySet().removeAll(_defaults(spark._jvm))
     settings = dict(found) if found.size() else {}
@@ -144,10 +149,9 @@ def _names_in(jvm: Any, conf: Any) -> Iterable[str]:
 def need_classes(spark: SparkSession, location: str) -> None:
     """Raise SettingError if Spark's JVM has no file system for a location on an object store."""
     scheme = scheme_and_root(location)[0]
-    session, jvm = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)
-    if session is None or jvm is None or scheme not in _ARTIFACTS:
+    if scheme not in _ARTIFACTS or (conf := hadoop_conf(spark)) is None:
         return
-    conf = session.sessionState().newHadoopConf()
+    jvm: Any = spark._jvm
     try:
         jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
     except Exception as error:

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import S3_SCHEMES, scheme_and_root
+from acidsql.storage.spark.store_conf import hadoop_conf
 
 _log = logging.getLogger(__name__)
 
@@ -35,12 +36,11 @@ def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
     """The unfinished uploads below a directory, as far as the store tells them. There are none if
     it is not on S3, or without a JVM (Spark Connect)."""
     scheme, root = scheme_and_root(location)
-    java, session = getattr(spark, "_jvm", None), getattr(spark, "_jsparkSession", None)
-    if scheme not in S3_SCHEMES or java is None or session is None:
+    if scheme not in S3_SCHEMES or (conf := hadoop_conf(spark)) is None:
         return []
+    jvm: Any = spark._jvm
     try:
-        path = java.org.apache.hadoop.fs.Path(location)
-        store = path.getFileSystem(session.sessionState().newHadoopConf())
+        store = jvm.org.apache.hadoop.fs.Path(location).getFileSystem(conf)
         return _listed(store, root, location.removeprefix(root).strip("/"))
     except Exception as error:  # the store may not allow it; then a rule of the bucket must do it
         _log.info("The unfinished uploads below %s are not known: %s", location, error)
