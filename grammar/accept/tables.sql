@@ -1,4 +1,4 @@
--- case create_table, content, element, column_def, type, table_clause, properties, property, string, number: all clauses
+-- case create_table, content, element, column_def, type, table_clause, properties, property, string, number, location: all clauses
 CREATE TABLE IF NOT EXISTS db.n (id BIGINT NOT NULL COMMENT 'it''s', m MAP<STRING, ARRAY<STRUCT<a: INT, b: DECIMAL(10, 2)>>>,
   d INT DEFAULT 1 + (2) COMMENT 'd', CONSTRAINT positive CHECK (id > 0))
 COMMENT 'c' PARTITIONED BY (p STRING COMMENT 'x', q INT) CLUSTERED BY (id) INTO 4 BUCKETS STORED AS ORC
@@ -7,7 +7,7 @@ LOCATION '/x' TBLPROPERTIES ('a' = 'b', c.d = 1, e = true)
 CREATE TRANSACTIONAL TABLE n (a INT)
 -- case create_table: Hive's MANAGED
 CREATE MANAGED TABLE n (a INT)
--- case create_table: Hive's TEMPORARY
+-- case create_table, own_content, elements: Hive's TEMPORARY
 CREATE TEMPORARY TABLE IF NOT EXISTS db.n (a INT) PARTITIONED BY (p STRING) STORED AS ORC TBLPROPERTIES ('a' = 'b')
 -- case create_table, content: TEMPORARY, as a query
 CREATE TEMPORARY TRANSACTIONAL TABLE n AS SELECT a, p FROM n
