@@ -34,6 +34,7 @@ from acidsql.plan.checks import INVALID, MEANING, checked, failed_in
 from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
+from acidsql.sql.conditions import may_correlate
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import as_char
 from acidsql.storage.reading.orc_scan import kept_apart
@@ -44,7 +45,6 @@ from acidsql.storage.spark.views import queried, settled
 
 Args = Mapping[str, Any] | None
 Views = Mapping[str, DataFrame]  # by name
-_SUBQUERY = re.compile(r"\(\s*(select|with|from|table|values)\b", re.IGNORECASE)
 _LATERAL_ALIASES = "spark.sql.lateralColumnAlias.enableImplicitResolution"
 _KINDS = {
     T.BooleanType: "boolean",
@@ -99,12 +99,12 @@ def frame(
     Raises:
         SqlSyntaxError, AnalysisError: Spark's error, with a caret in the user's text.
     """
-    has_subquery = _SUBQUERY.search(text.sql) is not None
+    correlates = may_correlate(text.sql)
     # A server of Spark Connect does not show the plan, and a statement must not run twice.
-    if not has_subquery or not jvm.is_remote(spark):
+    if not correlates or not jvm.is_remote(spark):
         rows = _analysed(spark, text, views, args, runs=runs)
         with mapped_errors(text):
-            if not has_subquery or not jvm.prunes_event_columns(rows, EVENT_COLUMNS):
+            if not correlates or not jvm.prunes_event_columns(rows, EVENT_COLUMNS):
                 return rows
     apart = {name: kept_apart(view, f"{name}_rows") for name, view in views.items()}
     return _analysed(spark, text, apart, args, runs=runs)

@@ -216,6 +216,16 @@ def has_subquery(text: str, condition: Span) -> bool:
     )
 
 
+_SUBQUERY = re.compile(r"\(\s*(?:select|with|from|table|values)\b", re.IGNORECASE)
+_BEFORE = re.compile(r"\b(?:FROM|JOIN|AS)\s*\Z", re.IGNORECASE)
+
+
+def may_correlate(query: str) -> bool:
+    """Whether a query has a subquery that may name columns around it: not one behind FROM."""
+    starts = (found.start() for found in _SUBQUERY.finditer(query))
+    return any(_BEFORE.search(query[max(0, start - 40) : start]) is None for start in starts)
+
+
 def window_function(text: str, expression: Span) -> Span | None:
     """The place of the first OVER of a window function outside of the expression's subqueries."""
     depth = 0

@@ -6,7 +6,7 @@ from acidsql.acid.predicate import ANYTHING, All, Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.plan.said_terms import said, said_behind
 from acidsql.plan.standins import StandIn
-from acidsql.sql.conditions import plain_comparisons, terms_about, terms_of
+from acidsql.sql.conditions import may_correlate, plain_comparisons, terms_about, terms_of
 from acidsql.sql.references import references
 from acidsql.sql.tokens import Span
 
@@ -139,6 +139,20 @@ def test_names_that_are_compared_with_literals(condition, expected):
 )  # fmt: skip
 def test_nothing_that_a_session_may_mean_otherwise_is_such_a_comparison(condition):
     assert comparisons(condition) == []
+
+
+def test_a_subquery_behind_from_names_no_columns_around_it():
+    for query in (
+        "SELECT a FROM t WHERE a IN (1)", "SELECT a\nFROM (\nSELECT b) JOIN (SELECT 1) ON a = b",
+        "WITH c AS (SELECT 1) SELECT * FROM(VALUES (1))",
+    ):  # fmt: skip
+        assert not may_correlate(query)
+    for query in (
+        "SELECT a FROM (SELECT b) WHERE EXISTS (SELECT 1 FROM (SELECT 2))", "SELECT (SELECT 1)",
+        "SELECT 1 FROM t JOIN LATERAL (SELECT t.a)", "SELECT 1 FROM t, (SELECT 1)", "(SELECT 1)",
+        "SELECT 1 FROM t WHERE a = ( FROM u SELECT b)", "SELECT x_from(SELECT 1)",
+    ):  # fmt: skip
+        assert may_correlate(query)
 
 
 def test_a_text_with_variables_of_a_session_says_nothing():
