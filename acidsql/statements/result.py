@@ -166,8 +166,15 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
         (c.affected, c.inserted, c.updated, c.deleted, receipt.txn_id, c.write_id)
         for c in receipt.counts
     )
+    return showing(numbers_frame(spark, COUNT_COLUMNS, rows), receipt)
+
+
+def numbers_frame(
+    spark: SparkSession, names: Iterable[str], rows: Iterable[Sequence[int | None]]
+) -> DataFrame:
+    """A DataFrame of rows of BIGINTs, made by one message to the JVM."""
     values = ", ".join(f"({', '.join(map(_bigint, row))})" for row in rows)
-    return showing(jvm.sql(spark, f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})"), receipt)
+    return jvm.sql(spark, f"VALUES {values} AS t({', '.join(names)})")
 
 
 class Shown(Protocol):
