@@ -6,7 +6,9 @@
    becomes of each of them to temporary files.
 3. The events of both tables are written from these decisions, as those of any statement.
 
-If there are no rows yet, there is nothing to join: the records' files are the decision.
+If there are no rows yet, there is nothing to join: the records' files are the decision. The driver
+reads few records back. Then their keys tell which rows to join, and if these are few, too, the
+driver has the decision without files. It writes the events of a decision that it has.
 
 All of it is one statement of one transaction. The state table is made before the first one, in a
 transaction of its own; old deletes are forgotten after it, in another one (``tombstones``).
@@ -302,20 +304,20 @@ class AutoCdcStatements:
     ) -> Evaluated:
         """The rows of the query of a part, in temporary files or in the driver.
 
-        The fold evaluates the source once.
+        The query is evaluated once. If it is over literals, the driver may have tried before.
         """
         (query,) = part.queries
         few = self._context.txns.settings.few_rows
         few_of_tables = few if needed else 0
         views = self._reader.views(part, held.snapshot, said, few=few_of_tables, needed=needed)
-        is_small = bool(needed) and all(map(is_of_literals, views.values()))
-        if is_small:  # there is nothing to reduce
+        if needed and all(map(is_of_literals, views.values())):  # there is nothing to reduce
             query = replace(query, reduced=None)
         events = self._reader.events(query, views, said)
 
         def keep(rows: DataFrame) -> Evaluated:
             place = query.table.location
-            kept = evaluated(rows, place, transaction.id, few, may_repeat=is_small)
+            may_repeat = bool(few) and is_of_literals(rows)
+            kept = evaluated(rows, place, transaction.id, few, may_repeat=may_repeat)
             return files.enter_context(kept)
 
         with lower.mapped_errors(query.query):

@@ -69,8 +69,8 @@ def evaluated(
 ) -> Iterator[Evaluated]:
     """The same as ``staged``, with the number of few rows.
 
-    ``may_repeat``: the query costs little, and may be evaluated anew: files are only needed if there
-    are too many rows.
+    ``may_repeat``: the query may be evaluated anew. So files are only needed if there are too many
+    rows.
     """
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
     if few and may_repeat:
