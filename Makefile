@@ -144,15 +144,17 @@ lint: install ## Check style and types
 $(BENCH)/installed: pyproject.toml
 	@set -e; $(FIND_PYTHON); rm -rf $(BENCH); $$found -m venv $(BENCH)
 	@echo "Installing Spark 4.1 into $(BENCH) …"
-	@$(BENCH)/bin/pip install --quiet --disable-pip-version-check --editable . 'pyspark==4.1.*' psutil
+	@$(BENCH)/bin/pip install --quiet --disable-pip-version-check --editable . 'pyspark==4.1.*' psutil \
+	  'moto[s3]>=5.2' flask flask-cors
 	@touch $@
 
 .PHONY: bench
-bench: install $(BENCH)/installed ## Measure beside Delta Lake and Iceberg (Maven; ARGS="--scale 0.2")
+bench: install $(BENCH)/installed ## Measure beside Delta Lake and Iceberg, on a disk and on S3 (Maven; ARGS="--scale 0.2")
 	@command -v mvn >/dev/null || { echo "Maven (mvn) fetches the peers; install it." >&2; exit 1; }
 	@sh benchmarks/peers/fetch_jars.sh build/bench/jars
 	@JAVA_HOME="$$($(PY) -m acidsql.java)" && export JAVA_HOME && \
-	  $(BENCH)/bin/python benchmarks/peers/compare.py $(ARGS)
+	  $(BENCH)/bin/python benchmarks/peers/compare.py $(ARGS) && \
+	  $(BENCH)/bin/python benchmarks/s3.py
 
 .PHONY: clean
 clean: ## Remove what was built, tables of the example included; keep .venv and .java

@@ -1,11 +1,11 @@
 """Requests to an object store, and seconds with a slow one, beside Delta Lake and Iceberg.
 
-    python benchmarks/s3.py --jars build/bench/jars --s3a DIRECTORY [--ms 30] [--partitions 100]
+    python benchmarks/s3.py [--jars build/bench/jars] [--ms 30] [--partitions 100]
 
-Run it with a Python that has PySpark 4.1 and moto, as the peers' jars are for Spark 4.1 (``make
-bench`` fetches them). ``--s3a`` has Hadoop's S3A in the version of that Spark. The store is moto in
-a process of its own, which counts requests. In a second round it answers each of them ``--ms``
-milliseconds late. The numbers of requests are exact; the seconds show only what these cost.
+``make bench`` runs it, with a Python that has moto and PySpark 4.1: the peers' jars are for Spark
+4.1. The store is moto in a process of its own, which counts requests. In a second round it answers
+each of them ``--ms`` milliseconds late. The numbers of requests are exact; the seconds show only
+what these cost.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ STEPS = {
 def main() -> None:
     """Run each engine in a process of its own, and print one table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--jars", required=True)
-    parser.add_argument("--s3a", required=True)
+    parser.add_argument("--jars", default="build/bench/jars", help="what fetch_jars.sh fetches")
     parser.add_argument("--ms", type=int, default=30)
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--engine", choices=ENGINES)
@@ -130,7 +129,7 @@ def session(args: Any, store: ObjectStore) -> Any:
     """A Spark with S3A, and with the engine's jars."""
     from pyspark.sql import SparkSession
 
-    jars = [*Path(args.s3a).glob("*.jar"), *(Path(args.jars) / args.engine).glob("*.jar")]
+    jars = [jar for name in ("s3a", args.engine) for jar in (Path(args.jars) / name).glob("*.jar")]
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", ",".join(map(str, jars)))

@@ -35,6 +35,9 @@ CONDITIONS = {
         ERROR, "Its rows would appear when a later transaction gets the number. Move it away."
     ),
     "UNREADABLE_FILE": (ERROR, _RESTORE),
+    "UNREACHABLE_FILE": (
+        ERROR, "It need not be damaged. See to keys, permissions and network, then check again."
+    ),
     "FILE_GONE": (ERROR, _RESTORE),
     "FILES_NOT_AS_COMMITTED": (ERROR, f"Compare them with DESCRIBE HISTORY. {_RESTORE}"),
     "NO_EVENTS": (ERROR, _RESTORE),

@@ -234,9 +234,8 @@ class Places:
                 if not any(is_within(directory, link) for link in behind):
                     fs.delete_directory(directory)
             for partition, link in zip(partitions, links, strict=True):
-                # An object store deletes all that is below a name, also what another session has
-                # put there since we looked. An empty directory there is one object without rows.
-                if link is None and fs.has_directories:
+                # An empty directory does no harm, and there is no lock any more.
+                if link is None and fs.can_remove_empty:
                     self._remove_empty(table.location, partition)
         except OSError:
             return

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
+
 import pyarrow as pa
 import pytest
 from kit import rows, table
-from object_store import Rule
+from object_store import SECRET_KEY, Rule
 from pyarrow import orc
 
 import acidsql
@@ -122,6 +125,7 @@ def test_an_insert_into_one_or_very_many_partitions_asks_twice_for_a_listing(sto
     assert len([one for one in s3.requests() if one.kind == "LIST" and one.key in places]) == 1
     s3.mark()
     assert lazy.count() == partitions
+    assert s3.counts("/bucket_") == {"HEAD": partitions, "GET": partitions}  # by Python tasks
 
 
 def test_a_thousand_partitions_are_listed_page_by_page(store, s3):
@@ -135,6 +139,29 @@ def test_a_thousand_partitions_are_listed_page_by_page(store, s3):
     listed = [one for one in s3.requests() if one.kind == "LIST" and one.key.endswith("/d=7/")]
     assert len(listed) == 1
     assert sum(s3.counts().values()) < 20
+
+
+def test_nothing_that_is_shown_has_a_secret(store, s3, caplog):
+    caplog.set_level(logging.DEBUG)
+    store.sql("CREATE TABLE t (id int)")
+    store.sql("INSERT INTO t VALUES (1)")
+    statements = (
+        "EXPLAIN EXTENDED SELECT * FROM t", "EXPLAIN UPDATE t SET id = 2", "SHOW CREATE TABLE t",
+        "DESCRIBE EXTENDED t", "DESCRIBE HISTORY t", "SHOW TBLPROPERTIES t", "SHOW TRANSACTIONS",
+        "SHOW LOCKS", "SHOW COMPACTIONS", "SET", "SET -v",
+    )  # fmt: skip
+    shown = [row for statement in statements for row in store.sql(statement).collect()]
+    shown += [store, store.last, filesystem_for(store.warehouse)]
+    refusing = Rule("status", "GET", "/bucket_", times=ALWAYS, status=403, code="AccessDenied")
+    with s3.failing(refusing):
+        for statement in ("SELECT * FROM t", "DELETE FROM t WHERE id = 1"):
+            with pytest.raises(Exception, match="AccessDenied|ACCESS_DENIED") as error:
+                store.sql(statement).collect()
+            shown += traceback.format_exception(error.value)
+        shown += store.check("t").collect()
+    shown = "\n".join([*map(repr, shown), *map(str, shown), caplog.text])
+    assert "fs.s3a" in shown and "UNREACHABLE_FILE" in shown
+    assert SECRET_KEY not in shown
 
 
 # ── what fails ───────────────────────────────────────────────────────────────────────────────

@@ -161,6 +161,7 @@ class FaultyFileSystem(FileSystem):
     def __init__(self, inner: FileSystem, line: Line) -> None:
         self._inner, self._line = inner, line
         self.has_directories = inner.has_directories
+        self.can_remove_empty = inner.can_remove_empty
 
     def _call(self, name: str, *args: Any) -> Any:
         method = getattr(self._inner, name)

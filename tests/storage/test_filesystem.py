@@ -7,7 +7,9 @@ import os
 import pyarrow.fs as pafs
 import pytest
 
+from acidsql.acid.table import Table, TableName
 from acidsql.errors import AcidSqlError, SettingError, UnsupportedError
+from acidsql.statements.places import Places
 from acidsql.storage.files import filesystem
 from acidsql.storage.files.filesystem import (
     ArrowFileSystem,
@@ -98,6 +100,21 @@ def test_deleting(place):
     files.write_file(f"{root}/d/g", b"y")
     files.delete_directory(f"{root}/d")
     assert files.list(root) == []
+
+
+@pytest.mark.parametrize("files", [LocalFileSystem(), ArrowFileSystem(pafs.LocalFileSystem())])
+def test_a_dropped_partition_keeps_its_directory_where_its_removal_could_take_a_new_file(
+    files, tmp_path
+):
+    """A DROP PARTITION cleans up after its commit, when it has no lock any more."""
+    old = f"{tmp_path}/p=1/delta_0000001_0000001_0000"
+    files.create_directory(old)
+    dropped = Table(TableName("default", "t"), str(tmp_path), ())
+    with wrap_filesystems(lambda _: files):
+        Places(None).remove(dropped, ["p=1"], [old])
+    left = [] if isinstance(files, LocalFileSystem) else ["p=1"]
+    assert [entry.name for entry in files.list(str(tmp_path))] == left
+    assert files.list_if_there(f"{tmp_path}/p=1") == []
 
 
 def test_paths_with_a_scheme_are_taken_literally(tmp_path):

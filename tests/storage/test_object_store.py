@@ -10,17 +10,20 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.errors import FormatError, UnsupportedError, WriteError
 from acidsql.statements.places import Places
+from acidsql.storage.checking.contents import CheckedFile, CheckSpec, check_file
 from acidsql.storage.event_records import Record
 from acidsql.storage.files import store_options
-from acidsql.storage.files.filesystem import Entry, filesystem_for, wrap_filesystems
+from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of, wrap_filesystems
 from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.files.missing import _ours
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.orc_reader import row_count
 from acidsql.storage.writing.placing import NewDirectory, place
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
+ROW = RowSchema.of([("id", "int")])
 ALWAYS = 1000  # more often than the client asks again
 
 
@@ -90,6 +93,20 @@ def test_what_is_missing_is_an_error_by_its_path(table):
         assert error.value.filename == f"{root}/no"
 
 
+@pytest.mark.parametrize(("size", "requests"), [(1000, 2), (1000_000, 3)])
+def test_a_small_file_is_read_at_once(table, s3, size, requests):
+    files, root = table
+    files.write_file(f"{root}/file", bytes(size - 3) + b"end")
+    s3.mark()
+    with files.open_input(f"{root}/file") as file:
+        assert length_of(file) == size
+        file.seek(size - 3)
+        assert file.read() == b"end"
+        file.seek(0)
+        assert file.read(1) == bytes(1)
+    assert s3.counts().total() == requests
+
+
 def test_one_listing_answers_for_the_whole_table(table, s3):
     files, root = table
     for partition in ("p=1", "p=2"):
@@ -156,6 +173,9 @@ def test_a_file_that_the_store_does_not_give_out_is_not_called_damaged(
     failing = s3.failing(Rule("status", kind, times=ALWAYS, status=status, code=code))
     with failing, pytest.raises(OSError, match="AWS Error"):
         row_count(path)
+    with s3.failing(Rule("status", kind, times=ALWAYS, status=status, code=code)):
+        found = check_file(CheckedFile(path, 4), CheckSpec(ROW, False, None, all_rows=False))
+    assert [(one.path, one.condition) for one in found] == [(path, "UNREACHABLE_FILE")]
     with pytest.raises(FormatError):
         row_count(path)  # for these bytes are no ORC file
 

@@ -99,8 +99,10 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
         found.append(Finding(file.path, "FILE_GONE", "The file is gone."))
     except FormatError as error:
         found.append(Finding(file.path, "UNREADABLE_FILE", f"{reason_of(error)}."))
-    except (OSError, UnsupportedError) as error:
+    except UnsupportedError as error:
         found.append(Finding(file.path, "UNREADABLE_FILE", str(error)))
+    except OSError as error:
+        found.append(Finding(file.path, "UNREACHABLE_FILE", str(error)))
     return found
 
 

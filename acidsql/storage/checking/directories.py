@@ -111,8 +111,8 @@ def _of_unknown_partitions(
     table: Table, found: Sequence[FoundFile], known: Known
 ) -> Iterator[Finding]:
     """A partition of which nothing is committed yet is none of these: an open transaction may
-    make it. On an object store, a directory without files is none either."""
-    places, needs_file = set(known.partitions), not filesystem_for(table.location).has_directories
+    make it. Where DROP PARTITION leaves an empty directory, one without files is none either."""
+    places, needs_file = set(known.partitions), not filesystem_for(table.location).can_remove_empty
     names = {
         one.partition
         for one in found

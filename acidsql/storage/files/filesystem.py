@@ -21,7 +21,7 @@ from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem, length_of
 from acidsql.storage.files.local import LocalFileSystem, real, reals
 from acidsql.storage.files.memory import MEMORY, SCHEME, is_in_memory
-from acidsql.storage.files.object_store import ObjectStore
+from acidsql.storage.files.object_store import GoogleStore, ObjectStore
 from acidsql.storage.files.store_options import open_store, settings_here
 
 OBJECT_STORES = frozenset([*S3_SCHEMES, "gs", "abfs", "abfss"])
@@ -87,7 +87,8 @@ def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -
     if not authority:
         raise SettingError(f"A path on an object store names its bucket: {scheme}://bucket/path.")
     bucket = authority.partition("@")[0]  # Azure: container@account.dfs.core.windows.net
-    return ObjectStore(open_store(scheme, authority, dict(settings)), root, bucket)
+    kind = GoogleStore if scheme == "gs" else ObjectStore
+    return kind(open_store(scheme, authority, dict(settings)), root, bucket)
 
 
 def _hadoop(address: SplitResult) -> pafs.FileSystem:

@@ -31,6 +31,8 @@ class _SyncedFile(io.FileIO):
 class LocalFileSystem(FileSystem):
     """``file:`` and plain paths."""
 
+    can_remove_empty = True
+
     def list(self, path: str) -> list[Entry]:
         with os.scandir(plain_path(path)) as found:
             entries = [_entry(path, item) for item in found]

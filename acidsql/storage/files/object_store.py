@@ -8,6 +8,7 @@ listing (``seen_at_once``).
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO
@@ -17,10 +18,13 @@ import pyarrow.fs as pafs
 from acidsql.acid.layout import is_hidden
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
-from acidsql.storage.files.interface import Entry, FileSystem, no_such
+from acidsql.storage.files.interface import Entry, FileSystem, length_of, no_such
 from acidsql.storage.files.parallel import THREADS, in_threads
 from acidsql.storage.orc.damage import is_gone
 
+# Bytes that come in no more time than a store takes to answer a request. So a small file is read
+# at once, and not its footer first.
+AT_ONCE = 128 * 1024
 _Object = tuple[str, int | None]  # the part of a name below a directory; bytes, None: a directory
 
 
@@ -34,6 +38,7 @@ class ObjectStore(ArrowFileSystem):
     """
 
     has_directories = False
+    small_file = 1 << 20
 
     def __init__(self, arrow: pafs.FileSystem, root: str, bucket: str) -> None:
         super().__init__(arrow, root)
@@ -65,6 +70,14 @@ class ObjectStore(ArrowFileSystem):
         if not is_hidden(path.rpartition("/")[2]):
             super().create_directory(path)
 
+    def open_input(self, path: str) -> BinaryIO:
+        # Arrow asks for the length first, and Python cannot tell it.
+        file = super().open_input(path)
+        if length_of(file) > AT_ONCE:
+            return file
+        with file, self._missing_is_told(path):
+            return io.BytesIO(file.read())
+
     def copy_file(self, source: str, target: str) -> None:
         with self._missing_is_told(source):
             self._arrow.copy_file(self._inside(source), self._inside(target))
@@ -83,6 +96,19 @@ class ObjectStore(ArrowFileSystem):
 
     def sync_directory(self, path: str) -> None:
         """Do nothing: a store answers when an object is durable."""
+
+
+class GoogleStore(ObjectStore):
+    """A bucket of Google's. Arrow lists all that is below a directory anyway, and leaves out the
+    directories for which no object stands."""
+
+    def list(self, path: str) -> list[Entry]:
+        base, found = path.rstrip("/"), dict[str, Entry]()
+        for below, size in self._objects(path):
+            name, _, rest = below.partition("/")
+            is_dir = bool(rest) or size is None
+            found[name] = Entry(name, f"{base}/{name}", is_dir, 0 if is_dir else size or 0)
+        return sorted(found.values())
 
 
 class _SeenAtOnce(FileSystem):

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 THREADS = 16
+_AHEAD = 8
 _PATIENCE_S = 0.02  # shorter waits do not count: a thread may also wait for a processor
+
+
+def ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+    """The results of ``work`` for the items, in order. While the caller uses one, threads work on
+    the next ones, of which few are kept."""
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        working = deque[Future[_Result]]()
+        for item in items:
+            working.append(pool.submit(work, item))
+            if len(working) > _AHEAD:
+                yield working.popleft().result()
+        while working:
+            yield working.popleft().result()
 
 
 def in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:

@@ -198,7 +198,7 @@ def stream_events(what: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBat
     deleted = _deleted(what)
     if what.shows is Shows.DELETED and deleted is None:
         return
-    for batch in read_for_query(what.read, schema, schema.names):
+    for batch in read_for_query([what.read], schema, schema.names):
         keys = keys_of(batch)
         versions = keys[0]
         at = np.full(batch.num_rows, -1) if deleted is None else places_in(keys, deleted.keys)

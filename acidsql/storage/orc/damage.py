@@ -25,7 +25,10 @@ _FAULTS = (
 )  # fmt: skip
 # How Arrow says that a request to an object store has failed. Such an error has no number.
 _OF_STORES = ("AWS Error", "google::cloud::", "Azure Error")
-_GONE = ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
+_GONE = (
+    "NO_SUCH_KEY", "RESOURCE_NOT_FOUND", "[BlobNotFound]", "No such file or directory",
+    "No such directory",
+)  # fmt: skip
 
 
 @contextmanager

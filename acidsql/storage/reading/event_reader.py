@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import cast
 
 import pyarrow as pa
@@ -26,8 +27,11 @@ from acidsql.storage.event_records import (
     ROW_ID,
     WRITE_ID,
 )
+from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.files.object_store import AT_ONCE
+from acidsql.storage.files.parallel import ahead
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.orc_reader import (
@@ -57,6 +61,7 @@ class FileRead:
         high_water_mark: Events with a higher write id are invisible.
         hidden: Other write ids whose events are invisible.
         least_write_id: A lower bound of the write ids under which the file's rows were inserted.
+        size: The file's bytes on disk; 0: unknown.
     """
 
     partition: str
@@ -66,6 +71,7 @@ class FileRead:
     high_water_mark: int
     hidden: tuple[int, ...]
     least_write_id: int = ORIGINALS_BASE
+    size: int = 0
 
     @property
     def file(self) -> str:
@@ -89,15 +95,18 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
     reads = []
     for listing in listings:
+        name = listing.partition
         reads += [
-            FileRead(listing.partition, file.path, file.length, None, hwm, hidden, _least(file))
-            for file in listing.data
+            FileRead(name, one.path, one.length, None, hwm, hidden, _least(one), one.size)
+            for one in listing.data
         ]
-        reads += [
-            FileRead(listing.partition, None, None, file, hwm, hidden, file.write_id)
-            for group in listing.originals
-            for file in original_files(group.paths, group.write_id, group.statement_id)
-        ]
+        for group in listing.originals:
+            sizes = dict(zip(group.paths, group.sizes, strict=False))
+            files = original_files(group.paths, group.write_id, group.statement_id)
+            reads += [
+                FileRead(name, None, None, one, hwm, hidden, one.write_id, sizes.get(one.path, 0))
+                for one in files
+            ]
     return reads
 
 
@@ -119,10 +128,17 @@ def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead
     ]
 
 
-def plain_reads(files: Mapping[str, Sequence[str]]) -> list[FileRead]:
-    """One read for each file of an insert-only table. The row ids have no meaning."""
+def plain_reads(
+    files: Mapping[str, Sequence[str]], sizes: Mapping[str, int] = MappingProxyType({})
+) -> list[FileRead]:
+    """One read for each file of an insert-only table. The row ids have no meaning.
+
+    ``sizes``: the files' bytes on disk, as far as they are known.
+    """
     return [
-        FileRead(partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, ())
+        FileRead(
+            partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, (), size=sizes.get(path, 0)
+        )
         for partition, paths in files.items()
         for path in paths
     ]
@@ -159,19 +175,36 @@ def read_file(
 
 
 def read_for_query(
-    read: FileRead, schema: RowSchema, names: Sequence[str], *, with_path: bool = False
+    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``read_file``. Raises SnapshotTooOldError if the file is gone.
+    """The rows of ``read_file``, of all these files. The tiny ones of an object store come last:
+    threads read some ahead, as a task waits for answers longer than it decodes such a file.
 
     ``with_path``: the URL of the file is the last column.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
     """
-    with naming_missing(read.file):
-        for batch in read_file(read, schema, names):
-            if with_path:
-                url = pa.repeat(pa.scalar(url_of(read.file), pa.string()), batch.num_rows)
-                columns = [*batch.columns, url]
-                batch = pa.RecordBatch.from_arrays(columns, [*batch.schema.names, "url"])
-            yield batch
+
+    def rows_of(read: FileRead) -> Iterator[pa.RecordBatch]:
+        with naming_missing(read.file):
+            for batch in read_file(read, schema, names):
+                yield _with_path(batch, read) if with_path else batch
+
+    tiny = [one for one in reads if _is_tiny(one)]
+    for read in (one for one in reads if not _is_tiny(one)):
+        yield from rows_of(read)
+    for batches in ahead(lambda read: list(rows_of(read)), tiny):
+        yield from batches
+
+
+def _is_tiny(read: FileRead) -> bool:
+    return 0 < read.size <= AT_ONCE and not filesystem_for(read.file).has_directories
+
+
+def _with_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
+    url = pa.repeat(pa.scalar(url_of(read.file), pa.string()), batch.num_rows)
+    return pa.RecordBatch.from_arrays([*batch.columns, url], [*batch.schema.names, "url"])
 
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,7 @@ from acidsql.storage.columns import (
     shown_type,
 )
 from acidsql.storage.event_records import PARTITION
+from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.orc_schema import any_misread, columns_of, types_in
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.files.parquet import columns_of_parquet, need_readable, need_wall_clocks
@@ -75,27 +77,62 @@ def read_inserts_only(
             f"as {' or '.join(FORMATS)}.",
             condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
         )
-    paths = [path for group in files.values() for path in group]
+    paths = _paths(files)
     columns = [quote(column.name) for column in table.columns]
     if not paths:
         return _no_rows(spark, table, virtual)
+    if file_format == ORC:
+        return as_char(_orc_rows(spark, table, files, sizes, virtual, any_writer), table)
     where = PathPartitions(table, files, sizes)
-    values, told = where.values, needed(where.needed, virtual)
+    told = needed(where.needed, virtual)
     if file_format == "text":
         rows = _text(spark, table, paths, told, *text)
-    elif file_format == PARQUET:
+    else:
         if any_writer:
             need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
         rows = _parquet(spark, table, paths, told)
-    elif _is_misread(spark, table, paths, any_writer=any_writer):
-        rows = python_rows(spark, table, plain_reads(files), of_file=needed([], virtual))
-        values = partition_values(table, list(files), PARTITION)
-    else:
+    return as_char(rows.selectExpr(*columns, *where.values, *of_row(virtual)), table)
+
+
+def _orc_rows(
+    spark: SparkSession,
+    table: Table,
+    files: Mapping[str, Sequence[str]],
+    sizes: Mapping[str, int],
+    virtual: Collection[str],
+    any_writer: bool,
+) -> DataFrame:
+    """The rows of ORC files. Python tasks read those that Spark's reader would misread, and on an
+    object store small ones (``FileSystem.small_file``)."""
+    limit = filesystem_for(table.location).small_file
+    small = _those(files, lambda path: 0 < sizes.get(path, 0) <= limit)
+    large = _those(files, lambda path: not 0 < sizes.get(path, 0) <= limit)
+    if large and _is_misread(spark, table, _paths(large), any_writer=any_writer):
+        small, large = dict(files), {}
+    columns, parts = [quote(column.name) for column in table.columns], list[DataFrame]()
+    if small:
+        rows = python_rows(spark, table, plain_reads(small, sizes), of_file=needed([], virtual))
+        values = partition_values(table, list(small), PARTITION)
+        parts.append(rows.selectExpr(*columns, *values, *of_row(virtual)))
+    if large:
         if _is_by_case(spark):
-            _need_same_case(table, paths, columns_of)
-        rows = _orc(spark, table, paths, told)
-    shown_rows = rows.selectExpr(*columns, *values, *of_row(virtual))
-    return as_char(shown_rows, table)
+            _need_same_case(table, _paths(large), columns_of)
+        where = PathPartitions(table, large, sizes)
+        rows = _orc(spark, table, _paths(large), needed(where.needed, virtual))
+        parts.append(rows.selectExpr(*columns, *where.values, *of_row(virtual)))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _those(
+    files: Mapping[str, Sequence[str]], is_one: Callable[[str], bool]
+) -> dict[str, Sequence[str]]:
+    """Some of the files, by partition directory."""
+    chosen = {name: list(filter(is_one, group)) for name, group in files.items()}
+    return {name: group for name, group in chosen.items() if group}
+
+
+def _paths(files: Mapping[str, Sequence[str]]) -> list[str]:
+    return [path for group in files.values() for path in group]
 
 
 def _no_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> DataFrame:

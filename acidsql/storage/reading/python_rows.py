@@ -1,4 +1,4 @@
-"""Reads rows in Python tasks, from files that Spark's own ORC reader would read wrongly."""
+"""Reads rows in Python tasks, from files that Spark's own ORC reader reads wrongly, or slowly."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.event_reader import FileRead, flat_schema, read_for_query
 from acidsql.storage.reading.partition_columns import PATH
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.jobs import task_slots
+from acidsql.storage.spark.repeatable import READER
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
+# Spark's own readers give a task as much (spark.sql.files.maxPartitionBytes, openCostInBytes).
+_TASK_BYTES, _OPENING_BYTES = 128 << 20, 4 << 20
 KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
 
 
@@ -28,12 +32,31 @@ def python_rows(
     """
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
-    tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
+    tasks, dealt = _tasks(spark, reads)
     own = [quote(name) for name in names]
     kinds = (column.type for column in table.columns)
     ddl = read_ddl([*zip(own, kinds, strict=True), *((name, "string") for name in of_file)])
-    read = _reader(reads, schema, names, with_path=PATH in of_file)
+    read = _reader(dealt, schema, names, with_path=PATH in of_file)
     return padded(tasks.mapInArrow(read, ddl), table, own, of_file)
+
+
+def _tasks(spark: SparkSession, reads: Sequence[FileRead]) -> tuple[DataFrame, list[FileRead]]:
+    """A row for each file, in as many partitions as Spark would make of them, and the files in the
+    rows' order: every partition gets some of the large and some of the small ones.
+
+    Spark takes a plan for as large as the range that it begins with, and sends a small one to each
+    task of a join. So the range has a number for each 8 bytes, and one for each file is kept.
+    """
+    count, size = max(1, len(reads)), sum(read.size for read in reads)
+    parts = -(-(size + count * _OPENING_BYTES) // _TASK_BYTES)
+    parts = min(count, max(parts, task_slots(spark)))
+    bits = (size // (8 * count)).bit_length()
+    numbers = spark.range(0, len(reads) << bits, 1, parts)
+    tasks = jvm.select(
+        numbers.where(f"id & {(1 << bits) - 1} = 0"), f"shiftright(id, {bits}) AS id"
+    )
+    ordered = sorted(reads, key=lambda read: read.size, reverse=True)
+    return tasks, [read for first in range(parts) for read in ordered[first::parts]]
 
 
 def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
@@ -66,8 +89,8 @@ def _reader(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from read_for_query(reads[number], schema, names, with_path=with_path)
+        own = [reads[number] for batch in batches for number in batch.column(0).to_pylist()]
+        yield from read_for_query(own, schema, names, with_path=with_path)
 
+    run.__name__ = READER
     return run

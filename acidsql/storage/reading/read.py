@@ -76,7 +76,7 @@ def read_rows(
     """
     where = partitions if table.partition_columns else [""]
     # Prune before listing: partitions that do not matter are not even listed.
-    is_pruned = (is_fast and len(where) > MANY_PARTITIONS) or refuse_lost is not None
+    is_pruned = (is_fast and len(where) > _few_partitions(table)) or refuse_lost is not None
     if is_pruned:
         where = matching(spark, table, where, _found(demanded).condition)
     if refuse_lost is not None:
@@ -100,6 +100,11 @@ def read_rows(
 
 def _found(demanded: Demand | Callable[[], Demand]) -> Demand:
     return demanded if isinstance(demanded, Demand) else demanded()
+
+
+def _few_partitions(table: Table) -> int:
+    """How many partitions are read sooner than Spark is asked which of them the query needs."""
+    return MANY_PARTITIONS if filesystem_for(table.location).has_directories else 1
 
 
 def _listed(

@@ -9,7 +9,8 @@ all tested):
 * The schema of the scan has no partition columns. Their values come from the file's path.
 * The scan names exact files, never a directory, and escapes glob characters (``open_files``).
 
-Python tasks read all other files: files without event columns, streamed files with a committed
+Python tasks read all other files: small files on an object store, of which Spark asks ten times
+(``FileSystem.small_file``), files without event columns, streamed files with a committed
 length, tables with timestamps if the JVM's time zone has daylight saving time, files of other
 writers that may hold days which Spark's reader shows as others (``lost_days``), and files from
 before a change of a column's type that Spark's reader does not convert as Hive's does.
@@ -17,6 +18,7 @@ before a change of a column's type that Spark's reader does not convert as Hive'
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -41,6 +43,7 @@ from acidsql.storage.event_records import (
     VERSION,
     WRITE_ID,
 )
+from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.files.orc_schema import (
     Names,
@@ -239,9 +242,15 @@ class _Group:
 def _by_reader(what: Scan, offset: int | None) -> list[_Group]:
     python: list[Listing] = []
     native: list[Listing] = []
+    small = filesystem_for(what.table.location).small_file if what.is_fast else 0
     for listing in what.listings:
         odd = listing.originals or any(file.length is not None for file in listing.data)
-        (python if odd or offset is None else native).append(listing)
+        limit = math.inf if odd or offset is None else small
+        few = tuple(file for file in listing.data if file.size <= limit)
+        if few or listing.originals:
+            python.append(replace(listing, data=few))
+        rest = tuple(file for file in listing.data if file.size > limit)
+        native.append(replace(listing, data=rest, originals=()))
     groups = _by_names(what.table, native)
     python += groups.pop(None, [])
     found = [_Group(group, names) for names, group in groups.items()]

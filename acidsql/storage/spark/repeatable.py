@@ -22,6 +22,8 @@ from acidsql.storage.spark.jvm import estimated_bytes, heap_bytes
 
 _PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
 _LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
+# The name of the Python function that reads a table's files, which never change (I2).
+READER = "__acidsql_reader"
 _FILES_MAX = 200  # each file is compared afterwards; a source of more files is read once
 _STATUS = re.compile(
     r"\w*FileStatus\{path=([^;]+); isDirectory=false; length=(\d+);.*?modification_time=(\d+);"
@@ -176,7 +178,8 @@ def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
         return found is not None and len(stamps) <= _FILES_MAX
     if name in _LEAVES:
         return True
-    if name not in _PLANS:
+    is_reader = name == "MapInArrow" and plan.functionExpr().name() == READER
+    if name not in _PLANS and not is_reader:
         return False
     # Subqueries in expressions stand beside the children.
     below = [plan.children(), plan.subqueries()]
