@@ -7,6 +7,7 @@ Connect keeps it, and a plan with the current time is another one later.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from acidsql.acid.predicate import (
     ANYTHING,
@@ -19,7 +20,7 @@ from acidsql.acid.predicate import (
 from acidsql.acid.table import Column, Table
 from acidsql.plan.standins import StandIn
 from acidsql.sql.conditions import plain_comparisons, where_at
-from acidsql.sql.tokens import Span
+from acidsql.sql.tokens import Span, tokenize
 
 _BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -46,7 +47,6 @@ def said(
     return all_of(terms)
 
 
-_FROM = re.compile(r"\bFROM\s+\Z", re.IGNORECASE)
 _WHERE = re.compile(r"\s+WHERE\b", re.IGNORECASE)
 
 
@@ -56,13 +56,21 @@ def said_behind(standin: StandIn) -> Predicate:
     if standin.at is None:
         return ANYTHING
     text, reference = standin.at
+    if reference.sample is not None:  # it is taken before WHERE
+        return ANYTHING
     places = (reference.span, reference.alias_span, reference.time_travel, reference.properties)
     end = max(place.end for place in places if place is not None)
     where = _WHERE.match(text, end)
-    if where is None or not _FROM.search(text, 0, reference.span.start):
+    if where is None or _word_before(text, reference.span.start) != "FROM":
         return ANYTHING
     alias = reference.alias or reference.parts[-1]
     return said(text, standin.table, alias, where_at(text, where.end()), leading=True)
+
+
+def _word_before(text: str, start: int) -> str:
+    """The word, in upper case, before the token that starts here; "" if there is another token."""
+    found = (before.upper for before, token in pairwise(tokenize(text)) if token.start == start)
+    return next(found, "")
 
 
 def _value(column: Column, literal: str) -> Value | None:

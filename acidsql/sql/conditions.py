@@ -94,8 +94,9 @@ def where_at(text: str, start: int) -> Span:
     return Span(start, start if before is None else start + before.end)
 
 
-_FUNCTIONS = frozenset(
-    ["CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "SESSION_USER", "USER"]
+# Without quotes they are constants or, if keywords are reserved, functions.
+_NO_COLUMNS = words(
+    "TRUE FALSE NULL CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER SESSION_USER USER"
 )
 _TURNED = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERS = {operator: operator for operator in _TURNED.values()} | {"==": "="}
@@ -138,7 +139,7 @@ def _column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
     """Take a name, perhaps with a qualifier, from the tokens; None: they begin otherwise."""
     if not rest or not rest[0].is_name or rest[0].kind is Kind.FRAME:
         return None
-    if rest[0].upper in _FUNCTIONS:  # not a column, if keywords are reserved
+    if rest[0].upper in _NO_COLUMNS:
         return None
     name = rest.popleft().value.lower()
     if len(rest) > 1 and rest[0].text == "." and name in qualifiers:
@@ -216,14 +217,25 @@ def has_subquery(text: str, condition: Span) -> bool:
     )
 
 
-_SUBQUERY = re.compile(r"\(\s*(?:select|with|from|table|values)\b", re.IGNORECASE)
-_BEFORE = re.compile(r"\b(?:FROM|JOIN|AS)\s*\Z", re.IGNORECASE)
+_QUERIES = words("SELECT WITH FROM TABLE VALUES")
 
 
 def may_correlate(query: str) -> bool:
-    """Whether a query has a subquery that may name columns around it: not one behind FROM."""
-    starts = (found.start() for found in _SUBQUERY.finditer(query))
-    return any(_BEFORE.search(query[max(0, start - 40) : start]) is None for start in starts)
+    """Whether a query has a subquery that may name columns around it: not one behind FROM, JOIN or
+    AS. FROM may also be a part of an expression: ``IS DISTINCT FROM (…)``, ``trim('x' FROM (…))``.
+    """
+    are_queries, before = [True], ("", "")  # of the query's own level, and of each open bracket
+    for token, following in pairwise(tokenize(query)):
+        if token.text == "(":
+            is_query = following.upper in _QUERIES
+            is_from = before[1] == "FROM" and before[0] != "DISTINCT" and are_queries[-1]
+            if is_query and not is_from and before[1] not in ("JOIN", "AS"):
+                return True
+            are_queries.append(is_query)
+        elif token.text == ")" and len(are_queries) > 1:
+            are_queries.pop()
+        before = (before[1], token.upper)
+    return False
 
 
 def window_function(text: str, expression: Span) -> Span | None:

@@ -133,7 +133,8 @@ def test_names_that_are_compared_with_literals(condition, expected):
         "id = (1)", "id = 12345678901234567890", "id BETWEEN 1 AND x", "id NOT BETWEEN 1 AND 2",
         "CASE WHEN a THEN b END = 1", "1 = 1", "id = 1::string", "id = -x", "id = 1 = true",
         "s = 'a' COLLATE UNICODE_CI", "s = x'00'", "day = TIMESTAMP '2024-01-01'", "id > = 1",
-        "USER = 'ann'", "current_date = DATE '2024-01-01'", f"id IN ({', '.join('1' * 1001)})",
+        "USER = 'ann'", "true = 1", "1 = NULL",
+        "current_date = DATE '2024-01-01'", f"id IN ({', '.join('1' * 1001)})",
         "id IN (1, 2", "EXISTS (SELECT 1 FROM u WHERE id = 1)", "id IN (1 2)", "id BETWEEN 1 OR 2",
     ],
 )  # fmt: skip
@@ -148,6 +149,8 @@ def test_a_subquery_behind_from_names_no_columns_around_it():
     ):  # fmt: skip
         assert not may_correlate(query)
     for query in (
+        "SELECT a IS DISTINCT FROM (SELECT 1)", "SELECT trim('x' FROM (SELECT 1)) FROM t",
+        "SELECT a FROM t WHERE a < (-- the newest\nSELECT 1)", "SELECT -- from\n(SELECT 1)",
         "SELECT a FROM (SELECT b) WHERE EXISTS (SELECT 1 FROM (SELECT 2))", "SELECT (SELECT 1)",
         "SELECT 1 FROM t JOIN LATERAL (SELECT t.a)", "SELECT 1 FROM t, (SELECT 1)", "(SELECT 1)",
         "SELECT 1 FROM t WHERE a = ( FROM u SELECT b)", "SELECT x_from(SELECT 1)",
@@ -199,6 +202,8 @@ def test_where_behind_the_only_table_of_a_query_says_which_rows_it_needs(query):
         "SELECT * FROM t", "SELECT * FROM t WHERE id = 1 OR true",
         "SELECT * FROM t, u WHERE id = 1", "SELECT * FROM t LEFT JOIN u WHERE id = 1",
         "SELECT * FROM t TABLESAMPLE (1 ROWS) WHERE id = 1",
+        "SELECT * FROM t TABLESAMPLE (9 PERCENT) REPEATABLE (3) AS x WHERE x.id = 1",
+        "SELECT * FROM (SELECT 1 AS id) LEFT ANTI JOIN -- all rows from\nt WHERE id = 1",
         "SELECT * FROM t AS x (a, id) WHERE id = 1", "SELECT * FROM t AS x WHERE t.id = 1",
         "SELECT * FROM t WHERE f(id) ORDER BY id LIMIT 3 UNION SELECT 1 FROM u WHERE u.id = 1",
         "SELECT * FROM t WHERE f(id) AND id = 1",

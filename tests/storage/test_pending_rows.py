@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acidsql.storage.files import parquet as parquet_file
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.files.parquet import ParquetFileWriter, read_parquet
+from acidsql.storage.files.parquet import ParquetFileWriter, few_of_parquet, read_parquet
 from acidsql.storage.folding import event_merge
 from acidsql.storage.folding.event_merge import KEYS, LEAST, Source, merged
 from acidsql.storage.orc import event_file as orc_file
@@ -101,3 +104,15 @@ def test_files_are_merged_in_order_whatever_is_copied_at_once(files, most):
         parts = list(merged([source(groups) for groups in files]))
     found = [number for part in parts for number in part.column(KEYS[2]).to_pylist()]
     assert found == sorted(number for groups in files for group in groups for number in group)
+
+
+def test_few_rows_of_a_small_file_may_be_large(tmp_path):
+    paths = [str(tmp_path / name) for name in ("one", "none")]
+    struct = pa.array([{"m": [("k", 1)]}] * 100, pa.struct([("m", pa.map_("string", "int32"))]))
+    found = pa.table({"s": ["x" * 50_000] * 100, "t": struct})
+    for path, rows in zip(paths, (found, found[:0]), strict=True):
+        pq.write_table(rows, path)
+    assert sum(map(os.path.getsize, paths)) < 100_000 < found.nbytes // 50
+    assert few_of_parquet(paths, 100, found.nbytes * 2) == found
+    assert few_of_parquet(paths, 100, found.nbytes // 2) is None
+    assert few_of_parquet(paths, 99, found.nbytes * 2) is None

@@ -39,6 +39,7 @@ _COMPRESSIONS = ("snappy", "gzip", "zstd", "uncompressed")
 _ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory, before encoding
 _ROW_GROUP_ROWS = 1_000_000
 _BATCH_ROWS = 1024  # few, because the file does not say how many bytes a row has
+_FEW_ROWS = 64  # of a batch of ``few_of_parquet``
 
 # Keys of the footers of Spark and Hive.
 _SPARK, _OLD_SPARK = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
@@ -176,12 +177,16 @@ def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table
     parts, count, size = list[pa.Table](), 0, 0
     for path in paths:
         with _opened(path) as reader:
-            footer = reader.metadata
-            count += footer.num_rows
-            size += sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
-            if count > limit or size > bytes_max:
+            count += reader.metadata.num_rows
+            if count > limit:
                 return None
-            parts.append(reader.read())
+            parts.append(reader.schema_arrow.empty_table())
+            # The footer does not say it: a file has a value once that many rows have.
+            for batch in reader.iter_batches(_FEW_ROWS):
+                parts.append(pa.Table.from_batches([batch], reader.schema_arrow))
+                size += batch.nbytes
+                if size > bytes_max:
+                    return None
     return pa.concat_tables(parts)
 
 
