@@ -12,6 +12,7 @@ from collections.abc import Collection
 from itertools import pairwise, takewhile
 
 from acidsql.acid.predicate import VALUES_MAX
+from acidsql.errors import SqlSyntaxError
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 
@@ -218,6 +219,7 @@ def has_subquery(text: str, condition: Span) -> bool:
 
 
 _QUERIES = words("SELECT WITH FROM TABLE VALUES")
+_QUERY = re.compile(rf"\b(?:{'|'.join(sorted(_QUERIES))})\b", re.IGNORECASE)
 
 
 def may_correlate(query: str) -> bool:
@@ -225,7 +227,7 @@ def may_correlate(query: str) -> bool:
     AS. FROM may also be a part of an expression: ``IS DISTINCT FROM (…)``, ``trim('x' FROM (…))``.
     """
     are_queries, before = [True], ("", "")  # of the query's own level, and of each open bracket
-    for token, following in pairwise(tokenize(query)):
+    for token, following in pairwise(_up_to_last_query(query)):
         if token.text == "(":
             is_query = following.upper in _QUERIES
             is_from = before[1] == "FROM" and before[0] != "DISTINCT" and are_queries[-1]
@@ -236,6 +238,15 @@ def may_correlate(query: str) -> bool:
             are_queries.pop()
         before = (before[1], token.upper)
     return False
+
+
+def _up_to_last_query(query: str) -> list[Token]:
+    """The tokens up to the last word that may begin a query. Many rows may come behind VALUES."""
+    end = max((found.end() for found in _QUERY.finditer(query)), default=0)
+    try:
+        return tokenize(query[:end])
+    except SqlSyntaxError:  # the word is in a string
+        return tokenize(query)
 
 
 def window_function(text: str, expression: Span) -> Span | None:

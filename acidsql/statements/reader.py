@@ -62,6 +62,7 @@ from acidsql.txn import Snapshot
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
 # A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
 _KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
+_BY_CASE = "spark.sql.caseSensitive"
 _FEW_VALUES = 8  # of a partition column: then a job that finds fewer of them does not pay
 _NOTHING_KNOWN: Mapping[str, Demand] = {}
 _OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
@@ -126,8 +127,8 @@ class Reader:
 
         def rows(standin: StandIn) -> DataFrame:
             def of_all() -> Demand:
-                said = change.said if change and standin.is_target else said_behind(standin)
-                known = demanded().get(standin.view, EVERYTHING).also(said)
+                told = self._told(standin, change)
+                known = demanded().get(standin.view, EVERYTHING).also(told)
                 return known.also(of_target(known)) if standin.is_target else known
 
             asked = needed.get(standin.view)
@@ -160,6 +161,13 @@ class Reader:
             if standin.is_target:
                 views.target = views[standin.view] = rows(standin)
         return views
+
+    def _told(self, standin: StandIn, change: EventQuery | None) -> Predicate:
+        """What the text says about a stand-in's rows. It compares names without their case."""
+        kept = {} if standin.within is None else standin.within.settings
+        if str(kept.get(_BY_CASE) or self._spark.conf.get(_BY_CASE)).lower() == "true":
+            return ANYTHING
+        return change.said if change and standin.is_target else said_behind(standin)
 
     def _changed(
         self, table: Table, changes: TableChanges | Undone, snapshot: Snapshot, said: Said

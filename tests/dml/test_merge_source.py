@@ -106,6 +106,17 @@ def test_columns_are_joined_under_the_names_that_they_have(acid, spark):
     assert rows(acid, "SELECT * FROM t") == [(1, 1, "new"), (99, 1, "more")]
 
 
+def test_a_column_of_the_source_in_another_case_prunes_no_partition(acid, spark):
+    acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT)")
+    acid.sql(f"INSERT INTO t VALUES {', '.join(f'({p}, 0, {p})' for p in range(9))}")
+    with changed_conf(spark, {"spark.sql.caseSensitive": "true"}):
+        acid.sql(
+            "MERGE INTO t USING (SELECT 5 AS k, 1 AS P) s ON t.id = k AND P = 1 "
+            "WHEN MATCHED THEN UPDATE SET v = 'new' WHEN NOT MATCHED THEN INSERT VALUES (k, 'x', 1)"
+        )
+    assert rows(acid, "SELECT * FROM t WHERE v <> '0'") == [(5, "new", 5)]
+
+
 def test_a_condition_inside_of_case_prunes_no_partition(acid):
     acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT)")
     acid.sql("INSERT INTO t SELECT CAST(id AS INT), 'x', CAST(id AS INT) FROM range(0, 40, 1, 1)")

@@ -145,12 +145,13 @@ def test_nothing_that_a_session_may_mean_otherwise_is_such_a_comparison(conditio
 def test_a_subquery_behind_from_names_no_columns_around_it():
     for query in (
         "SELECT a FROM t WHERE a IN (1)", "SELECT a\nFROM (\nSELECT b) JOIN (SELECT 1) ON a = b",
-        "WITH c AS (SELECT 1) SELECT * FROM(VALUES (1))",
+        "WITH c AS (SELECT 1) SELECT * FROM(VALUES (1))", "SELECT a FROM (VALUES ('it is from x'))",
     ):  # fmt: skip
         assert not may_correlate(query)
     for query in (
         "SELECT a IS DISTINCT FROM (SELECT 1)", "SELECT trim('x' FROM (SELECT 1)) FROM t",
         "SELECT a FROM t WHERE a < (-- the newest\nSELECT 1)", "SELECT -- from\n(SELECT 1)",
+        "SELECT (SELECT ' from ')",
         "SELECT a FROM (SELECT b) WHERE EXISTS (SELECT 1 FROM (SELECT 2))", "SELECT (SELECT 1)",
         "SELECT 1 FROM t JOIN LATERAL (SELECT t.a)", "SELECT 1 FROM t, (SELECT 1)", "(SELECT 1)",
         "SELECT 1 FROM t WHERE a = ( FROM u SELECT b)", "SELECT x_from(SELECT 1)",
