@@ -141,6 +141,15 @@ def test_a_thousand_partitions_are_listed_page_by_page(store, s3):
     assert sum(s3.counts().values()) < 20
 
 
+def test_a_job_that_is_none_of_sparks_sql_reads_the_store_too(store):
+    """Such a job does not carry the session's settings."""
+    store.sql("CREATE TABLE t (id int)")
+    store.sql("INSERT INTO t VALUES (1), (2)")
+    lazy = store.sql("SELECT * FROM t")
+    assert sorted(row.id for row in lazy.rdd.collect()) == [1, 2]
+    assert sorted(row.id for row in lazy.toLocalIterator()) == [1, 2]
+
+
 def test_nothing_that_is_shown_has_a_secret(store, s3, caplog):
     caplog.set_level(logging.DEBUG)
     store.sql("CREATE TABLE t (id int)")
