@@ -14,7 +14,7 @@ from uuid import uuid4
 import over_connect
 import pytest
 from over_connect import OVER_CONNECT
-from over_hive import ON_S3, OVER_HIVE, OVER_HIVE_3, skip_what_hive_lacks
+from over_hive import ON_S3, OVER_HIVE, skip_what_hive_lacks
 from small_spark import small_spark
 
 from acidsql.java import use_java
@@ -163,10 +163,7 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     With ``ACIDSQL_OVER_HIVE=1``, the warehouse is the directory around all tests' directories: the
     server refuses tables outside of its warehouse, and tests put tables into directories of theirs.
     """
-    if OVER_HIVE_3:
-        import hive3_metastore as hive_metastore
-    else:
-        import hive_metastore
+    import hive_metastore
 
     around = tmp_path_factory.getbasetemp() if OVER_HIVE else None
     work = tmp_path_factory.mktemp("hms")
@@ -222,6 +219,8 @@ def _drop_all(session: Any, warehouse: Path) -> None:
     """Leave nothing to the next test in a metastore that all tests share."""
     for table in session.metastore.tables("default"):
         session.sql(f"DROP TABLE IF EXISTS default.`{table}`")  # it may have gone with another
+    for view in session.metastore.views("default"):
+        session.sql(f"DROP VIEW default.`{view}`")
     for database in session.metastore.databases():
         if database.name != "default":
             session.sql(f"DROP DATABASE `{database.name}` CASCADE")

@@ -1,6 +1,5 @@
-"""Tests of the embedded metastore that run over a Hive Metastore, too: ``ACIDSQL_OVER_HIVE=1``,
-or one of Hive 3.1: ``ACIDSQL_OVER_HIVE=3``; and tests of statements that run on an object store,
-too: ``ACIDSQL_ON_S3=1``.
+"""Tests of the embedded metastore that run over a Hive Metastore, too: ``ACIDSQL_OVER_HIVE=1``;
+and tests of statements that run on an object store, too: ``ACIDSQL_ON_S3=1``.
 
 A test of something that a Hive Metastore lacks says ``needs("…")``: the name of an ability
 (``acidsql/metastore/abilities.py``), or words of ``LACKS``.
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 
 OVER_HIVE = bool(os.environ.get("ACIDSQL_OVER_HIVE"))
-OVER_HIVE_3 = os.environ.get("ACIDSQL_OVER_HIVE") == "3"
 ON_S3 = bool(os.environ.get("ACIDSQL_ON_S3"))
 # A test that looks at its warehouse's files itself.
 on_a_disk = pytest.mark.skipif(ON_S3, reason="looks at files on a disk")
@@ -51,11 +49,10 @@ def needs(what: str) -> pytest.MarkDecorator:
 @functools.cache
 def hive_lacks() -> frozenset[str]:
     """What a Hive Metastore lacks."""
-    from acidsql.metastore.hive.store import ABILITIES, ABILITIES_OF_3
+    from acidsql.metastore.hive.store import ABILITIES
 
-    found = ABILITIES_OF_3 if OVER_HIVE_3 else ABILITIES
-    names = (one.name for one in fields(found))
-    return LACKS.union(name for name in names if getattr(found, name) is False)
+    names = (one.name for one in fields(ABILITIES))
+    return LACKS.union(name for name in names if getattr(ABILITIES, name) is False)
 
 
 def skip_what_hive_lacks(item: pytest.Item) -> None:

@@ -205,7 +205,10 @@ def _abort_compactions(client: Client, request: Any) -> Any:
 
 
 def _seed_write_id(client: Client, request: Any) -> Any:
-    raise _lacking("call to seed write ids")
+    raise _lacking(
+        "call to seed write ids. Over files without write ids, let Hive create a plain table, then "
+        "say ALTER TABLE … CONVERT TO ACID"
+    )
 
 
 _OTHERWISE: Mapping[str, Callable[..., Any]] = {
