@@ -105,7 +105,7 @@ test-hive: install ## Run the tests of SQL over a Hive Metastore 4.0.1, which Ma
 	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml tests/history/test_history_spark.py $(AT_ONCE) $(ARGS)
 
 ON_S3 := oracle transaction_oracle insert update_delete merge transactions partition_ddl compaction undo time_travel \
-  returning object_stores
+  returning object_stores hive_object_stores
 
 .PHONY: test-s3
 test-s3: install ## Run the tests of SQL on an object store (moto, and Hadoop's S3A by Maven)

@@ -34,7 +34,7 @@ from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.reading.server import need_workers
 from acidsql.storage.spark.store_conf import hand_over
-from acidsql.storage.spark.views import drop_unneeded
+from acidsql.storage.spark.views import drop_at_last, drop_unneeded
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.streams.methods import StreamMethods
 
@@ -368,7 +368,7 @@ class Session(
             self._closed = True
             self._runner.close()
             self.metastore.close()
-            drop_unneeded(self.spark)
+            drop_at_last(self.spark)
 
     def __repr__(self) -> str:
         txn = "" if self.txn_id is None else f", in txn {self.txn_id}"

@@ -219,6 +219,8 @@ def _drop_all(session: Any, warehouse: Path) -> None:
     """Leave nothing to the next test in a metastore that all tests share."""
     for table in session.metastore.tables("default"):
         session.sql(f"DROP TABLE IF EXISTS default.`{table}`")  # it may have gone with another
+    for view in session.metastore.views("default"):
+        session.sql(f"DROP VIEW default.`{view}`")
     for database in session.metastore.databases():
         if database.name != "default":
             session.sql(f"DROP DATABASE `{database.name}` CASCADE")

@@ -38,6 +38,7 @@ class HiveMetastoreServer:
         port: 0 takes a free one.
         settings: Hive's settings that differ from ``hms/conf/metastore-site.xml``.
         options: More options of the JVM.
+        before: Entries of the class path that come first.
     """
 
     main, memory = "hms.Server", "512m"
@@ -51,6 +52,7 @@ class HiveMetastoreServer:
         port: int = 0,
         settings: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        before: Sequence[Path] = (),
     ) -> None:
         self.work, self.warehouse = work, warehouse or work / "warehouse"
         self.warehouse.mkdir(parents=True, exist_ok=True)
@@ -67,7 +69,7 @@ class HiveMetastoreServer:
                     javac().with_name("java"), *OPENS, f"-Xmx{self.memory}", "-XX:+UseSerialGC",
                     "-XX:TieredStopAtLevel=1", *options,
                     *(f"-D{key}={value}" for key, value in given.items()),
-                    "-cp", ":".join(map(str, self.classpath())),
+                    "-cp", ":".join(map(str, [*before, *self.classpath()])),
                     self.main, str(port), str(self.schema()),
                 ],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",

@@ -26,8 +26,8 @@ import reference
 
 PAGES = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"]
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-# test_hive_page.py and test_object_stores_page.py run their code.
-WITH_A_SERVER = ("hive-metastore.md", "object-stores.md")
+# test_hive_page.py, test_object_stores_page.py and test_spark_connect.py run their code.
+WITH_A_SERVER = ("hive-metastore.md", "object-stores.md", "spark-connect.md")
 
 
 def test_the_pages_run(spark, acid):

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 from connect_server import ConnectServer
 from over_connect import OVER_CONNECT
+from pages import DOCS, blocks
 
 import acidsql
 from acidsql.errors import AnalysisError, ConstraintError, SettingError, UnsupportedError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.interface import FileSystem
 from acidsql.storage.reading import server as probe
-from acidsql.storage.spark import jobs
+from acidsql.storage.spark import jobs, views
 
 pytestmark = [
     pytest.mark.spark,
@@ -57,6 +58,10 @@ def own_views(remote):
     return [one.name for one in remote.catalog.listTables() if one.name.startswith("__acidsql")]
 
 
+def explained(frame):
+    return frame._explain_string(mode="formatted")
+
+
 def test_rows_are_changed_as_in_a_classic_session(acid, remote):
     assert acid.sql("UPDATE t SET name = upper(name), p = 7 WHERE id > 1").first()[2] == 2
     assert acid.sql("DELETE FROM t WHERE id = (SELECT max(id) FROM t)").first()[3] == 1
@@ -69,8 +74,37 @@ def test_rows_are_changed_as_in_a_classic_session(acid, remote):
     assert [tuple(row) for row in found] == [
         (1, "ü", "2020-03-29 02:30:00", 1), (2, "B", None, 7), (5, "{}", None, 9),
     ]  # fmt: skip
+    assert "InArrow" not in explained(acid.sql("SELECT * FROM t"))  # no Python reads timestamps
     assert acid.compact("t", "p=1", wait=True).first().state == "ready for cleaning"
     assert ids(acid) == [1, 2, 5]
+
+
+def test_what_the_text_says_decides_which_partitions_are_read(acid):
+    acid.sql("CREATE TABLE days (id INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO days SELECT id, id FROM range(10)")
+    assert len(acid.sql("SELECT id FROM days WHERE p = 3").inputFiles()) == 1
+    merge = "MERGE INTO days USING (SELECT 3 AS id) s ON days.id = s.id AND days.p IN (3, 4) "
+    plan = acid.sql(f"EXPLAIN {merge} WHEN MATCHED THEN DELETE").first().plan
+    assert "InMemoryFileIndex(2 paths)" in plan
+    acid.sql(f"{merge} WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    assert ids(acid, "SELECT id FROM days") == []
+
+
+def test_the_page_about_spark_connect_runs(remote, tmp_path):
+    (block,) = blocks(DOCS / "spark-connect.md")
+    text = block.text[block.text.index("acid = ") :]
+    places = {"hdfs://namenode:8020/warehouse": f"{tmp_path}/w"}
+    places["postgresql+psycopg://acid@db/acid"] = f"sqlite:///{tmp_path}/m.db"
+    for said, here in places.items():
+        text = text.replace(said, here)
+    warehouse, metastore = places.values()
+    with acidsql.connect(remote, warehouse=warehouse, metastore=metastore) as before:
+        before.sql("CREATE TABLE planes (tailnum STRING, year INT)")
+        before.sql("INSERT INTO planes VALUES ('N10156', 2004), ('N102UW', 1998)")
+    names = {"spark": remote, "acidsql": acidsql}
+    exec(compile(text, "spark-connect.md", "exec"), names)
+    with names["acid"] as acid:
+        assert sorted(acid.sql("SELECT year FROM planes").collect()) == [(1998,), (2005,)]
 
 
 def test_the_code_of_the_workers_is_an_artifact(acid, remote):
@@ -103,12 +137,15 @@ def test_frames_outlive_what_follows_and_their_session(acid, remote):
     derived = frame.where("id > 1").select("id")
     acid.sql("UPDATE t SET id = id + 10")
     frame.createOrReplaceTempView("kept")
+    remote.catalog.cacheTable("kept")
     del frame
     gc.collect()
     assert ids(acid) == [11, 12, 13]
     acid.close()
     assert sorted(row.id for row in derived.collect()) == [2, 3]
     assert remote.table("kept").count() == 3
+    assert "InMemoryRelation" in explained(remote.table("kept"))
+    remote.catalog.uncacheTable("kept")
     remote.catalog.dropTempView("kept")
 
 
@@ -119,20 +156,31 @@ def test_a_frame_means_what_it_meant_when_it_was_made(acid, remote):
     assert lenient.first().n is None
 
 
+def test_a_statement_of_sparks_with_a_subquery_runs_once(acid, remote):
+    acid.sql("CREATE TABLE default.plain (id INT) USING parquet")
+    acid.sql("INSERT INTO default.plain SELECT id FROM t WHERE id > (SELECT min(id) FROM t)")
+    assert sorted(remote.table("default.plain").collect()) == [(2,), (3,)]
+    acid.sql("DROP TABLE default.plain")
+
+
 def test_no_more_views_are_left_than_frames(acid, remote):
+    acid.sql("SHOW TABLES")
+    gc.collect()
+    views.drop_unneeded(remote)
+    before = len(own_views(remote))  # of frames that pytest still holds
     frames = [acid.sql(f"SELECT id FROM t WHERE id > {n}") for n in range(3)]
     acid.sql("UPDATE t SET name = 'x'")
     for text in ("SELECT nope FROM t", "UPDATE t SET name = nope", "UPDATE t SET id = 'x'"):
         with suppress(AnalysisError, ConstraintError):
             acid.sql(text)
     gc.collect()
-    acid.sql("SHOW TABLES")
-    assert len(own_views(remote)) <= len(frames)
+    views.drop_unneeded(remote)
+    assert len(own_views(remote)) <= before + len(frames)
     assert [row.tableName for row in acid.sql("SHOW TABLES").collect()] == ["t"]
     frames.clear()
     gc.collect()
     acid.close()
-    assert own_views(remote) == []
+    assert len(own_views(remote)) <= before
 
 
 def test_an_error_points_at_the_word(acid):
@@ -142,6 +190,15 @@ def test_an_error_points_at_the_word(acid):
     assert "stacktrace" not in str(wrong.value) and "__acidsql" not in str(wrong.value)
     with pytest.raises(ConstraintError, match=r"\[CAST_INVALID_INPUT\] .* column 'id' takes: x"):
         acid.sql("UPDATE t SET id = 'x'")
+
+
+def test_a_session_does_not_wait_long_for_a_server_that_is_gone(monkeypatch):
+    spark, gone = "a session", threading.Event()
+    monkeypatch.setattr(views, "_PATIENCE", 0)
+    monkeypatch.setattr(views, "_unneeded", {spark: ["view"]})
+    monkeypatch.setattr(views, "drop_unneeded", lambda _: gone.wait())
+    views.drop_at_last(spark)
+    gone.set()
 
 
 def test_a_remote_session_is_found_and_its_temporary_view_hides_a_table(acid, remote, tmp_path):

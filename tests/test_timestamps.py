@@ -20,6 +20,7 @@ from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.orc_reader import read_events
 from acidsql.storage.reading.read import read
+from acidsql.storage.spark.jvm import fixed_offset
 
 SCHEMA = RowSchema.of([("id", "int"), ("ts", "timestamp"), ("s", "struct<ts:timestamp>")])
 ROOT = Path(__file__).parent
@@ -50,6 +51,17 @@ def clocks(tmp_path_factory):
     writer.write_inserts(batch, 1, bucket_codec.encode(0, 0), 0)
     writer.close()
     return location
+
+
+def test_a_servers_zone_has_an_offset_only_if_it_is_always_the_same():
+    hours = {
+        "UTC": 0, "Z": 0, "Etc/UTC": 0, "GMT": 0, "GMT-09:30": -9.5, "UTC+01:00": 1, "+05:30": 5.5,
+        "-00:00:36": -0.01, "Europe/Berlin": None, "Asia/Kolkata": None, "Etc/GMT+5": None,
+        "GMT+1": None, "UTC\n": None, "": None,
+    }  # fmt: skip
+    assert {zone: fixed_offset(zone) for zone in hours} == {
+        zone: None if offset is None else offset * 3_600_000_000 for zone, offset in hours.items()
+    }
 
 
 def test_a_file_outside_the_range_of_nanoseconds_is_read_exactly(clocks):

@@ -15,6 +15,7 @@ from acidsql.acid.types import HiveType
 from acidsql.errors import UnsupportedError
 from acidsql.plan.assignment import Policy, assign
 from acidsql.plan.sqltext import Text
+from acidsql.plan.standins import view_name
 from acidsql.sql.binder import default_sql
 from acidsql.sql.conditions import has_subquery, terms_about, window_function
 from acidsql.sql.tokens import Kind, Span, tokenize
@@ -26,8 +27,6 @@ Fields = Sequence[tuple[str, HiveType]]
 Analyse = Callable[[Text], Fields]
 
 SOURCE = f"{ew.PREFIX}source"
-# The name of a view with one row for each partition: its directory name and partition columns.
-PARTITIONS = f"{ew.PREFIX}partitions"
 _LITERAL_STARTS = frozenset("'\"rR(")  # the first characters of string literals, and a bracket
 
 
@@ -41,12 +40,14 @@ class Derived:
         fields: The query's columns when the statement was prepared. They are compared with the
             columns under the locks. None means that nothing is compared.
         chars: The view has the columns of this table, and compares its CHARs as readers do.
+        is_short: The query is a short text that reads no table, so it has few rows.
     """
 
     view: str
     query: Text
     fields: Fields | None = None
     chars: Table | None = None
+    is_short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,9 @@ class EventQuery:
             MATCHED clause is a DELETE without a condition.
         literal_rows: The number of rows of a VALUES list; None for any other source.
         plain_rows: The rows by column, if they are known without Spark. The query is empty then.
-        partitions: A query over ``PARTITIONS`` for the partitions that an UPDATE or DELETE can
-            change, as far as its WHERE tells. None: any partition.
+        partitions: A query for the partitions that an UPDATE or DELETE can change, as far as its
+            WHERE tells, and the name of the view that the query is over. The view has one row for
+            each partition: its directory's name, and the partition columns. None: any partition.
         said: What the terms of WHERE say about the rows of the target that the query needs.
         maybe_few: The driver tries to collect the events, because there may be few.
         if_small: With ``maybe_few``: it tries so only if Spark estimates that the events take few
@@ -112,7 +114,7 @@ class EventQuery:
     allow_duplicate_deletes: bool = False
     literal_rows: int | None = None
     plain_rows: Mapping[str, Sequence[Any]] | None = None
-    partitions: Text | None = None
+    partitions: tuple[str, Text] | None = None
     said: Predicate = ANYTHING
     source: Derived | None = None
     reduced: Reduced | None = None
@@ -250,7 +252,7 @@ def may_be_few(text: str, where: Span | None) -> bool:
     return where is not None and not has_subquery(text, where)
 
 
-def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text | None:
+def touched_partitions(planned: Planned, alias: str, where: Span | None) -> tuple[str, Text] | None:
     """The ``EventQuery.partitions`` of an UPDATE or DELETE, from the terms of its WHERE."""
     columns = {column.name.lower() for column in planned.table.partition_columns}
     if where is None or not columns:
@@ -258,10 +260,11 @@ def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text
     terms = terms_about(planned.text, where, columns, {alias.lower()})
     if not terms:
         return None
-    query = planned.new().raw(f"SELECT {ew.PARTITION} FROM {PARTITIONS} AS {quote(alias)} WHERE ")
+    view = view_name()  # other sessions of this Spark session may ask at the same time
+    query = planned.new().raw(f"SELECT {ew.PARTITION} FROM {view} AS {quote(alias)} WHERE ")
     for number, term in enumerate(terms):
         query.raw(" AND " if number else "").user(term)
-    return query
+    return view, query
 
 
 def single(value: Text) -> Text:

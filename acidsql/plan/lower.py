@@ -34,15 +34,17 @@ from acidsql.plan.checks import INVALID, MEANING, checked, failed_in
 from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
+from acidsql.sql.conditions import may_correlate
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import as_char
 from acidsql.storage.reading.orc_scan import kept_apart
-from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns, select, sql, users_conf
+from acidsql.storage.spark import jvm
+from acidsql.storage.spark.jvm import changed_conf, select
 from acidsql.storage.spark.repeatable import source_changed
-from acidsql.storage.spark.views import settled, temp_views
+from acidsql.storage.spark.views import queried, settled
 
 Args = Mapping[str, Any] | None
-_SUBQUERY = re.compile(r"\(\s*(select|with|from|table|values)\b", re.IGNORECASE)
+Views = Mapping[str, DataFrame]  # by name
 _LATERAL_ALIASES = "spark.sql.lateralColumnAlias.enableImplicitResolution"
 _KINDS = {
     T.BooleanType: "boolean",
@@ -83,7 +85,7 @@ _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
 def frame(
-    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args = None
+    spark: SparkSession, text: Text, views: Views, args: Args = None, *, runs: bool = False
 ) -> DataFrame:
     """The lazy DataFrame of a composed query.
 
@@ -92,40 +94,43 @@ def frame(
         text: The query.
         views: The views of the query by name.
         args: The values of the query's parameters.
+        runs: See ``queried``.
 
     Raises:
         SqlSyntaxError, AnalysisError: Spark's error, with a caret in the user's text.
     """
-    rows = _analysed(spark, text, views, args)
-    with mapped_errors(text):
-        if not _SUBQUERY.search(text.sql) or not prunes_event_columns(rows, EVENT_COLUMNS):
-            return rows
+    correlates = may_correlate(text.sql)
+    # A server of Spark Connect does not show the plan, and a statement must not run twice.
+    if not correlates or not jvm.is_remote(spark):
+        rows = _analysed(spark, text, views, args, runs=runs)
+        with mapped_errors(text):
+            if not correlates or not jvm.prunes_event_columns(rows, EVENT_COLUMNS):
+                return rows
     apart = {name: kept_apart(view, f"{name}_rows") for name, view in views.items()}
-    return _analysed(spark, text, apart, args)
+    return _analysed(spark, text, apart, args, runs=runs)
 
 
 def _analysed(
-    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args
+    spark: SparkSession, text: Text, views: Views, args: Args, *, runs: bool = False
 ) -> DataFrame:
-    with _asked(spark, text, views, args) as rows:
+    with _asked(spark, text, views, args, runs=runs) as rows:
         return settled(rows)
 
 
 @contextmanager
 def _asked(
-    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args
+    spark: SparkSession, text: Text, views: Views, args: Args, *, runs: bool = False
 ) -> Iterator[DataFrame]:
     """The rows of a query while there are the views and settings to analyse it with."""
     # The composed text of MERGE uses lateral column aliases, which a session can turn off.
-    is_off = str(users_conf(spark, _LATERAL_ALIASES)).lower() == "false"
+    is_off = str(jvm.users_conf(spark, _LATERAL_ALIASES)).lower() == "false"
     lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"} if is_off else {})
-    with temp_views(views), lateral, mapped_errors(text):
-        yield spark.sql(text.sql, args=dict(args)) if args else sql(spark, text.sql)
+    asked = queried(spark, text.sql, views, args, runs=runs)
+    with lateral, mapped_errors(text), asked as rows:
+        yield rows
 
 
-def fields(
-    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args = None
-) -> Fields:
+def fields(spark: SparkSession, text: Text, views: Views, args: Args = None) -> Fields:
     """The names and types of a query's columns. Spark only analyses the query."""
     with _asked(spark, text, views, args) as rows:
         return fields_of(rows)
@@ -183,7 +188,7 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
         AnalysisError: INVALID_CHECK_CONSTRAINT: this session cannot evaluate a condition. It may
             call a function that only Hive has.
     """
-    columns = checked(table, rows.columns)
+    columns = checked(table, rows.columns) if table.checks else None
     if columns is None:
         return rows
     try:

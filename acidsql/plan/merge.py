@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from acidsql.acid.predicate import ANYTHING
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType
 from acidsql.plan import evolution
@@ -37,14 +38,17 @@ from acidsql.plan.event_query import (
 from acidsql.plan.merge_clauses import PRESENT, Bound, bind
 from acidsql.plan.partners import joining_columns
 from acidsql.plan.query import expressions, view_name
+from acidsql.plan.said_terms import said
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
+from acidsql.sql.tokens import tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 _CLAUSE = f"{ew.PREFIX}clause"
 _SENT = f"{ew.PREFIX}sent"  # alias of the source that is broadcast
+_SHORT = 10_000  # characters
 _OLD = f"{ew.PREFIX}old"  # + ordinal: a column of the target row that was read
 
 _JOINS = {
@@ -65,7 +69,17 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
     if any(has_subquery(blank.source, part) for part in parts):
         return None
     query = blank.new(statement.ctes).raw("SELECT * FROM ")
-    return Derived(view_name(), query.add(_source_text(statement, blank, source_view)))
+    query.add(_source_text(statement, blank, source_view))
+    return Derived(view_name(), query, is_short=_is_short(statement, blank.source))
+
+
+def _is_short(statement: Merge, text: str) -> bool:
+    """Whether the source is a short text that reads no table, such as VALUES."""
+    source = statement.source.of(text)
+    if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
+        return False
+    words = [token.upper for token in tokenize(source)]
+    return words[:2] in (["(", "SELECT"], ["(", "VALUES"]) and not {"FROM", "TABLE"} & {*words}
 
 
 def plan_merge(
@@ -89,6 +103,8 @@ def plan_merge(
         source = planned.new().raw(f"{derived.view}{_alias(statement)}")
         statement, alone = replace(statement, ctes=None), derived.query
     fields = planned.analyse(alone)
+    alias, on = statement.qualifier, statement.on
+    known = ANYTHING if _reads_all(statement) else said(planned.text, planned.table, alias, on)
     planned = evolution.for_merge(statement, planned, fields)
     terms = terms_of_on(statement, planned, fields)
     bound = [bind(clause, statement, planned, fields, terms) for clause in statement.clauses]
@@ -102,6 +118,7 @@ def plan_merge(
         _acting(statement, planned, events, pairs),
         deletes=True,
         merge=True,
+        said=known,
         allow_duplicate_deletes=_only_deletes(statement),
         source=None if derived is None else replace(derived, fields=fields),
         reduced=None
@@ -135,8 +152,7 @@ def _reduced(
     only right if the source gives the same rows both times.
     """
     alias = quote(statement.qualifier)
-    matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
-    if matters_alone or has_subquery(planned.text, statement.on):
+    if _reads_all(statement) or has_subquery(planned.text, statement.on):
         return None
     joining = joining_columns(statement, planned, fields, terms)
     if not joining:
@@ -151,6 +167,11 @@ def _reduced(
         if one.column in planned.table.partition_columns and one.own is not None
     )
     return Reduced(_acting(statement, planned, events, pairs), joining, partitions)
+
+
+def _reads_all(statement: Merge) -> bool:
+    """Whether target rows without a partner in the source matter, too."""
+    return any(one.matched is Matched.NOT_MATCHED_BY_SOURCE for one in statement.clauses)
 
 
 def _sent(statement: Merge, planned: Planned, source: Text) -> Text:

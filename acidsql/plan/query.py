@@ -266,6 +266,7 @@ class _Draft:
                 named,
                 as_of=as_of(text, table, reference),
                 with_deleted=fetches_deleted(text, table, reference),
+                at=(text, reference),
             )
             alias = namesakes.alias(reference)
             self.edits += _replaced(reference, made.view, alias)
@@ -287,6 +288,7 @@ class _Draft:
         *,
         as_of: AsOf | None = None,
         with_deleted: bool = False,
+        at: tuple[str, Reference] | None = None,
     ) -> StandIn:
         """Add a stand-in for a table or view, and return it.
 
@@ -295,7 +297,9 @@ class _Draft:
         if table.view is not None:
             return self._view(table)
         within = self.within[-1] if self.within else None
-        made = new_standin(table, named, as_of=as_of, with_deleted=with_deleted, within=within)
+        made = new_standin(
+            table, named, as_of=as_of, with_deleted=with_deleted, within=within, at=at
+        )
         self.standins.append(made)
         return made
 

@@ -1,4 +1,4 @@
-"""What the plain terms of a WHERE say about a table's rows, read off the text.
+"""What the plain terms of a WHERE, or of MERGE's ON, say about a table's rows, read off the text.
 
 Spark's optimised plan tells more (``demands``), but it is not always to be had: a server of Spark
 Connect keeps it, and a plan with the current time is another one later.
@@ -16,22 +16,27 @@ from acidsql.acid.predicate import (
     Value,
     all_of,
 )
-from acidsql.acid.table import Column
-from acidsql.plan.event_query import Planned
-from acidsql.sql.conditions import plain_comparisons
+from acidsql.acid.table import Column, Table
+from acidsql.plan.standins import StandIn
+from acidsql.sql.conditions import plain_comparisons, where_at
 from acidsql.sql.tokens import Span
 
 _BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def said(planned: Planned, alias: str, where: Span | None) -> Predicate:
-    """A predicate that holds for each row of the target for which WHERE is true."""
-    if where is None or "${" in planned.text:  # a server replaces variables later
+def said(
+    text: str, table: Table, alias: str, condition: Span | None, *, leading: bool = False
+) -> Predicate:
+    """A predicate that holds for each row of a table for which the condition is true.
+
+    ``leading``: see ``plain_comparisons``.
+    """
+    if condition is None or "${" in text:  # a server replaces variables later
         return ANYTHING
-    columns = {column.name.lower(): column for column in planned.table.all_columns}
-    terms = []
-    for name, operator, literals in plain_comparisons(planned.text, where, {alias.lower()}):
+    columns = {column.name.lower(): column for column in table.all_columns}
+    terms, qualifiers = [], {alias.lower()}
+    for name, operator, literals in plain_comparisons(text, condition, qualifiers, leading=leading):
         if (column := columns.get(name)) is None:
             continue
         values = [_value(column, literal) for literal in literals]
@@ -39,6 +44,25 @@ def said(planned: Planned, alias: str, where: Span | None) -> Predicate:
         if len(known) == len(literals):
             terms.append(Comparison(name, operator, known))
     return all_of(terms)
+
+
+_FROM = re.compile(r"\bFROM\s+\Z", re.IGNORECASE)
+_WHERE = re.compile(r"\s+WHERE\b", re.IGNORECASE)
+
+
+def said_behind(standin: StandIn) -> Predicate:
+    """A predicate that holds for each row that a query needs of a table whose name stands alone
+    between FROM and WHERE."""
+    if standin.at is None:
+        return ANYTHING
+    text, reference = standin.at
+    places = (reference.span, reference.alias_span, reference.time_travel, reference.properties)
+    end = max(place.end for place in places if place is not None)
+    where = _WHERE.match(text, end)
+    if where is None or not _FROM.search(text, 0, reference.span.start):
+        return ANYTHING
+    alias = reference.alias or reference.parts[-1]
+    return said(text, standin.table, alias, where_at(text, where.end()), leading=True)
 
 
 def _value(column: Column, literal: str) -> Value | None:

@@ -15,6 +15,7 @@ from acidsql.acid.virtual_columns import virtual_columns
 from acidsql.plan.sqltext import Text
 from acidsql.plan.undone import Undone
 from acidsql.plan.view_text import InView
+from acidsql.sql.references import Reference
 from acidsql.sql.table_changes import TableChanges
 from acidsql.sql.time_travel import AsOf
 from acidsql.storage.reading.returned import Returned
@@ -40,6 +41,7 @@ class StandIn:
         returned: The view shows the rows that a statement has changed, and not the table's rows.
         within: The view of the metastore whose query names the table. None: the statement does.
         query: The query of a view of the metastore, over stand-ins that come before this one.
+        at: The text that names the table in FROM, and the place in it.
     """
 
     view: str
@@ -52,6 +54,7 @@ class StandIn:
     within: InView | None = None
     query: Text | None = None
     with_deleted: bool = False
+    at: tuple[str, Reference] | None = None
 
 
 def new_standin(
@@ -62,12 +65,20 @@ def new_standin(
     as_of: AsOf | None = None,
     within: InView | None = None,
     with_deleted: bool = False,
+    at: tuple[str, Reference] | None = None,
 ) -> StandIn:
     """A stand-in under a new name. It has those of the ``named`` virtual columns that the table
     has."""
     virtual = virtual_columns(table, named)
     return StandIn(
-        view_name(), table, virtual, is_target, as_of, within=within, with_deleted=with_deleted
+        view_name(),
+        table,
+        virtual,
+        is_target,
+        as_of,
+        within=within,
+        with_deleted=with_deleted,
+        at=at,
     )
 
 

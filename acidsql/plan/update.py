@@ -76,7 +76,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         query,
         deletes=True,
         partitions=partitions,
-        said=said(planned, alias, statement.where),
+        said=said(planned.text, planned.table, alias, statement.where),
         maybe_few=may_be_few(planned.text, statement.where),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Collection
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from acidsql.acid.predicate import VALUES_MAX
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
@@ -51,7 +51,7 @@ def terms_about(
 
 
 def plain_comparisons(
-    text: str, condition: Span, qualifiers: Collection[str]
+    text: str, condition: Span, qualifiers: Collection[str], *, leading: bool = False
 ) -> list[tuple[str, str, list[str]]]:
     """The terms of a condition, joined by AND at its top level, that compare a name with literals.
 
@@ -59,13 +59,39 @@ def plain_comparisons(
         text: The user's statement.
         condition: The condition's place in the statement.
         qualifiers: The qualifiers that the names may have, in lower case.
+        leading: Only the terms before the first of another kind (see ``where_at``).
 
     Returns:
         For each the name in lower case, ``=``, ``<``, ``<=``, ``>``, ``>=`` or ``in``, and the
         literals: integers, ``'…'`` without escapes, and ``DATE '…'`` as ``date '…'``.
     """
     found = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
-    return [one for some in found for one in some]
+    return [one for some in (takewhile(bool, found) if leading else found) for one in some]
+
+
+_CLAUSES = words(
+    "GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE WINDOW LIMIT OFFSET UNION EXCEPT MINUS INTERSECT"
+)
+
+
+def where_at(text: str, start: int) -> Span:
+    """The condition of a query's WHERE, from its first character, maybe with clauses behind it.
+
+    It ends with its query, or where a clause is certain: behind a literal or a bracket, because
+    no operand can stand there. Elsewhere the word may be the name of a column.
+    """
+    depth, before = 0, None
+    for token in tokenize(text[start:]):
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if depth < 0 or token.kind is Kind.END:
+            break
+        ends = before is not None and (
+            before.kind in (Kind.NUMBER, Kind.STRING) or before.text == ")"
+        )
+        if depth == 0 and ends and token.kind is Kind.WORD and token.upper in _CLAUSES:
+            break
+        before = token
+    return Span(start, start if before is None else start + before.end)
 
 
 _FUNCTIONS = frozenset(
@@ -188,6 +214,16 @@ def has_subquery(text: str, condition: Span) -> bool:
     return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
         before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
     )
+
+
+_SUBQUERY = re.compile(r"\(\s*(?:select|with|from|table|values)\b", re.IGNORECASE)
+_BEFORE = re.compile(r"\b(?:FROM|JOIN|AS)\s*\Z", re.IGNORECASE)
+
+
+def may_correlate(query: str) -> bool:
+    """Whether a query has a subquery that may name columns around it: not one behind FROM."""
+    starts = (found.start() for found in _SUBQUERY.finditer(query))
+    return any(_BEFORE.search(query[max(0, start - 40) : start]) is None for start in starts)
 
 
 def window_function(text: str, expression: Span) -> Span | None:

@@ -91,7 +91,8 @@ class PartitionRenames(Family):
         old = self._partitions.matching(table, [spec], text)
         if name in self._transactions.partition_names(table):
             raise AnalysisError(
-                f"{table.name} has the partition {name} already: UPDATE moves rows into it.",
+                f"{table.name} has the partition {name} already: UPDATE moves rows into it. If it "
+                "is empty, DROP PARTITION drops it.",
                 text, new[0].span.start, new[-1].span.end,
                 condition="PARTITIONS_ALREADY_EXIST", sqlstate="428FT",
             )  # fmt: skip

@@ -12,7 +12,7 @@ from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError, AnalysisError
 from acidsql.metastore.locks import LockInfo, on_table
 from acidsql.plan import lower
-from acidsql.plan.event_query import PARTITIONS, EventQuery
+from acidsql.plan.event_query import EventQuery
 from acidsql.plan.insert import static_value
 from acidsql.plan.query import placeholders
 from acidsql.plan.sqltext import Text
@@ -60,10 +60,11 @@ class Partitions:
         known = [] if query.partitions is None else self._transactions.partition_names(table)
         if query.partitions is None or not known:
             return None
-        views = {PARTITIONS: partitions_frame(self._spark, table, known)}
+        view, asked = query.partitions
+        views = {view: partitions_frame(self._spark, table, known)}
         try:
-            with lower.mapped_errors(query.partitions):
-                rows = lower.frame(self._spark, query.partitions, views, said.args).collect()
+            with lower.mapped_errors(asked):
+                rows = lower.frame(self._spark, asked, views, said.args).collect()
         except AcidSqlError:
             return None  # the condition fails here, but the statement may never evaluate it
         return sorted(row[0] for row in rows)

@@ -26,6 +26,7 @@ from acidsql.plan.foreign import (
 )
 from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
+from acidsql.plan.said_terms import said_behind
 from acidsql.plan.sqltext import Text
 from acidsql.plan.standins import used_by
 from acidsql.plan.undone import Undone
@@ -139,13 +140,12 @@ class Reader:
 
         @cache
         def of_target(known: Demand) -> Predicate:
-            if change is None:
-                return ANYTHING
-            return self._demanded_by_source(change, known.condition, views)
+            return self._demanded_by_source(change, known.condition, views) if change else ANYTHING
 
         def rows(standin: StandIn) -> DataFrame:
             def of_all() -> Demand:
-                known = demanded().get(standin.view, EVERYTHING)
+                said = change.said if change and standin.is_target else said_behind(standin)
+                known = demanded().get(standin.view, EVERYTHING).also(said)
                 return known.also(of_target(known)) if standin.is_target else known
 
             few_of_target = few if standin.is_target else 0
@@ -189,12 +189,10 @@ class Reader:
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
         """A predicate for the target partitions that MERGE's source has rows for. May run a job."""
         if (found := self._reduction(change)) is None:
-            return change.said
+            return ANYTHING
         reduced, derived = found
         asked = [pair for pair in reduced.partitions if not _has_few(known, pair[0])]
-        if not asked:
-            return ANYTHING
-        source = repeatable(rows := views[derived.view])
+        source = repeatable(rows := views[derived.view]) if asked else None
         if source is None or not source.is_small(self._spark):
             return ANYTHING
         views.is_pruned = True
@@ -210,6 +208,8 @@ class Reader:
         known: Views,
     ) -> dict[str, Demand]:
         """The demands of the queries on the stand-ins' rows, by view. No job runs."""
+        if jvm.is_remote(self._spark):  # nobody can ask for a plan there
+            return {}
         views = {one.view: known[one.view] for one in standins if one.changes}
         unfilled: dict[str, DataFrame] = {}
         for one in standins:
@@ -263,8 +263,7 @@ class Reader:
         if (found := self._reduction(query)) is None:
             return Events(whole())
         reduced, derived = found
-        rows = views[derived.view]
-        source = repeatable(rows)
+        source = repeatable(rows := views[derived.view])
         is_small = source is not None and source.is_small(self._spark)
         if not is_small:
             return Events(whole(), source if views.is_pruned else None)
@@ -328,7 +327,7 @@ class Reader:
             plan = self._explained(rows, found.standins, snapshot, mode, said)
             return rows_frame(self._spark, "plan string", [(plan,)])
         with jvm.changed_conf(self._spark, _KEPT_PLANS):
-            return lower.frame(self._spark, query, views, said.args)
+            return lower.frame(self._spark, query, views, said.args, runs=not is_query)
 
     def _alone(self, said: Said, args: Args, resolve: Resolve) -> DataFrame:
         """Run a statement of Spark's that reads no table by a query."""

@@ -133,7 +133,9 @@ class Writer:
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
                 writing.literal_rows(new)
             else:
-                is_tiny = events.source is not None and events.source.is_tiny
+                is_tiny = query.source is not None and query.source.is_short
+                if events.source is not None:
+                    is_tiny = events.source.is_tiny
                 few = self._few if query.maybe_few or is_tiny else 0
                 whole = events.otherwise
                 again = whole and (lambda: lower.enforced(whole(), query.table))

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
+import pyarrow as pa
 from click.testing import CliRunner
 from kit import rows
 from kit_hive import asks, done_changes, open_changes, own_database
@@ -23,6 +24,7 @@ from acidsql.errors import (
     UnsupportedError,
     WriteConflictError,
 )
+from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.renewals import HiveRenewals
 
 
@@ -120,6 +122,13 @@ def test_partitions_are_made_recorded_overwritten_and_dropped(acid, connect, ask
     acid.sql("ALTER TABLE p ADD COLUMNS (w STRING)")
     acid.sql("INSERT INTO p VALUES (4, 'd', 'w', 1, 'A''b')")
     assert rows(acid, "SELECT id, w FROM p WHERE p = 1") == [(1, None), (4, "w")]
+    acid.sql("ALTER TABLE p ADD PARTITION (p = 5, q = 'new')")
+    acid.sql("ALTER TABLE p PARTITION (p = 1, q = 'A''b') RENAME TO PARTITION (p = 6, q = NULL)")
+    acid.sql("TRUNCATE TABLE p PARTITION (p = 3)")
+    assert [name for (name,) in rows(acid, "SHOW PARTITIONS p")] == [
+        "p=3/q=x%2Fy%3Dz", "p=5/q=new", f"p=6/q={null}"
+    ]  # fmt: skip
+    assert rows(acid, "SELECT id, p, q FROM p") == [(1, 6, None), (4, 6, None)]
     nothing_is_left(connect, ask)
 
 
@@ -132,6 +141,9 @@ def test_an_insert_only_table_and_a_bucketed_one(acid, connect, ask):
     acid.sql("DELETE FROM b WHERE a < 5")
     assert rows(acid, "SELECT * FROM i") == [(2,), (3,)]
     assert rows(acid, "SELECT count(*) FROM b") == [(5,)]
+    with pytest.raises(UnsupportedError, match="somebody has written to it"):
+        acid.sql("ALTER TABLE i SET TBLPROPERTIES ('transactional_properties'='default')")
+    assert rows(acid, "SELECT * FROM i") == [(2,), (3,)]
     nothing_is_left(connect, ask)
 
 
@@ -145,11 +157,32 @@ def test_tables_are_copied_altered_renamed_and_dropped(acid, connect, ask):
     acid.sql("INSERT INTO u (d, b) VALUES (2, 'y')")
     assert rows(acid, "SELECT * FROM u") == [(1, "x", None), (2, "y", "q")]
     assert dict(map(tuple, acid.sql("SHOW TBLPROPERTIES u").collect()))["k"] == "v"
+    acid.sql("CREATE VIEW w AS SELECT d FROM u WHERE c IS NULL")
+    assert rows(acid, "SELECT * FROM w") == [(1,)]
+    acid.sql("DROP VIEW w")
     acid.sql("DROP TABLE u")
     assert rows(acid, "SHOW TABLES") == []
     acid.sql("CREATE TABLE u (a INT)")
     assert rows(acid, "SELECT * FROM u") == []
     nothing_is_left(connect, ask)
+
+
+def test_a_plain_table_becomes_an_acid_table_and_files_are_loaded(acid, connect, hive3_metastore):
+    acid.sql("CREATE TABLE t (a INT)")
+    store = acid.metastore
+    plain = store._need_raw(TableName(connect.database, "t"))
+    plain.tableName, plain.parameters = "plain", {}
+    plain.sd.location = f"file://{hive3_metastore.warehouse}/{connect.database}.db/plain"
+    store._call("create_table_req", hive.CreateTableRequest(table=plain))
+    place = Path(plain.sd.location.removeprefix("file://"))
+    orc.write_table(pa.table({"a": pa.array([1, 2], "int32")}), place / "part-0.orc")
+    acid.sql("ALTER TABLE plain CONVERT TO ACID")
+    acid.sql("UPDATE plain SET a = 5 WHERE a = 1")
+    assert acid.last.write_ids == {f"{connect.database}.plain": 10_000_001}
+    (place.parent / "new").mkdir()
+    orc.write_table(pa.table({"a": pa.array([7], "int32")}), place.parent / "new" / "x.orc")
+    acid.sql(f"LOAD DATA INPATH '{place.parent / 'new'}' INTO TABLE plain")
+    assert rows(acid, "SELECT * FROM plain") == [(2,), (5,), (7,)]
 
 
 def test_the_number_of_rows_stays_right(acid, ask):

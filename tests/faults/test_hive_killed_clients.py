@@ -1,11 +1,11 @@
-"""Clients of a Hive Metastore that are killed at any one call of a statement.
+"""Clients of a Hive Metastore that are killed at any one call of their statements.
 
 The client is a fork of the test's process: it has the session, the connection to Spark's JVM and
 the files, and dies of SIGKILL, so that no line of Python runs afterwards. The parent waits, and so
 does not use the JVM. Then the server's reaper aborts what the client left open.
 
-With ``ACIDSQL_HIVE_KILLS=all`` the client dies before and after each call of each statement, which
-takes minutes; else at some calls of an UPDATE.
+With ``ACIDSQL_HIVE_KILLS=all`` the client dies before and after each call of each kind of
+statements, which takes minutes; else where something has become true that others could see.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 import re
 import signal
 import time
+from collections import Counter
+from typing import NamedTuple
 
 import pytest
 
@@ -25,24 +27,82 @@ import acidsql
 from acidsql.metastore.hive.client import Client
 
 ALL = os.environ.get("ACIDSQL_HIVE_KILLS") == "all"
+
+
+class Death(NamedTuple):
+    """When a client dies: before or after the call of this name and number."""
+
+    call: str
+    number: int
+    when: str
+
+
+class Kind(NamedTuple):
+    """What a client says, with {t} for a name, and the rows of the tables of this name.
+
+    Attributes:
+        statements: What it says.
+        old: The rows before, by the end of the table's name.
+        new: The rows once it has committed.
+        deaths: When it dies, unless it dies everywhere.
+    """
+
+    statements: tuple[str, ...]
+    old: dict[str, list[tuple[int, int]]]
+    new: dict[str, list[tuple[int, int]]]
+    deaths: tuple[Death, ...] = ()
+
+
 OLD = [(1, 1), (2, 2)]
-STATEMENTS = {
-    "INSERT INTO {} VALUES (3, 1)": [(1, 1), (2, 2), (3, 1)],
-    "UPDATE {} SET a = a + 10 WHERE p = 2": [(1, 1), (12, 2)],
-    "MERGE INTO {} t USING (VALUES (1, 1), (9, 3)) s(a, p) ON t.a = s.a "
-    "WHEN MATCHED THEN UPDATE SET a = 11 WHEN NOT MATCHED THEN INSERT *": [
-        (2, 2), (9, 3), (11, 1),
-    ],
+KINDS = {
+    "insert": Kind(
+        ("INSERT INTO {t} VALUES (3, 1)",), {"": OLD}, {"": [(1, 1), (2, 2), (3, 1)]}
+    ),
+    "update": Kind(
+        ("UPDATE {t} SET a = a + 10 WHERE p = 2",), {"": OLD}, {"": [(1, 1), (12, 2)]},
+        (
+            Death("lock", 1, "before"), Death("lock", 1, "after"),
+            Death("lock", 2, "before"), Death("lock", 2, "after"),
+            Death("commit_txn", 1, "after"),
+        ),
+    ),
+    "merge": Kind(
+        ("MERGE INTO {t} t USING (VALUES (1, 1), (9, 3)) s(a, p) ON t.a = s.a "
+         "WHEN MATCHED THEN UPDATE SET a = 11 WHEN NOT MATCHED THEN INSERT *",),
+        {"": OLD}, {"": [(2, 2), (9, 3), (11, 1)]},
+    ),
+    "transaction": Kind(
+        (
+            "BEGIN", "UPDATE {t} SET a = a + 10 WHERE p = 2", "INSERT INTO {t}_2 VALUES (3, 3)",
+            "DELETE FROM {t} WHERE a = 1", "COMMIT",
+        ),
+        {"": OLD, "_2": OLD}, {"": [(12, 2)], "_2": [(1, 1), (2, 2), (3, 3)]},
+        (
+            Death("add_partitions_req", 1, "after"), Death("add_dynamic_partitions", 2, "before"),
+            Death("commit_txn", 1, "before"), Death("commit_txn", 1, "after"),
+        ),
+    ),
+    "rename": Kind(
+        ("ALTER TABLE {t} PARTITION (p = 2) RENAME TO PARTITION (p = 7)",),
+        {"": OLD}, {"": [(1, 1), (2, 7)]}, (Death("commit_txn", 1, "before"),),
+    ),
+    "create": Kind(
+        ("CREATE TABLE {t} PARTITIONED BY (p) AS SELECT 1 AS a, 1 AS p UNION ALL SELECT 2, 2",),
+        {}, {"": OLD},
+        (
+            Death("create_table_req", 1, "before"), Death("create_table_req", 1, "after"),
+            Death("commit_txn", 1, "before"), Death("commit_txn", 1, "after"),
+        ),
+    ),
 }  # fmt: skip
-SAMPLE = {
-    "open_txns": "after", "lock": "both", "add_dynamic_partitions": "both", "commit_txn": "both",
-}  # fmt: skip
+TRIED = [[one] for one in KINDS] if ALL else [[one for one in KINDS if KINDS[one].deaths]]
 QUICK = {
     "metastore.txn.timeout": "3s",
     "metastore.timedout.txn.reaper.interval": "1s",
     "metastore.timedout.txn.reaper.start": "1s",
 }
 PATIENCE_S = 60
+MISSING = "there is no such table"
 
 
 @pytest.fixture(scope="module")
@@ -55,17 +115,16 @@ def server(tmp_path_factory):
     started.close()
 
 
-class Death:
-    """Kills the process before or after a call, which is told by its number among calls that do not
-    depend on the time."""
+class Killer:
+    """Stands for ``Client.call``, and kills the process."""
 
-    def __init__(self, at, when):
-        self.calls, self.at, self.when = 0, at, when
+    def __init__(self, death):
+        self.death, self.calls = death, Counter()
 
     def __call__(self, real, client, name, *values, **options):
-        self.calls += name != "heartbeat"
-        is_now = self.calls == self.at and name != "heartbeat"
-        if is_now and self.when == "before":
+        self.calls[name] += 1
+        is_now = (name, self.calls[name]) == self.death[:2]
+        if is_now and self.death.when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         answer = real(client, name, *values, **options)
         if is_now:
@@ -73,24 +132,23 @@ class Death:
         return answer
 
 
-def killed(acid, statement, at, when):
-    """Run a statement in a client that dies. Returns whether the client has died."""
+def kill(acid, statements, death):
+    """Run statements in a client that dies."""
     child = os.fork()
     if child == 0:
-        death, real = Death(at, when), Client.call
-        Client.call = lambda self, *args, **options: death(real, self, *args, **options)
+        killer, real = Killer(death), Client.call
+        Client.call = lambda self, *args, **options: killer(real, self, *args, **options)
         try:
-            acid.sql(statement)
-        except BaseException:
+            for statement in statements:
+                acid.sql(statement)
+        finally:
             os._exit(1)
-        os._exit(0)
     status = os.waitpid(child, 0)[1]
-    assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
+    assert os.WIFSIGNALED(status), f"the client has lived: {death}"
 
 
-def calls_of(monkeypatch, acid, statement, kind):
-    """The calls of a statement that lives, as the first of its kind on a table."""
+def everywhere(monkeypatch, acid, name):
+    """A death before and after each call of statements of this kind."""
     made, real = [], Client.call
 
     def call(self, name, *values, **options):
@@ -98,64 +156,102 @@ def calls_of(monkeypatch, acid, statement, kind):
         return real(self, name, *values, **options)
 
     for number in range(2):  # the first time Spark is asked more
-        name = make(acid, f"{kind}_alive_{number}")
+        alive = f"{name}_alive_{number}"
+        make(acid, KINDS[name], alive)
         made.clear()
         with monkeypatch.context() as patch:
             patch.setattr(Client, "call", call)
-            acid.sql(statement.format(name))
-        acid.sql(f"DROP TABLE {name}")
-    return [name for name in made if name != "heartbeat"]
+            for statement in KINDS[name].statements:
+                acid.sql(statement.format(t=alive))
+        for end in KINDS[name].new:
+            acid.sql(f"DROP TABLE {alive}{end}")
+    calls = Counter()
+    for one in made:
+        if one != "heartbeat":
+            calls[one] += 1
+            yield from (Death(one, calls[one], when) for when in ("before", "after"))
 
 
-def deaths(calls):
-    """When the client dies: the number of a call, and before or after it."""
-    for number, name in enumerate(calls, 1):
-        for when in ("before", "after"):
-            if ALL or SAMPLE.get(name) in (when, "both"):
-                yield number, when
+def make(acid, kind, name):
+    for end in kind.old:
+        acid.sql(f"CREATE TABLE {name}{end} (a INT) PARTITIONED BY (p INT)")
+        acid.sql(f"INSERT INTO {name}{end} VALUES (1, 1), (2, 2)")
 
 
-def make(acid, name):
-    acid.sql(f"CREATE TABLE {name} (a INT) PARTITIONED BY (p INT)")
-    acid.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
-    return name
+def rows(acid, names):
+    """The rows of tables, by one query."""
+    there = {row.tableName for row in acid.sql("SHOW TABLES").collect()}.intersection(names)
+    found = {name: [] if name in there else MISSING for name in names}
+    each = (f"SELECT '{name}' AS name, a, p FROM {name}" for name in there)
+    for name, a, p in acid.sql(" UNION ALL ".join(each)).collect() if there else ():
+        found[name] = sorted([*found[name], (a, p)])
+    return found
 
 
-def rows(acid, name):
-    return sorted(map(tuple, acid.sql(f"SELECT * FROM {name}").collect()))
+class Left(NamedTuple):
+    """What a killed client has left of a table: its rows, and the partitions in which it has
+    published something."""
+
+    rows: object
+    published: set[str]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "statement",
-    [text for text in STATEMENTS if ALL or text.startswith("UPDATE")],
-    ids=lambda text: text.split()[0],
-)
+@pytest.mark.parametrize("kinds", TRIED, ids="-".join)
 def test_what_a_killed_client_did_is_there_as_a_whole_or_not_at_all(
-    spark, server, monkeypatch, statement
+    spark, server, monkeypatch, kinds
 ):
-    kind = statement.split()[0].lower()
     with acidsql.connect(spark, metastore=server.url) as acid:
-        calls = calls_of(monkeypatch, acid, statement, kind)
-        commit, tables = calls.index("commit_txn") + 1, {}
-        for at, when in deaths(calls):
-            name = make(acid, f"{kind}_{at}_{when}")
-            assert killed(acid, statement.format(name), at, when)
-            is_committed = at > commit or (at, when) == (commit, "after")
-            tables[name] = STATEMENTS[statement] if is_committed else OLD
-        for look in (check_rows, wait_for_the_reaper, check_rows, compact, check_rows):
-            look(acid, server, tables)
+        tables = {}
+        for kind in kinds:
+            deaths = list(everywhere(monkeypatch, acid, kind)) if ALL else KINDS[kind].deaths
+            for death in deaths:
+                tables |= killed(acid, server, kind, death)
+        check_rows(acid, tables)
+        wait_for_the_reaper(acid, server)
+        check_rows(acid, tables)
+        compact(acid, server, tables)
+        check_rows(acid, tables)
         check_records(server, tables)
-        check_litter(acid, server, tables)
-        for name in tables:
-            acid.sql(f"DROP TABLE {name}")
+        rename_again(acid, [name for name in tables if tables[name].rows == OLD])
 
 
-def check_rows(acid, server, tables):
-    assert {name: rows(acid, name) for name in tables} == tables
+def rename_again(acid, names):
+    """The new partition may be in the catalog, without rows."""
+    kind = KINDS["rename"]
+    for name in names:
+        if name.startswith("rename_"):
+            acid.sql(f"ALTER TABLE {name} DROP IF EXISTS PARTITION (p = 7)")
+            acid.sql(kind.statements[0].format(t=name))
+            assert rows(acid, [name]) == {name: kind.new[""]}
 
 
-def wait_for_the_reaper(acid, server, tables):
+def killed(acid, server, name, death):
+    """Kill a client. Returns what must be left of its tables."""
+    kind, table = KINDS[name], f"{name}_{'_'.join(map(str, death))}"
+    make(acid, kind, table)
+    before = {end: deltas(server, table + end) for end in kind.new}
+    kill(acid, [one.format(t=table) for one in kind.statements], death)
+    if (death.call, death.when) == ("commit_txn", "after"):
+        must = kind.new
+    else:  # COMMIT is not one step with the catalog: a new table may be there, without rows
+        must = kind.old or {"": [] if rows(acid, [table]) == {table: []} else MISSING}
+    new = {end: deltas(server, table + end) - before[end] for end in must}
+    return {
+        table + end: Left(there, {path.parent.name for path in new[end]})
+        for end, there in must.items()
+    }
+
+
+def deltas(server, name):
+    return set((server.warehouse / name).glob("p=*/*delta_*"))
+
+
+def check_rows(acid, tables):
+    assert rows(acid, tables) == {name: left.rows for name, left in tables.items()}
+
+
+def wait_for_the_reaper(acid, server):
     """Until only the reader's lease is open. So transactions do not pile up if clients
     die while they open them (T19)."""
     lease = acid._runner._txns.hold_lease()
@@ -169,24 +265,24 @@ def wait_for_the_reaper(acid, server, tables):
 
 
 def compact(acid, server, tables):
-    if acid.metastore.abilities.can_work:
-        for name in tables:
-            acid.compact(name, wait=True)
-
-
-def check_litter(acid, server, tables):
-    """The compactor's service deletes what the clients had not published yet, and nothing else."""
-    before = {path for name in tables for path in (server.warehouse / name).rglob("*")}
-    left = {path for path in before if path.name.startswith("_tmp_")}
+    """The compactor's service compacts where clients have published something, and deletes what
+    they had not published yet, and nothing else."""
+    there = {name: left for name, left in tables.items() if left.rows is not MISSING}
+    before = {path for name in there for path in (server.warehouse / name).rglob("*")}
+    unpublished = {path for path in before if path.name.startswith("_tmp_")}
+    for name, left in there.items():
+        known = {row.partition for row in acid.sql(f"SHOW PARTITIONS {name}").collect()}
+        for partition in left.published & known:
+            acid.compact(name, partition)
     told: list[str] = []
     acid.run_compactor(once=True, tell=told.append)
+    assert any(line.endswith("is done") for line in told), told
     removed = {line.split()[1].removeprefix("file:") for line in told if "(litter" in line}
-    assert left and removed == set(map(str, left))
+    assert unpublished and removed == set(map(str, unpublished))
     assert acid.clean().count() == 0
     assert {path for path in before if path.exists()} == {
-        path for path in before if left.isdisjoint([path, *path.parents])
+        path for path in before if unpublished.isdisjoint([path, *path.parents])
     }
-    check_rows(acid, server, tables)
 
 
 def check_records(server, tables):
@@ -201,8 +297,7 @@ def check_records(server, tables):
         )
     }
     for name in tables:
-        found = (server.warehouse / name).glob("p=*/*delta_*")
-        for path in found:
+        for path in deltas(server, name):
             first, last = map(int, re.match(r".*delta_(\d+)_(\d+)", path.name).groups())
             if first == last:
                 recorded = {(name, one, str(first)) for one in (path.parent.name, None)}

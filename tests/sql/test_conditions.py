@@ -1,13 +1,13 @@
 """The partitions that a WHERE certainly rules out: sometimes too few, never too many."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from acidsql.acid.predicate import ANYTHING, Comparison, Value
+from acidsql.acid.predicate import ANYTHING, All, Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.plan.said_terms import said
-from acidsql.sql.conditions import plain_comparisons, terms_about, terms_of
+from acidsql.plan.said_terms import said, said_behind
+from acidsql.plan.standins import StandIn
+from acidsql.sql.conditions import may_correlate, plain_comparisons, terms_about, terms_of
+from acidsql.sql.references import references
 from acidsql.sql.tokens import Span
 
 COLUMNS, QUALIFIERS = {"p", "day"}, {"t"}
@@ -141,12 +141,81 @@ def test_nothing_that_a_session_may_mean_otherwise_is_such_a_comparison(conditio
     assert comparisons(condition) == []
 
 
+def test_a_subquery_behind_from_names_no_columns_around_it():
+    for query in (
+        "SELECT a FROM t WHERE a IN (1)", "SELECT a\nFROM (\nSELECT b) JOIN (SELECT 1) ON a = b",
+        "WITH c AS (SELECT 1) SELECT * FROM(VALUES (1))",
+    ):  # fmt: skip
+        assert not may_correlate(query)
+    for query in (
+        "SELECT a FROM (SELECT b) WHERE EXISTS (SELECT 1 FROM (SELECT 2))", "SELECT (SELECT 1)",
+        "SELECT 1 FROM t JOIN LATERAL (SELECT t.a)", "SELECT 1 FROM t, (SELECT 1)", "(SELECT 1)",
+        "SELECT 1 FROM t WHERE a = ( FROM u SELECT b)", "SELECT x_from(SELECT 1)",
+    ):  # fmt: skip
+        assert may_correlate(query)
+
+
 def test_a_text_with_variables_of_a_session_says_nothing():
     table = Table(TableName("default", "t"), "/t", (Column("day", "string"),))
     for value, expected in (("2024", "2024"), ("${day}", None)):
         text = f"DELETE FROM t WHERE day = '{value}'"
-        planned = SimpleNamespace(text=text, table=table)
-        known = said(planned, "t", Span(text.index("WHERE") + 6, len(text)))
+        known = said(text, table, "t", Span(text.index("WHERE") + 6, len(text)))
         assert known == (
             Comparison("day", "=", (Value("string", value),)) if expected else ANYTHING
         )
+
+
+ID_IS_1 = Comparison("id", "=", (Value("int", "1"),))
+
+
+def known_of_query(text):
+    """What a query says about the first table that it names."""
+    table = Table(TableName("default", "t"), "/t", (Column("id", "int"), Column("limit", "int")))
+    return said_behind(StandIn("v", table, at=(text, references(text).references[0])))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM t WHERE id = 1", "select id from db.`T`\nwhere T.id = 1 order by id limit 3",
+        "SELECT * FROM t AS x WHERE x.id = 1 AND f(id) AND id = 2",
+        "SELECT * FROM t x WHERE (1 = ID) GROUP BY id HAVING count(*) > 1 OR max(id) > 3",
+        "SELECT * FROM (SELECT * FROM t WHERE id = 1) WHERE id = 2 OR id = 3",
+        "WITH c AS (SELECT * FROM t WHERE id = 1) SELECT * FROM c, u WHERE u.id = 2 OR c.id = 1",
+        "SELECT * FROM t VERSION AS OF 3 WHERE id = 1 UNION SELECT * FROM u WHERE a OR b",
+        "SELECT (SELECT max(id) FROM t WHERE id = 1), 1 FROM u WHERE a OR b",
+        "INSERT INTO u SELECT * FROM t WHERE id IN (1) EXCEPT SELECT 1 WHERE a OR b",
+        "SELECT * FROM t WHERE id = 1 /* OR */ -- OR",
+    ],
+)  # fmt: skip
+def test_where_behind_the_only_table_of_a_query_says_which_rows_it_needs(query):
+    expected = Comparison("id", "in", ID_IS_1.values) if " IN " in query else ID_IS_1
+    assert known_of_query(query) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM t", "SELECT * FROM t WHERE id = 1 OR true",
+        "SELECT * FROM t, u WHERE id = 1", "SELECT * FROM t LEFT JOIN u WHERE id = 1",
+        "SELECT * FROM t TABLESAMPLE (1 ROWS) WHERE id = 1",
+        "SELECT * FROM t AS x (a, id) WHERE id = 1", "SELECT * FROM t AS x WHERE t.id = 1",
+        "SELECT * FROM t WHERE f(id) ORDER BY id LIMIT 3 UNION SELECT 1 FROM u WHERE u.id = 1",
+        "SELECT * FROM t WHERE f(id) AND id = 1",
+        "SELECT * FROM t WHERE id = 1 AND limit = 2 OR true",
+        "SELECT * FROM t WHERE id = 1 GROUP BY '${x}'", "FROM t |> WHERE id = 1", "TABLE t",
+        "SELECT * FROM t LATERAL VIEW explode(a) AS id WHERE id = 1",
+        "SELECT * FROM t WHERE idx = 1",
+        "SELECT * FROM t PIVOT (max(id) FOR k IN (1)) WHERE id = 1",
+        "SELECT * FROM t WHERE NOT id = 1", "SELECT * FROM t WHERE (SELECT true) AND id = 1",
+        "SELECT * FROM t WHERE id = 1 |> LIMIT 1",
+    ],
+)  # fmt: skip
+def test_where_says_nothing_that_is_not_certain(query):
+    assert known_of_query(query) == ANYTHING
+
+
+def test_a_column_may_have_the_name_of_a_clause():
+    query = "SELECT * FROM t WHERE id = 1 AND limit > 2 UNION SELECT * FROM u WHERE a OR limit"
+    limit = Comparison("limit", ">", (Value("int", "2"),))
+    assert known_of_query(query) == All((ID_IS_1, limit))

@@ -270,9 +270,13 @@ class HiveCatalog(HiveConstraints):
     def drop_table(
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> None:
-        self._need_open(txn_id)
         if convert.is_view(self._need_raw(name)):
             raise no_table(name)
+        self._drop_found(name, txn_id, delete_data)
+
+    def _drop_found(self, name: TableName, txn_id: int | None, delete_data: bool) -> None:
+        """``drop_table`` of what has just been seen, which is no view."""
+        self._need_open(txn_id)
         try:
             self._drop(name, delete_data=delete_data)
         except CatalogError as error:
@@ -293,18 +297,25 @@ class HiveCatalog(HiveConstraints):
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """The server moves the directory, unless it is not the one of the table's name."""
+        self._rename_found(self._need_raw(name), new_name, txn_id)
+
+    def _rename_found(self, raw: Any, new_name: TableName, txn_id: int | None) -> None:
+        """``rename_table`` of what has just been seen: ``raw``, the server's struct. The server
+        moves the directory, unless it is not the one of the table's name."""
         self._need_open(txn_id)
-        raw = self._need_raw(name)
-        if self._raw(new_name) is not None:
-            raise CatalogError(
-                f"There is a table {new_name} already.",
-                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=new_name,
-            )  # fmt: skip
-        if self.get_database(new_name.database) is None:
-            raise no_database(new_name.database)
+        name = TableName(raw.dbName, raw.tableName)
         raw.dbName, raw.tableName = new_name.database, new_name.name
-        self._alter(name, raw)
+        try:
+            self._alter(name, raw)
+        except CatalogError as error:
+            if self._raw(new_name) is not None:
+                raise CatalogError(
+                    f"There is a table {new_name} already.",
+                    condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=new_name,
+                ) from error  # fmt: skip
+            if self.get_database(new_name.database) is None:
+                raise no_database(new_name.database) from error
+            raise
 
     def alter_table(
         self,

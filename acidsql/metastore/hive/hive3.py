@@ -26,6 +26,8 @@ from acidsql.metastore.lock_rules import ByThing, blockers
 # A table's property with which a table is created, and which the server takes away again: it keeps
 # the server from counting the files that lie directly in the table's directory, which are none.
 KEEP_STATISTICS = "DO_NOT_UPDATE_STATS"
+# What the server says when it cannot set the write ids of a table that becomes full-ACID.
+_NO_SEED = "Unable to update transaction database"
 _HARMLESS = str.maketrans({"'": '"', "\\": "/"})
 
 
@@ -103,10 +105,21 @@ def _create_table(client: Client, request: Any) -> None:
 
 
 def _alter_table(client: Client, request: Any) -> None:
-    client.call(
-        "alter_table_with_environment_context",
-        request.dbName, request.tableName, request.table, request.environmentContext,
-    )  # fmt: skip
+    try:
+        client.call(
+            "alter_table_with_environment_context",
+            request.dbName, request.tableName, request.table, request.environmentContext,
+        )  # fmt: skip
+    except CatalogError as error:
+        if _NO_SEED not in error.message:
+            raise
+        # The server gives the table a first write id, and fails if it has one.
+        raise UnsupportedError(
+            f"A metastore of Hive 3 makes no full-ACID table of {request.dbName}."
+            f"{request.tableName}, because somebody has written to it: CREATE TABLE … AS SELECT "
+            "copies the rows.",
+            condition="UNSUPPORTED_FEATURE.HIVE3",
+        ) from error
 
 
 def _alter_partitions(client: Client, request: Any) -> None:
@@ -192,7 +205,10 @@ def _abort_compactions(client: Client, request: Any) -> Any:
 
 
 def _seed_write_id(client: Client, request: Any) -> Any:
-    raise _lacking("call to seed write ids")
+    raise _lacking(
+        "call to seed write ids. Over files without write ids, let Hive create a plain table, then "
+        "say ALTER TABLE … CONVERT TO ACID"
+    )
 
 
 _OTHERWISE: Mapping[str, Callable[..., Any]] = {

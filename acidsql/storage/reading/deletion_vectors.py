@@ -21,7 +21,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.storage.columns import quote
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     PARTITION_NUMBER,
@@ -34,9 +33,8 @@ from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
-from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_rows
-from acidsql.storage.spark.views import settled, temp_views
+from acidsql.storage.spark.views import queried, settled
 
 PAGES_MAX = 16384  # pages of 1 KiB each
 INDEX_MAX = 400_000  # numbers to find a page by
@@ -92,13 +90,14 @@ class DeletionVectors:
             return events
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
         sent = {_INDEX: _one(self.index.numbers), _SENT: _one(words)}
-        view = f"{PREFIX}bits_{uuid4().hex}"
-        with temp_views({view: local_rows(events.sparkSession, pa.table(sent))}):
-            # As columns first: so Spark plans each subquery once, however often the condition
-            # names the column.
-            columns = (f"(SELECT {name} FROM {view}) AS {name}" for name in sent)
-            found = settled(jvm.select(events, "*", *columns).where(self.index.is_alive))
-        return jvm.select(found, *map(quote, events.columns))
+        spark, unique = events.sparkSession, uuid4().hex
+        bits, rows = f"{PREFIX}bits_{unique}", f"{PREFIX}rows_{unique}"
+        views = {bits: local_rows(spark, pa.table(sent)), rows: events}
+        # As columns first: so Spark plans each subquery once, however often the condition names
+        # the column.
+        columns = ", ".join(f"(SELECT {name} FROM {bits}) AS {name}" for name in sent)
+        with queried(spark, f"SELECT *, {columns} FROM {rows}", views) as found:
+            return settled(found.where(self.index.is_alive)).drop(*sent)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.

@@ -85,7 +85,7 @@ def _without_a_job(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
     if paths and not filesystem_for(paths[0]).has_directories:
         return {}
     threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-    return {threshold: str(max(len(paths), int(spark.conf.get(threshold) or 0)))}
+    return {threshold: str(len(paths))} if len(paths) > int(spark.conf.get(threshold) or 0) else {}
 
 
 def open_files(

@@ -69,6 +69,7 @@ def end_session_beside(beside: SparkSession, spark: SparkSession) -> None:
     the application."""
     if is_remote(beside) and beside is not spark:
         with suppress(Exception):  # the server has ended, and with it the session
+            beside.client.set_retry_policies([])
             beside.stop()
 
 

@@ -5,30 +5,62 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 
 def zone_offset_micros(spark: SparkSession) -> int | None:
     """The offset of the JVM's default time zone from UTC, in microseconds.
 
-    None if the offset depends on the date, or without a JVM. Then Spark's ORC reader cannot give
-    every wall clock (two wall clocks give one instant where a clock is put forward).
+    None if the offset depends on the date. Then Spark's ORC reader cannot give every wall clock
+    (two wall clocks give one instant where a clock is put forward).
     """
     jvm = _jvm(spark)
     if jvm is None:
-        return None
+        return _servers_offset(spark)
     rules = jvm.java.time.ZoneId.systemDefault().getRules()
     if not rules.isFixedOffset():
         return None
     now = jvm.java.time.Instant.now()
     return int(rules.getOffset(now).getTotalSeconds()) * 1_000_000
+
+
+_OFFSETS: WeakKeyDictionary[SparkSession, int | None] = WeakKeyDictionary()
+# The ids that Java gives to zones whose offset is always the same.
+_OFFSET = re.compile(
+    r"(?:Etc/)?(?:UTC|GMT|UT|UCT|Universal|Zulu|Greenwich)|Z"
+    r"|(?:UTC|GMT|UT)?([+-])(\d\d):(\d\d)(?::(\d\d))?"
+)
+
+
+def _servers_offset(spark: SparkSession) -> int | None:
+    """As ``zone_offset_micros``, told once by a server of Spark Connect; None if it does not."""
+    if spark not in _OFFSETS:
+        asked = "SELECT java_method('java.time.ZoneId', 'systemDefault')"
+        try:
+            ((zone,),) = spark.sql(asked).collect()
+        except AnalysisException:  # a server may not let its users call Java
+            zone = ""
+        _OFFSETS[spark] = fixed_offset(zone or "")
+    return _OFFSETS[spark]
+
+
+def fixed_offset(zone: str) -> int | None:
+    """The offset of a time zone from UTC, in microseconds; None if it may depend on the date."""
+    found = _OFFSET.fullmatch(zone)
+    if found is None:
+        return None
+    sign, *parts = found.groups()
+    hours, minutes, seconds = (int(part or 0) for part in parts)
+    offset = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
+    return -offset if sign == "-" else offset
 
 
 def _jvm(spark: SparkSession) -> Any | None:
@@ -250,25 +282,44 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
     """
     who, session = object(), session_key(spark)
     with _CHANGING:
+        now = _values(spark, settings)
         for name, value in settings.items():
-            now = spark.conf.get(name, None)
-            _CHANGED.setdefault((session, name), _Changed(now)).wanted[who] = value
-            if now != value:
-                spark.conf.set(name, value)
+            _CHANGED.setdefault((session, name), _Changed(now[name])).wanted[who] = value
+        _set(spark, {name: value for name, value in settings.items() if now[name] != value})
     try:
         yield
     finally:
         with _CHANGING:
+            then: dict[str, str | None] = {}
             for name, value in settings.items():
                 changed = _CHANGED[session, name]
                 del changed.wanted[who]
                 if not changed.wanted:
                     del _CHANGED[session, name]
                 last = next(reversed(changed.wanted.values()), changed.users)
-                if last is None:
-                    spark.conf.unset(name)
-                elif last != value:
-                    spark.conf.set(name, last)
+                if last != value:
+                    then[name] = last
+            _set(spark, then)
+
+
+def _values(spark: Any, names: Collection[str]) -> dict[str, str | None]:
+    """The values of settings; None if unset. A server of Spark Connect tells all at once."""
+    if names and is_remote(spark):
+        found = spark.client.get_config_with_defaults(*((name, None) for name in names))
+        return dict(zip(names, found, strict=True))
+    return {name: spark.conf.get(name, None) for name in names}
+
+
+def _set(spark: Any, values: Mapping[str, str | None]) -> None:
+    """Set settings; None unsets one."""
+    new = {name: value for name, value in values.items() if value is not None}
+    if len(new) > 1 and is_remote(spark):
+        spark.conf._set_all(new, silent=False)  # in one message
+    else:
+        for name, value in new.items():
+            spark.conf.set(name, value)
+    for name in values.keys() - new.keys():
+        spark.conf.unset(name)
 
 
 def users_conf(spark: SparkSession, name: str) -> str | None:

@@ -8,10 +8,12 @@ in this process names the view.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -19,8 +21,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.event_records import PREFIX
-from acidsql.storage.spark.jvm import is_remote
+from acidsql.storage.spark.jvm import is_remote, sql
 
+_PATIENCE = 10  # seconds
+_MANY = 16  # unneeded views; each message to the server takes its time
 SETTLED = f"{PREFIX}settled_"  # begins the names of views that hold a DataFrame's plan
 
 _unneeded: WeakKeyDictionary[SparkSession, deque[str]] = WeakKeyDictionary()
@@ -44,6 +48,48 @@ def temp_views(views: Mapping[str, DataFrame]) -> Iterator[None]:
             session.catalog.dropTempView(name)
 
 
+@contextmanager
+def queried(
+    spark: SparkSession,
+    text: str,
+    views: Mapping[str, DataFrame],
+    args: Mapping[str, Any] | None = None,
+    *,
+    runs: bool = False,
+) -> Iterator[DataFrame]:
+    """The rows of a query that may name these DataFrames, in the block only, or ``settled`` there.
+
+    ``runs``: the text may be no query, but a statement that runs at once.
+    """
+    if is_remote(spark):
+        yield _carrying(spark, text, views, args, runs=runs)
+        return
+    with temp_views(views):
+        yield spark.sql(text, args=dict(args)) if args else sql(spark, text)
+
+
+def _carrying(
+    spark: Any, text: str, views: Mapping[str, Any], args: Mapping[str, Any] | None, *, runs: bool
+) -> DataFrame:
+    """A DataFrame of Spark Connect whose plan has its views with it: the server makes and drops
+    them around each analysis. So no message is needed for a view.
+
+    ``spark.sql(text, args, **views)`` puts other names into the text, and so moves the places in
+    Spark's errors. It also has each query analysed once more.
+    """
+    from pyspark.sql.connect import plan
+    from pyspark.sql.connect.dataframe import DataFrame as Remote
+    from pyspark.sql.connect.functions import builtin
+
+    given = {name: builtin.lit(value) for name, value in (args or {}).items()}
+    named = [plan.SubqueryAlias(view._plan, name) for name, view in views.items()]
+    query = plan.SQL(text, [], given, named)
+    if not runs:
+        return Remote(query, spark)
+    _, told, _ = spark.client.execute_command(query.command(spark.client))
+    return Remote(plan.CachedRelation(told["sql_command_result"]), spark)
+
+
 def settled(frame: DataFrame) -> DataFrame:
     """The same rows, lazily, as Spark analyses the DataFrame now. No job runs.
 
@@ -52,13 +98,14 @@ def settled(frame: DataFrame) -> DataFrame:
     spark = frame.sparkSession
     if not is_remote(spark):
         return frame
-    drop_unneeded(spark)
+    noted = _unneeded.setdefault(spark, deque())
+    if len(noted) >= _MANY:
+        drop_unneeded(spark)
     name = f"{SETTLED}{uuid4().hex}"
     frame.createOrReplaceTempView(name)
     rows = spark.table(name)
     # DataFrames that are made of this one hold its plan, too. A finalizer runs at any line of any
     # thread, maybe in the middle of a call to the server, so it only notes the name.
-    noted = _unneeded.setdefault(spark, deque())
     weakref.finalize(rows._plan, noted.append, name).atexit = False
     return rows
 
@@ -68,6 +115,30 @@ def drop_unneeded(spark: SparkSession) -> None:
     noted = _unneeded.get(spark)
     if not noted or spark.is_stopped:  # type: ignore[attr-defined]
         return
-    with suppress(IndexError, PySparkException):  # another thread took the last; no server, no view
+    drops = []
+    with suppress(IndexError):  # another thread took the last
         while noted:
-            spark.catalog.dropTempView(noted.popleft())
+            # ``catalog.dropTempView`` would also drop what the user has cached of the same plan.
+            drops.append(f"DROP VIEW IF EXISTS {noted.popleft()}")
+    if not drops:
+        return
+    try:
+        spark.sql(f"BEGIN {'; '.join(drops)}; END")  # one message
+    except PySparkException:  # the server may forbid scripts
+        with suppress(PySparkException):  # no server, no view
+            for drop in drops:
+                spark.sql(drop)
+
+
+def drop_at_last(spark: SparkSession) -> None:
+    """As ``drop_unneeded``, but do not wait long for the server: if there is none any more, Spark's
+    client asks again for ten minutes."""
+
+    def drop() -> None:
+        with suppress(Exception):  # the user may stop Spark meanwhile
+            drop_unneeded(spark)
+
+    if _unneeded.get(spark):
+        thread = threading.Thread(target=drop, name="acidsql-views", daemon=True)
+        thread.start()
+        thread.join(_PATIENCE)
