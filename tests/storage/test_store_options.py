@@ -340,28 +340,6 @@ def test_a_task_has_what_was_handed_over_else_what_sparks_conf_says(monkeypatch)
     assert found(**spark, **given)["fs.s3a.endpoint"] == "http://two"
 
 
-def test_a_task_whose_job_carries_no_settings_has_those_that_its_code_brings(monkeypatch):
-    class Task:
-        pass
-
-    def found(lent, **properties):
-        task = Task()
-        task._localProperties = properties
-        monkeypatch.setattr(store_options, "_task", lambda: task)
-        if lent is not None:
-            store_options.lend(lent)
-        return settings_here()
-
-    monkeypatch.setattr(store_options, "_lent", [])
-    lent = {"fs.s3a.endpoint": "http://lent"}
-    assert found(lent) == lent
-    assert found(lent, **{"spark.acidsql.storage.names": ""}) == {}
-    said = {"spark.hadoop.fs.s3a.endpoint": "http://one"}
-    assert found({}, **said) == {"fs.s3a.endpoint": "http://one"}
-    assert found(lent) == lent
-    assert found(None) == {}  # a later task of the worker
-
-
 def test_the_reader_of_a_stream_is_told_by_options_and_gets_no_secrets(monkeypatch):
     monkeypatch.setattr(store_options, "_here", [])
     pyspark_acidsql._use_store_options({"fs.s3a.endpoint": "http://one", "table": "t"})

@@ -1,8 +1,7 @@
 """Opens object stores by Arrow, with Hadoop's settings. Workers import this module, too.
 
 A worker has no JVM to ask, so the driver hands the settings over as properties of its jobs
-(``storage.spark.store_conf``). Only Spark's SQL gives them to jobs: those of ``DataFrame.rdd`` and
-``toLocalIterator`` go without. So the code that reads rows brings them, too (``lend``).
+(``storage.spark.store_conf``).
 """
 
 from __future__ import annotations
@@ -33,18 +32,11 @@ _UNREACHABLE = re.compile(r"NETWORK_CONNECTION|HTTP status 5\d\d|SLOW_DOWN|INTER
 _REFUSAL = re.compile("ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|status 40[13]")
 _log = logging.getLogger(__name__)
 _here: list[Mapping[str, str]] = []
-_lent: list[tuple[Any, Mapping[str, str]]] = []  # to which task
 
 
 def register(settings: Mapping[str, str]) -> None:
     """Let this process open stores with these settings from now on; they replace earlier ones."""
     _here[:] = [dict(settings)]
-
-
-def lend(settings: Mapping[str, str]) -> None:
-    """Let the running task open stores with these settings, unless its job carries some."""
-    _lent[:] = [(_task(), settings)] if settings else []
-    _of_task.cache_clear()
 
 
 def settings_here() -> Mapping[str, str]:
@@ -67,8 +59,6 @@ def _of_task(task: Any) -> Mapping[str, str]:
     properties = getattr(task, "_localProperties", None) or {}
     if NAMES in properties:
         names = properties[NAMES].split(",")
-    elif _lent and _lent[0][0] is task:
-        return _lent[0][1]
     else:  # nobody has handed anything over: what Spark's own conf says
         names = [name.removeprefix(_SPARKS) for name in properties if name.startswith(_SPARKS)]
     found = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,13 +11,13 @@ from acidsql.acid.paths import is_local
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote, shown, shown_type
 from acidsql.storage.event_records import KEYS
-from acidsql.storage.files.store_options import lend, settings_here
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.event_reader import FileRead, flat_schema, read_for_query
 from acidsql.storage.reading.partition_columns import PATH
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.jobs import task_slots
 from acidsql.storage.spark.repeatable import READER
+from acidsql.storage.spark.store_conf import give_thread
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
 # Spark's own readers give a task as much (spark.sql.files.maxPartitionBytes, openCostInBytes).
@@ -48,8 +48,9 @@ def python_rows(
     own = [quote(name) for name in names]
     kinds = (column.type for column in table.columns)
     ddl = read_ddl([*zip(own, kinds, strict=True), *((name, "string") for name in of_file)])
-    settings = {} if all(is_local(read.file) for read in reads) else dict(settings_here())
-    read = _reader(dealt, schema, names, settings, with_path=PATH in of_file)
+    if not all(is_local(read.file) for read in reads):
+        give_thread(spark)
+    read = _reader(dealt, schema, names, with_path=PATH in of_file)
     if not may_change:
         read.__name__ = READER
     tasks = _tasks(spark, len(reads), sum(one.size for one in reads))
@@ -102,16 +103,10 @@ def padded(
 
 
 def _reader(
-    reads: Sequence[FileRead],
-    schema: RowSchema,
-    names: Sequence[str],
-    settings: Mapping[str, str],
-    *,
-    with_path: bool,
+    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        lend(settings)
         own = [reads[number] for batch in batches for number in batch.column(0).to_pylist()]
         yield from read_for_query(own, schema, names, with_path=with_path)
 
