@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow.fs as pafs
 import pytest
 from object_store import Rule
 
@@ -17,6 +18,7 @@ from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of, w
 from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.files.missing import _ours
+from acidsql.storage.files.object_store import GoogleStore
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.orc_reader import row_count
@@ -148,6 +150,22 @@ def test_an_object_that_stands_for_a_directory_is_no_delta(table):
     files.create_directory(f"{root}/base_0000009")
     (listing,) = list_table(files, root, [""], ValidWriteIdList(9), ALL_TXNS)
     assert [file.directory.name for file in listing.data] == ["delta_0000001_0000001_0000"]
+
+
+def test_a_directory_of_google_is_there_if_an_object_stands_for_it_or_is_below_it():
+    class Arrow:  # as it lists there
+        def get_file_info(self, selector):
+            directory = [pafs.FileInfo(f"{selector.base_dir}/p=2", pafs.FileType.Directory)]
+            names = ("file", "p=1/delta/a", "p=1/delta/b") if selector.recursive else ("file",)
+            paths = (f"{selector.base_dir}/{name}" for name in names)
+            return directory + [pafs.FileInfo(one, pafs.FileType.File, size=3) for one in paths]
+
+    store, root = GoogleStore(Arrow(), "gs://b", "b"), "gs://b/t"
+    assert store.list(root) == [
+        Entry("file", f"{root}/file", False, 3),
+        Entry("p=1", f"{root}/p=1", True, 0),
+        Entry("p=2", f"{root}/p=2", True, 0),
+    ]
 
 
 def test_a_name_that_is_a_file_and_a_directory_shows_both(table):
