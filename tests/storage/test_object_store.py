@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 from object_store import Rule
+from pyarrow import orc
 
 from acidsql.acid.layout import ACID_VERSION, ACID_VERSION_FILE
 from acidsql.acid.table import Table, TableName
@@ -20,8 +23,9 @@ from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.files.missing import _ours
 from acidsql.storage.files.object_store import GoogleStore
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.orc_reader import row_count
+from acidsql.storage.reading.orc_reader import read_batches, row_count
 from acidsql.storage.writing.placing import NewDirectory, place
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
@@ -107,6 +111,19 @@ def test_a_small_file_is_read_at_once(table, s3, size, requests):
         file.seek(0)
         assert file.read(1) == bytes(1)
     assert s3.counts().total() == requests
+
+
+def test_a_large_file_is_read_in_blocks_and_not_in_the_pieces_that_orc_reads(table, s3):
+    files, root = table
+    numbers = np.random.default_rng(7).integers(0, 1 << 40, (5, 100_000))
+    written, sink = pa.table(dict(zip("abcde", numbers, strict=True))), pa.BufferOutputStream()
+    orc.write_table(written, sink)
+    files.write_file(f"{root}/file", sink.getvalue().to_pybytes())
+    s3.mark()
+    read = pa.Table.from_batches([batch for batch, _ in read_batches(f"{root}/file")])
+    assert read == written
+    blocks = -(-files.size(f"{root}/file") // orc_batches._BLOCK)
+    assert 4 < blocks < s3.counts()["GET"] <= blocks + 2  # the tail, and the stripe's footer
 
 
 def test_one_listing_answers_for_the_whole_table(table, s3):
