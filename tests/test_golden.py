@@ -13,6 +13,7 @@ from hive_values import rows_of
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.errors import FormatError, UnsupportedError
+from acidsql.storage.reading.python_rows import _tasks
 from acidsql.storage.reading.read import read
 from acidsql.storage.reading.scan import Scan
 from acidsql.storage.spark import jvm
@@ -171,6 +172,15 @@ def test_the_python_reader_gives_the_same(spark, monkeypatch, name):
         size = sum(file.stat().st_size for file in files)
         assert size / 2 < repeatable(rows).bytes < 2 * size  # as if Spark had listed them
     assert rows_of(rows.toArrow(), types_of(case)) == expected_rows(case)
+
+
+def test_each_task_that_python_reads_in_gets_one_of_the_largest_files(spark):
+    """The files are numbered from the largest on. So much for eight tasks of Spark's size."""
+    tasks = _tasks(spark, 12, 900 << 20)
+    found = tasks.selectExpr("id", "spark_partition_id() AS task").collect()
+    assert sorted(row.id for row in found) == list(range(12))
+    assert len({row.task for row in found if row.id < 8}) == 8
+    assert _tasks(spark, 0, 0).collect() == []
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ class AutoCdcStatements:
     ) -> Evaluated:
         """The rows of the query of a part, in temporary files or in the driver.
 
-        The query is evaluated once. If it is over literals, the driver may have tried before.
+        The fold evaluates the source once. A decision over literals may be evaluated anew.
         """
         (query,) = part.queries
         few = self._context.txns.settings.few_rows
@@ -316,7 +316,7 @@ class AutoCdcStatements:
 
         def keep(rows: DataFrame) -> Evaluated:
             place = query.table.location
-            may_repeat = bool(few) and is_of_literals(rows)
+            may_repeat = bool(needed) and is_of_literals(rows)
             kept = evaluated(rows, place, transaction.id, few, may_repeat=may_repeat)
             return files.enter_context(kept)
 

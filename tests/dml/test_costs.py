@@ -39,7 +39,7 @@ MOST = {
     "MERGE INTO t USING (SELECT {n} + 2 AS i) s ON id = i WHEN MATCHED THEN DELETE": (232, 71, 2),
     # Two tables: the driver keeps the record, finds its key, and writes both.
     "AUTO CDC INTO t FROM (SELECT {n} AS id, 'k' AS v, {n} AS at) KEYS (id) SEQUENCE BY at "
-    "COLUMNS (id, v)": (500, 150, 6),
+    "COLUMNS (id, v)": (560, 112, 6),
 }
 
 

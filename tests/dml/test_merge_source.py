@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import pytest
 from kit import ordered, rows
 
+from acidsql.acid.table import ORC, Column, Table, TableName
 from acidsql.errors import TransientTxnError
+from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.spark import jvm
 from acidsql.storage.spark import repeatable as repeatable_module
 from acidsql.storage.spark.jvm import changed_conf
 from acidsql.storage.spark.repeatable import Repeatable, repeatable
@@ -263,3 +267,12 @@ def test_files_that_are_never_changed_are_not_looked_at_again(spark):
     for elsewhere in (None, "/warehouse/t/delta_1", "/t"):
         with pytest.raises(TransientTxnError, match="was changed while"):
             gone.refuse_changed(spark, but_below=elsewhere)
+
+
+def test_files_that_python_tasks_read_may_change_if_they_are_not_an_acid_tables(spark, monkeypatch):
+    """Nobody notes their sizes and times."""
+    monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
+    table = Table(TableName("db", "t"), "/w/t", (Column("at", "timestamp"),))
+    read = partial(read_inserts_only, spark, table, {"": ["/w/t/000000_0"]}, ORC)
+    assert repeatable(read()) is not None
+    assert repeatable(read(any_writer=True)) is None

@@ -141,6 +141,27 @@ def test_a_thousand_partitions_are_listed_page_by_page(store, s3):
     assert sum(s3.counts().values()) < 20
 
 
+def test_a_job_that_is_none_of_sparks_sql_reads_the_store_too(store):
+    """Such a job carries the thread's properties, and not the session's settings."""
+    store.sql("CREATE TABLE t (id int)")
+    store.sql("INSERT INTO t VALUES (1), (2)")
+    lazy = store.sql("SELECT * FROM t")
+    assert sorted(row.id for row in lazy.rdd.collect()) == [1, 2]
+    assert sorted(row.id for row in lazy.toLocalIterator()) == [1, 2]
+    [code] = python_code(store.spark, lazy._jdf.queryExecution().analyzed())
+    assert b"read_for_query" in code and SECRET_KEY.encode() not in code
+
+
+def python_code(spark, plan):
+    """The pickled functions of a plan."""
+    if plan.nodeName() == "MapInArrow":
+        of_bytes = spark._jvm.scala.reflect.ClassTag.Byte()
+        yield bytes(plan.functionExpr().func().command().toArray(of_bytes))
+    below = plan.children()
+    for at in range(below.size()):
+        yield from python_code(spark, below.apply(at))
+
+
 def test_nothing_that_is_shown_has_a_secret(store, s3, caplog):
     caplog.set_level(logging.DEBUG)
     store.sql("CREATE TABLE t (id int)")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 from object_store import Rule
+from pyarrow import orc
 
 from acidsql.acid.layout import ACID_VERSION, ACID_VERSION_FILE
 from acidsql.acid.table import Table, TableName
@@ -17,9 +21,11 @@ from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of, w
 from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.files.missing import _ours
+from acidsql.storage.files.object_store import GoogleStore
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.orc_reader import row_count
+from acidsql.storage.reading.orc_reader import read_batches, row_count
 from acidsql.storage.writing.placing import NewDirectory, place
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
@@ -107,6 +113,19 @@ def test_a_small_file_is_read_at_once(table, s3, size, requests):
     assert s3.counts().total() == requests
 
 
+def test_a_large_file_is_read_in_blocks_and_not_in_the_pieces_that_orc_reads(table, s3):
+    files, root = table
+    numbers = np.random.default_rng(7).integers(0, 1 << 40, (5, 100_000))
+    written, sink = pa.table(dict(zip("abcde", numbers, strict=True))), pa.BufferOutputStream()
+    orc.write_table(written, sink)
+    files.write_file(f"{root}/file", sink.getvalue().to_pybytes())
+    s3.mark()
+    read = pa.Table.from_batches([batch for batch, _ in read_batches(f"{root}/file")])
+    assert read == written
+    blocks = -(-files.size(f"{root}/file") // orc_batches._BLOCK)
+    assert 4 < blocks < s3.counts()["GET"] <= blocks + 2  # the tail, and the stripe's footer
+
+
 def test_one_listing_answers_for_the_whole_table(table, s3):
     files, root = table
     for partition in ("p=1", "p=2"):
@@ -148,6 +167,22 @@ def test_an_object_that_stands_for_a_directory_is_no_delta(table):
     files.create_directory(f"{root}/base_0000009")
     (listing,) = list_table(files, root, [""], ValidWriteIdList(9), ALL_TXNS)
     assert [file.directory.name for file in listing.data] == ["delta_0000001_0000001_0000"]
+
+
+def test_a_directory_of_google_is_there_if_an_object_stands_for_it_or_is_below_it():
+    class Arrow:  # as it lists there
+        def get_file_info(self, selector):
+            directory = [pafs.FileInfo(f"{selector.base_dir}/p=2", pafs.FileType.Directory)]
+            names = ("file", "p=1/delta/a", "p=1/delta/b") if selector.recursive else ("file",)
+            paths = (f"{selector.base_dir}/{name}" for name in names)
+            return directory + [pafs.FileInfo(one, pafs.FileType.File, size=3) for one in paths]
+
+    store, root = GoogleStore(Arrow(), "gs://b", "b"), "gs://b/t"
+    assert store.list(root) == [
+        Entry("file", f"{root}/file", False, 3),
+        Entry("p=1", f"{root}/p=1", True, 0),
+        Entry("p=2", f"{root}/p=2", True, 0),
+    ]
 
 
 def test_a_name_that_is_a_file_and_a_directory_shows_both(table):

@@ -8,12 +8,17 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyorc
 import pytest
 from pyarrow import orc
 
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.files.filesystem import (
+    ArrowFileSystem,
+    LocalFileSystem,
+    wrap_filesystems,
+)
 from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc import rle as orc_rle
 from acidsql.storage.orc.row_schema import RowSchema
@@ -183,9 +188,18 @@ def test_columns_and_fields_may_have_any_names(tmp_path):
     assert [column.to_pylist() for column in batch.columns[:5]] == [[i, None] for i in range(5)]
 
 
-@pytest.mark.parametrize("at_once", [0, 1 << 20])
-def test_a_stripe_is_read_in_batches_by_what_its_texts_weigh(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(orc_batches, "_READ_WHOLE", at_once)
+@pytest.mark.parametrize(
+    ("at_once", "files"),
+    [
+        (0, LocalFileSystem()),
+        (0, ArrowFileSystem(pafs.LocalFileSystem())),  # in blocks
+        (1 << 20, LocalFileSystem()),
+    ],
+)
+def test_a_stripe_is_read_in_batches_by_what_its_texts_weigh(tmp_path, monkeypatch, at_once, files):
+    monkeypatch.setattr(orc_batches, "READ_WHOLE", at_once)
+    monkeypatch.setattr(orc_batches, "_BLOCK", 1000)
+    monkeypatch.setattr(orc_batches, "_BLOCKS_KEPT", 2)
     monkeypatch.setattr(orc_batches, "BATCH_BYTES", 100_000)
     schema = RowSchema.of([("s", "string"), ("t", "timestamp"), ("l", "array<timestamp>")])
     moments = pa.array([None if i % 7 == 0 else i * 1_000_001 for i in range(5000)], pa.int64())
@@ -194,7 +208,8 @@ def test_a_stripe_is_read_in_batches_by_what_its_texts_weigh(tmp_path, monkeypat
     columns = [pa.array(["x" * 1000] * 5000), moments, lists]
     stats = written(tmp_path / "000000_0", schema, columns)
     assert stats.stripes == 1
-    batches = [batch for batch, _ in read_batches(str(tmp_path / "000000_0"))]
+    with wrap_filesystems(lambda _: files):
+        batches = [batch for batch, _ in read_batches(str(tmp_path / "000000_0"))]
     assert max(batch.nbytes for batch in batches) < 200_000
     for i, column in enumerate(columns):
         assert pa.chunked_array([batch.column(i) for batch in batches]).combine_chunks() == (

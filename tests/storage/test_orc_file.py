@@ -453,7 +453,7 @@ PLAIN = RowSchema.of([("id", "bigint"), ("d", "date"), ("l", "array<struct<a:int
 
 @pytest.mark.parametrize("at_once", [0, 1 << 20])
 def test_a_file_ends_where_its_side_file_says(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(orc_batches, "_READ_WHOLE", at_once)
+    monkeypatch.setattr(orc_batches, "READ_WHOLE", at_once)
     path = tmp_path / "bucket_00000"
     schema = RowSchema.of([("id", "int")])
     write(path, schema, [[1], [2]])

@@ -1,14 +1,18 @@
-"""Threads are used only for work that waits."""
+"""Threads are used only for work that waits, and do not decode more than is soon needed."""
 
 from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from acidsql.storage.files import parallel
 from acidsql.storage.files.parallel import THREADS, in_threads
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import event_reader
+from acidsql.storage.reading.event_reader import plain_reads, read_for_query
 
 
 @pytest.fixture
@@ -54,3 +58,23 @@ def test_the_first_error_in_their_order_is_raised(clock, seconds):
 
 def test_of_nothing_comes_nothing():
     assert in_threads(str, []) == []
+
+
+def test_of_files_that_are_read_ahead_only_the_first_batch_is_decoded(monkeypatch):
+    """A few kilobytes may hold a million rows, if these are alike."""
+    decoded, files, batches = [], 30, 5
+
+    def read_file(read, schema, names):
+        for number in range(batches):
+            decoded.append((read.file, number))
+            yield pa.record_batch({"name": [read.file], "number": [number]})
+
+    monkeypatch.setattr(event_reader, "read_file", read_file)
+    monkeypatch.setattr(event_reader, "_is_tiny", lambda read: True)
+    reads = plain_reads({"": [f"/w/{number:06}_0" for number in range(files)]})
+    found = read_for_query(reads, RowSchema.of([]), [])
+    rows = next(found).to_pylist()
+    assert {number for _, number in decoded} == {0} and len(decoded) < files
+    rows += [row for batch in found for row in batch.to_pylist()]
+    assert [tuple(row.values()) for row in rows] == sorted(decoded)
+    assert len(rows) == files * batches

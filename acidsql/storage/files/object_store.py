@@ -20,6 +20,7 @@ from acidsql.errors import UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem, length_of, no_such
 from acidsql.storage.files.parallel import THREADS, in_threads
+from acidsql.storage.orc.batches import READ_WHOLE
 from acidsql.storage.orc.damage import is_gone
 
 # Bytes that come in no more time than a store takes to answer a request. So a small file is read
@@ -38,7 +39,7 @@ class ObjectStore(ArrowFileSystem):
     """
 
     has_directories = False
-    small_file = 1 << 20
+    small_file = READ_WHOLE
 
     def __init__(self, arrow: pafs.FileSystem, root: str, bucket: str) -> None:
         super().__init__(arrow, root)

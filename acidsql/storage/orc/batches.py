@@ -10,6 +10,7 @@ makes timestamps of these. This module runs in workers.
 from __future__ import annotations
 
 import io
+from collections import OrderedDict
 from collections.abc import Iterator
 from threading import Lock
 from typing import Any, BinaryIO, cast
@@ -28,7 +29,10 @@ from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS
 
 # Bytes. A file up to this size is read at once: ORC reads many small pieces, and each would be a
 # call back into Python.
-_READ_WHOLE = 1 << 20
+READ_WHOLE = 1 << 20
+# Of Arrow's file systems (HDFS, object stores), each piece would be a request. So larger files are
+# read there in blocks, of which the last used ones are kept: a column or two for each.
+_BLOCK, _BLOCKS_KEPT = 512 * 1024, 16
 _VALUE_BYTES, _TEXT_BYTES = 8, 1024  # estimates for a value, and for a text without statistics
 _TYPES, _STATISTICS = 4, 7  # fields of Footer
 _TEXTS = ("string", "varchar", "char", "binary")
@@ -181,7 +185,9 @@ class Head:
     def __init__(self, file: BinaryIO, length: int, tail: bytes = b"") -> None:
         self._file, self._length, self._tail = file, length, tail
         self._lock, self._is_closed = Lock(), False
-        self._data = self._read(0, length) + tail if length <= _READ_WHOLE else None
+        self._blocks, self._blocks_lock = OrderedDict[int, bytes](), Lock()
+        self._in_blocks = isinstance(file, pa.NativeFile)
+        self._data = self._read(0, length) + tail if length <= READ_WHOLE else None
 
     @property
     def size(self) -> int:
@@ -198,13 +204,29 @@ class Head:
         """The bytes from ``start`` to ``end``; fewer at the end of all bytes."""
         if self._data is not None:
             return self._data[start:end]
-        whole = self._read(start, min(end, self._length)) if start < self._length else b""
+        read = self._from_blocks if self._in_blocks and end - start < _BLOCK else self._read
+        whole = read(start, min(end, self._length)) if start < self._length else b""
         return whole + self._tail[max(0, start - self._length) : max(0, end - self._length)]
 
     def close(self) -> None:
         """Refuse all later reads, because the file is going to be closed."""
         with self._lock:
             self._is_closed = True
+
+    def _from_blocks(self, start: int, end: int) -> bytes:
+        first = start // _BLOCK
+        with self._blocks_lock:
+            data = b"".join(self._block(number) for number in range(first, -(-end // _BLOCK)))
+        return data[start - first * _BLOCK : end - first * _BLOCK]
+
+    def _block(self, number: int) -> bytes:
+        if number not in self._blocks:
+            start = number * _BLOCK
+            self._blocks[number] = self._read(start, min(start + _BLOCK, self._length))
+            if len(self._blocks) > _BLOCKS_KEPT:
+                self._blocks.popitem(last=False)
+        self._blocks.move_to_end(number)
+        return self._blocks[number]
 
     def _read(self, start: int, end: int) -> bytes:
         with self._lock:

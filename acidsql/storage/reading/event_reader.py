@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import cast
 
@@ -194,8 +195,17 @@ def read_for_query(
     tiny = [one for one in reads if _is_tiny(one)]
     for read in (one for one in reads if not _is_tiny(one)):
         yield from rows_of(read)
-    for batches in ahead(lambda read: list(rows_of(read)), tiny):
-        yield from batches
+    for first, others in ahead(lambda read: _begun(rows_of(read)), tiny):
+        yield from first
+        yield from others
+
+
+def _begun(
+    batches: Iterator[pa.RecordBatch],
+) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+    """The first batch, and the others, which are not decoded yet: a tiny file may have many, if
+    its rows are alike."""
+    return list(islice(batches, 1)), batches
 
 
 def _is_tiny(read: FileRead) -> bool:

@@ -111,7 +111,8 @@ def _orc_rows(
         small, large = dict(files), {}
     columns, parts = [quote(column.name) for column in table.columns], list[DataFrame]()
     if small:
-        rows = python_rows(spark, table, plain_reads(small, sizes), of_file=needed([], virtual))
+        reads, told = plain_reads(small, sizes), needed([], virtual)
+        rows = python_rows(spark, table, reads, of_file=told, may_change=any_writer)
         values = partition_values(table, list(small), PARTITION)
         parts.append(rows.selectExpr(*columns, *values, *of_row(virtual)))
     if large:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.paths import is_local
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote, shown, shown_type
 from acidsql.storage.event_records import KEYS
@@ -16,6 +17,7 @@ from acidsql.storage.reading.partition_columns import PATH
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.jobs import task_slots
 from acidsql.storage.spark.repeatable import READER
+from acidsql.storage.spark.store_conf import give_thread
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
 # Spark's own readers give a task as much (spark.sql.files.maxPartitionBytes, openCostInBytes).
@@ -24,39 +26,55 @@ KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
 
 
 def python_rows(
-    spark: SparkSession, table: Table, reads: Sequence[FileRead], *, of_file: Sequence[str] = ()
+    spark: SparkSession,
+    table: Table,
+    reads: Sequence[FileRead],
+    *,
+    of_file: Sequence[str] = (),
+    may_change: bool = False,
 ) -> DataFrame:
     """Rows that Python tasks read: row id, partition directory, the user's columns.
 
-    ``of_file``: the facts about a row's file to add as columns: ``PATH``.
+    Args:
+        spark: The session.
+        table: The table.
+        reads: The files.
+        of_file: The facts about a row's file to add as columns: ``PATH``.
+        may_change: Others may overwrite the files: they are not a transactional table's.
     """
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
-    tasks, dealt = _tasks(spark, reads)
+    dealt = sorted(reads, key=lambda read: read.size, reverse=True)
     own = [quote(name) for name in names]
     kinds = (column.type for column in table.columns)
     ddl = read_ddl([*zip(own, kinds, strict=True), *((name, "string") for name in of_file)])
+    if not all(is_local(read.file) for read in reads):
+        give_thread(spark)
     read = _reader(dealt, schema, names, with_path=PATH in of_file)
+    if not may_change:
+        read.__name__ = READER
+    tasks = _tasks(spark, len(reads), sum(one.size for one in reads))
     return padded(tasks.mapInArrow(read, ddl), table, own, of_file)
 
 
-def _tasks(spark: SparkSession, reads: Sequence[FileRead]) -> tuple[DataFrame, list[FileRead]]:
-    """A row for each file, in as many partitions as Spark would make of them, and the files in the
-    rows' order: every partition gets some of the large and some of the small ones.
+def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
+    """The numbers of so many files of so many bytes, in as many partitions as Spark would make of
+    them. If the files are sorted by size, every partition gets some large and some small ones.
 
     Spark takes a plan for as large as the range that it begins with, and sends a small one to each
     task of a join. So the range has a number for each 8 bytes, and one for each file is kept.
     """
-    count, size = max(1, len(reads)), sum(read.size for read in reads)
-    parts = -(-(size + count * _OPENING_BYTES) // _TASK_BYTES)
-    parts = min(count, max(parts, task_slots(spark)))
-    bits = (size // (8 * count)).bit_length()
-    numbers = spark.range(0, len(reads) << bits, 1, parts)
+    wanted = -(-(size + count * _OPENING_BYTES) // _TASK_BYTES)
+    parts = max(1, min(count, max(wanted, task_slots(spark))))
+    each = max(1, -(-count // parts))
+    bits = (size // (8 * parts * each)).bit_length()
+    numbers = spark.range(0, parts * each << bits, 1, parts)
+    place = f"shiftright(id, {bits})"
     tasks = jvm.select(
-        numbers.where(f"id & {(1 << bits) - 1} = 0"), f"shiftright(id, {bits}) AS id"
+        numbers.where(f"id & {(1 << bits) - 1} = 0"),
+        f"{place} % {each} * {parts} + {place} div {each} AS id",
     )
-    ordered = sorted(reads, key=lambda read: read.size, reverse=True)
-    return tasks, [read for first in range(parts) for read in ordered[first::parts]]
+    return tasks.where(f"id < {count}")
 
 
 def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
@@ -92,5 +110,4 @@ def _reader(
         own = [reads[number] for batch in batches for number in batch.column(0).to_pylist()]
         yield from read_for_query(own, schema, names, with_path=with_path)
 
-    run.__name__ = READER
     return run

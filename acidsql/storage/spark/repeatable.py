@@ -22,7 +22,7 @@ from acidsql.storage.spark.jvm import estimated_bytes, heap_bytes
 
 _PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
 _LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
-# The name of the Python function that reads a table's files, which never change (I2).
+# The name of the Python function that reads an ACID table's files, which never change (I2).
 READER = "__acidsql_reader"
 _FILES_MAX = 200  # each file is compared afterwards; a source of more files is read once
 _STATUS = re.compile(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +18,7 @@ from acidsql.acid.paths import S3_SCHEMES, scheme_and_root
 from acidsql.errors import SettingError
 from acidsql.storage.files.hadoop_conf import is_secret
 from acidsql.storage.files.store_options import NAMES, PLACES, PREFIXES, register
+from acidsql.storage.spark.jvm import is_remote
 
 _OURS, _SECRET, _SPARKS = PLACES
 _PATTERN = "^(" + "|".join(prefix.replace(".", r"\.") for prefix in PREFIXES) + ")"
@@ -48,6 +49,9 @@ def hand_over(spark: SparkSession) -> None:
     settings = settings_of(spark)
     register(settings)
     give_workers(spark, settings)
+    if not is_remote(spark):
+        # None takes away what ``give_thread`` gave before.
+        spark.sparkContext.setLocalProperty(NAMES, cast(str, None))
     _let_spark_know_old_names(spark)
 
 
@@ -85,6 +89,24 @@ def _give(spark: SparkSession, name: str, value: str | None) -> None:
         # conf, too.
         java.sparkContext().conf().set(own, "handed over")
     spark.conf.set(own, wanted)
+
+
+def give_thread(spark: SparkSession) -> None:
+    """Let workers open object stores in jobs that are none of Spark SQL's, if this thread, or one
+    that inherits its properties, begins them: those of ``DataFrame.rdd`` and ``toLocalIterator``.
+
+    Such a job carries the thread's properties, and not the session's settings.
+    """
+    if is_remote(spark) or (names := spark.conf.get(NAMES, None)) is None:
+        return
+    # The values stay in the JVM: py4j logs what it sends. The names are those that the session has,
+    # so that the event log hides the same ones.
+    own = [f"{place}{name}" for name in names.split(",") for place in PLACES]
+    jvm: Any = spark._jvm
+    java = spark._jsparkSession
+    given = jvm.java.util.HashMap(java.sessionState().conf().settings())
+    given.keySet().retainAll([NAMES, *own])
+    java.sparkContext().getLocalProperties().putAll(given)
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:

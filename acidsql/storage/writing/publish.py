@@ -181,8 +181,8 @@ def empty_file(spec: HowToWrite, partition: str) -> Record:
     after a compaction that found only deleted rows.
     """
     fs, path = filesystem_for(spec.staging), f"{spec.staging}/empty-{abs(hash(partition))}"
-    insert_writer(fs.open_output(path), spec).close()
-    return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
+    stats = insert_writer(fs.open_output(path), spec).close()
+    return Record("insert", 0, 0, partition, 0, path, 0, 0, stats.bytes)
 
 
 def discard(fs: FileSystem, directories: Iterable[str]) -> None:

@@ -42,7 +42,7 @@ class StagedFile(Generic[_Writer]):
     def __init__(
         self, fs: FileSystem, path: str, make_writer: Callable[[BinaryIO], _Writer]
     ) -> None:
-        self.fs, self.path = fs, path
+        self.path = path
         self.writer = make_writer(fs.open_output(path))
         self.updated = 0
 
@@ -52,7 +52,7 @@ class StagedFile(Generic[_Writer]):
             stats = self.writer.close()
         return Record(
             kind, task.number, task.attempt, partition, bucket_id, self.path,
-            stats.rows, self.updated, self.fs.size(self.path),
+            stats.rows, self.updated, stats.bytes,
         )  # fmt: skip
 
     def abort(self) -> None:
