@@ -1,6 +1,6 @@
 """Tests that run over Spark Connect, too: ``ACIDSQL_CONNECT=1``.
 
-A test that asks Spark's JVM itself is skipped there.
+A test that asks Spark's JVM itself, or for a stream into a table, is skipped there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkAttributeError
+
+from acidsql.errors import UnsupportedError
 
 OVER_CONNECT = bool(os.environ.get("ACIDSQL_CONNECT"))
 
@@ -42,6 +44,10 @@ def pytest_fixture_setup() -> Generator[None, Any, Any]:
 def _skipping() -> Generator[None, Any, Any]:
     try:
         return (yield)
+    except UnsupportedError as error:
+        if error.condition != "UNSUPPORTED_FEATURE.STREAMS_OVER_CONNECT":
+            raise
+        pytest.skip("asks for a stream into a table")
     except PySparkAttributeError as error:
         # acidsql itself must not ask.
         if error.getCondition() != "JVM_ATTRIBUTE_NOT_SUPPORTED" or _asked_by_acidsql(error):

@@ -259,7 +259,13 @@ def test_jobs_are_cancelled_by_their_tag(remote):
 
 
 def test_streams_into_tables_are_refused_by_name(acid):
-    for refused in (lambda: acid.sink("t"), lambda: acid.write_stream(None)):
+    cdc = acid.auto_cdc("t", keys="id", sequence_by="at")  # its method apply(…) needs no stream
+    writer = acid.spark.readStream.format("rate").load().writeStream
+    for refused in (
+        lambda: acid.sink("t"),
+        lambda: acid.write_stream(None),
+        lambda: writer.foreachBatch(cdc),
+    ):
         with pytest.raises(UnsupportedError, match="STREAMS_OVER_CONNECT"):
             refused()
 

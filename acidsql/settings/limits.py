@@ -112,10 +112,11 @@ class Settings(CompactorSettings):
         "The driver itself writes up to this number of rows (at most 16 MiB), or ten times as "
         "many row ids of a DELETE, without a Python worker. It tries this if few rows are likely: "
         "for UPDATE and DELETE with a WHERE that has no subquery, for MERGE with a tiny source, "
-        "and for INSERT of a query that Spark estimates to be small. If there are more rows, a job "
-        "does all the work, and the time of the attempt is lost. In a table of 16 to 256 MiB the "
-        "driver also reads the files itself to find the rows of such an UPDATE or DELETE, if WHERE "
-        "compares columns with literals. 0: never.",
+        "for AUTO CDC of few keys, and for INSERT of a query that Spark estimates to be small. If "
+        "there are more rows, a job does all the work, and the time of the attempt is lost. In a "
+        "table of 16 to 256 MiB the driver also reads the files itself to find the rows of such an "
+        "UPDATE or DELETE, if WHERE compares columns with literals; for AUTO CDC of up to 1,000 "
+        "keys also in a smaller table. 0: never.",
         least=0,
     )
     fast_paths: bool = boolean(
@@ -168,6 +169,11 @@ class Settings(CompactorSettings):
         """Names and values as text, sorted; ``of(dict(items()))`` gives the same settings."""
         for name, (attribute, setting) in sorted(_BY_NAME.items()):
             yield name, setting.show(getattr(self, attribute))
+
+    @property
+    def few_rows(self) -> int:
+        """``driver_max_rows``; 0 without fast paths."""
+        return self.driver_max_rows if self.fast_paths else 0
 
     @property
     def heartbeat_interval_ms(self) -> int:

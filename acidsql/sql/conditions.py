@@ -222,8 +222,9 @@ _BEFORE = re.compile(r"\b(?:FROM|JOIN|AS)\s*\Z", re.IGNORECASE)
 
 def may_correlate(query: str) -> bool:
     """Whether a query has a subquery that may name columns around it: not one behind FROM."""
+    in_doubt = "--" in query or "/*" in query  # the word before may be in a comment
     starts = (found.start() for found in _SUBQUERY.finditer(query))
-    return any(_BEFORE.search(query[max(0, start - 40) : start]) is None for start in starts)
+    return any(in_doubt or not _BEFORE.search(query[max(0, at - 40) : at]) for at in starts)
 
 
 def window_function(text: str, expression: Span) -> Span | None:

@@ -6,7 +6,9 @@
    becomes of each of them to temporary files.
 3. The events of both tables are written from these decisions, as those of any statement.
 
-If there are no rows yet, there is nothing to join: the records' files are the decision.
+If there are no rows yet, there is nothing to join: the records' files are the decision. The driver
+reads few records back. Then their keys tell which rows to join, and if these are few, too, the
+driver has the decision without files. It writes the events of a decision that it has.
 
 All of it is one statement of one transaction. The state table is made before the first one, in a
 transaction of its own; old deletes are forgotten after it, in another one (``tombstones``).
@@ -14,14 +16,15 @@ transaction of its own; old deletes are forgotten after it, in another one (``to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 
 from acidsql.acid.cdc import is_pending, pending_table
 from acidsql.acid.paths import is_name
+from acidsql.acid.predicate import ANYTHING, Comparison, Demand, some_of
 from acidsql.acid.table import Table
 from acidsql.errors import (
     AnalysisError,
@@ -44,21 +47,32 @@ from acidsql.plan.rewrite import Prepared
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import AutoCdc
 from acidsql.statements.cdc_records import Tally, check_records, refuse_twice, tally_of
+from acidsql.statements.events import Views
 from acidsql.statements.family import Context
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.prepare import Preparer
-from acidsql.statements.reader import Reader, Views
-from acidsql.statements.result import COUNT_COLUMNS, Clock, Receipt, receipt, rows_frame
+from acidsql.statements.reader import Reader
+from acidsql.statements.result import (
+    COUNT_COLUMNS,
+    Clock,
+    Receipt,
+    numbers_frame,
+    receipt,
+    rows_frame,
+)
 from acidsql.statements.said import Said, said_by
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.tombstones import Tombstones
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
+from acidsql.storage.reading.source_partitions import demanded_by_source
 from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
+from acidsql.storage.spark.repeatable import is_of_literals
 from acidsql.storage.spark.views import temp_views
-from acidsql.storage.writing.staging import staged
+from acidsql.storage.writing.staging import Evaluated, evaluated
 
+_NOTHING_KNOWN: Mapping[str, Demand] = {}
 _MORE_COLUMNS = ("num_records", "num_stale_records", "num_duplicate_records")
 
 
@@ -243,26 +257,32 @@ class AutoCdcStatements:
                 folded = self._kept(files, prepared.fold, transaction, held, said)
                 found = check_records(prepared, folded)
                 decide, queries = self._way(prepared, held, found)
-                with temp_views({prepared.files: folded}):
+                with temp_views({prepared.files: folded.rows}):
                     if decide is prepared.ways.first:  # a projection of the folded records
                         (query,) = decide.queries
-                        decided = lower.frame(self._spark, query.query, {}, said.args)
+                        rows = lower.frame(self._spark, query.query, {}, said.args)
+                        decided = replace(folded, rows=rows)
                     else:
-                        decided = self._kept(files, decide, transaction, held, said)
+                        needed = _needed(prepared, folded) if decide is prepared.ways.join else {}
+                        decided = self._kept(files, decide, transaction, held, said, needed)
                 tally = tally_of(decided)
                 is_history = prepared.rules.history is not None
-                records = found.orders if is_history else found.keys
-                if tally.keys != records or tally.twice or found.truncations:
-                    refuse_twice(prepared, decided)
+                records = found["orders" if is_history else "keys"]
+                if tally.keys != records or tally.twice or found["truncations"]:
+                    refuse_twice(prepared, decided.rows)
             targets = zip(queries, held.touched, strict=True)
             changed = (sum(tally.acts.values()), tally.notes)
-            needed = [target for target, rows in zip(targets, changed, strict=True) if rows]
-            views = Views({prepared.decided: decided})
-            self._writer.write_each(transaction, needed, views, said, clock, work)
+            written = [
+                (replace(query, literal_rows=decided.few), touched)
+                for (query, touched), rows in zip(targets, changed, strict=True)
+                if rows
+            ]
+            views = Views({prepared.decided: decided.rows})
+            self._writer.write_each(transaction, written, views, said, clock, work)
         return tally
 
     def _way(
-        self, prepared: PreparedCdc, held: Held, found: Row
+        self, prepared: PreparedCdc, held: Held, found: Mapping[str, int]
     ) -> tuple[Prepared, Sequence[EventQuery]]:
         """The decision for these records, and the queries of events for its result."""
         ways = prepared.ways
@@ -270,19 +290,35 @@ class AutoCdcStatements:
             listings, _ = self._reader.listed(prepared.queries[0].table, held.snapshot)
             if not any(one.data or one.originals for one in listings):
                 return ways.first, prepared.loads
-        chosen = ways.truncate if found.truncations else None
+        chosen = ways.truncate if found["truncations"] else None
         return chosen or ways.join, prepared.queries
 
     def _kept(
-        self, files: ExitStack, part: Prepared, transaction: Transaction, held: Held, said: Said
-    ) -> DataFrame:
-        """The rows of the query of a part, in temporary files. The query is evaluated once."""
+        self,
+        files: ExitStack,
+        part: Prepared,
+        transaction: Transaction,
+        held: Held,
+        said: Said,
+        needed: Mapping[str, Demand] = _NOTHING_KNOWN,
+    ) -> Evaluated:
+        """The rows of the query of a part, in temporary files or in the driver.
+
+        The fold evaluates the source once. A decision over literals may be evaluated anew.
+        """
         (query,) = part.queries
-        views = self._reader.views(part, held.snapshot, said)
+        few = self._context.txns.settings.few_rows
+        few_of_tables = few if needed else 0
+        views = self._reader.views(part, held.snapshot, said, few=few_of_tables, needed=needed)
+        if needed and all(map(is_of_literals, views.values())):  # there is nothing to reduce
+            query = replace(query, reduced=None)
         events = self._reader.events(query, views, said)
 
-        def keep(rows: DataFrame) -> DataFrame:
-            return files.enter_context(staged(rows, query.table.location, transaction.id))
+        def keep(rows: DataFrame) -> Evaluated:
+            place = query.table.location
+            may_repeat = bool(needed) and is_of_literals(rows)
+            kept = evaluated(rows, place, transaction.id, few, may_repeat=may_repeat)
+            return files.enter_context(kept)
 
         with lower.mapped_errors(query.query):
             try:
@@ -299,12 +335,29 @@ class AutoCdcStatements:
 
     def _frame(self, done: Receipt, tally: Tally) -> DataFrame:
         (counts,) = done.counts
-        names = [f"{name} bigint" for name in (*COUNT_COLUMNS, *_MORE_COLUMNS)]
         row = (
             counts.affected, counts.inserted, counts.updated, counts.deleted, done.txn_id,
             counts.write_id, tally.records, tally.stale, tally.duplicates,
         )  # fmt: skip
-        return rows_frame(self._spark, ", ".join(names), [row])
+        return numbers_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
+
+
+def _needed(prepared: PreparedCdc, folded: Evaluated) -> Mapping[str, Demand]:
+    """The rows that few records need of the target and of the state table: those of their keys.
+
+    By view. Empty if the records are many, or if the values of no key tell which rows these are.
+    """
+    keys = prepared.rules.keys
+    if folded.few is None:
+        return _NOTHING_KNOWN
+    equated = [(key, f"k{i}") for i, key in enumerate(keys)]
+    of_keys = demanded_by_source(folded.rows, equated, is_distinct=True)
+    if of_keys == ANYTHING:
+        return _NOTHING_KNOWN
+    noted = some_of([of_keys, Comparison(keys[0].name, "is null")])  # and the floor
+    return {
+        one.view: Demand(of_keys if one.is_target else noted) for one in prepared.ways.join.standins
+    }
 
 
 def _warnings(prepared: PreparedCdc) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
@@ -12,6 +13,7 @@ from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import DUPLICATE, STALE, Act
 from acidsql.plan.cdc_fold import NULL_KEY, NULL_SEQUENCE
 from acidsql.statements.result import Counts
+from acidsql.storage.writing.staging import Evaluated
 
 _SAMPLES = 3
 _CONFLICTING = "AUTOCDC_MICROBATCH_VALIDATION.CONFLICTING_RECORDS"
@@ -52,11 +54,12 @@ class Tally:
         return ", ".join(parts)
 
 
-def check_records(prepared: PreparedCdc, folded: DataFrame) -> Row:
+def check_records(prepared: PreparedCdc, folded: Evaluated) -> dict[str, int]:
     """Refuse bad records, before anything is changed.
 
     Returns:
-        The numbers of ``keys``, of ``orders`` (keys and order values) and of ``truncations``.
+        The numbers of ``keys``, of ``orders`` (keys and order values) and of ``truncations``, by
+        name.
 
     Raises:
         ConstraintError: AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY, .NULL_SEQUENCE or
@@ -64,23 +67,23 @@ def check_records(prepared: PreparedCdc, folded: DataFrame) -> Row:
     """
     names = [f"k{i}" for i in range(len(prepared.rules.keys))]
     no_key = f"NOT tr AND ({' OR '.join(f'{name} IS NULL' for name in names)})"
-    (found,) = folded.selectExpr(
-        "count(*) AS keys", "coalesce(sum(m), 0) AS orders", "coalesce(sum(n), 0) AS records",
-        "coalesce(sum(nulls), 0) AS nulls",
-        f"coalesce(sum(CASE WHEN {no_key} THEN n END), 0) AS no_keys",
-        "coalesce(sum(ties), 0) AS ties", "count_if(tr) AS truncations",
-    ).collect()  # fmt: skip
-    of = f"of {found.records:,} records"
+    found = _totals(folded, {
+        "keys": "1", "orders": "m", "records": "n", "nulls": "nulls",
+        "no_keys": f"CASE WHEN {no_key} THEN n END", "ties": "ties",
+        "truncations": "CASE WHEN tr THEN 1 END",
+    })  # fmt: skip
+    of, no_keys, nulls, ties = (
+        f"of {found['records']:,} records", found["no_keys"], found["nulls"], found["ties"]
+    )  # fmt: skip
     faults = (
-        (NULL_KEY, found.no_keys, no_key, f"{found.no_keys:,} {of} have a NULL in their key"),
-        (NULL_SEQUENCE, found.nulls, "nulls > 0",
-         f"{found.nulls:,} {of} have a NULL in their order value"),
-        (_CONFLICTING, found.ties, "ties > 0",
-         f"Different records have one key and one order value ({found.ties:,} times)"),
+        (NULL_KEY, no_keys, no_key, f"{no_keys:,} {of} have a NULL in their key"),
+        (NULL_SEQUENCE, nulls, "nulls > 0", f"{nulls:,} {of} have a NULL in their order value"),
+        (_CONFLICTING, ties, "ties > 0",
+         f"Different records have one key and one order value ({ties:,} times)"),
     )  # fmt: skip
     for condition, count, where, message in faults:
         if count:
-            keys = _samples(prepared, folded.where(where), is_tie=condition == _CONFLICTING)
+            keys = _samples(prepared, folded.rows.where(where), is_tie=condition == _CONFLICTING)
             raise ConstraintError(
                 f"{message}: {keys}. Nothing of them was applied.",
                 condition=condition, keys=keys,
@@ -124,20 +127,39 @@ def _samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False) ->
     return f"({names}) = {', '.join(map(shown, found))}"
 
 
-def tally_of(decided: DataFrame) -> Tally:
-    columns = {act.name: f"count_if(act = {act.value}) AS {act.name}" for act in list(Act)[1:]}
-    (found,) = decided.selectExpr(
-        *columns.values(),
-        "count(n) AS keys",
-        "count_if(twice) AS twice",
-        f"count_if(note <> {Act.NOTHING.value}) AS notes",
-        "coalesce(sum(n), 0) AS records",
+def tally_of(decided: Evaluated) -> Tally:
+    """Count what was decided."""
+
+    def if_(condition: str) -> str:
+        return f"CASE WHEN {condition} THEN 1 ELSE 0 END"
+
+    is_duplicate, is_stale = (if_(f"fate = '{fate}'") for fate in (DUPLICATE, STALE))
+    found = _totals(decided, {
+        **{act.name: if_(f"act = {act.value}") for act in list(Act)[1:]},
+        "keys": if_("n IS NOT NULL"),
+        "twice": if_("twice"),
+        "notes": if_(f"note <> {Act.NOTHING.value}"),
+        "records": "n",
         # A key's newest record is applied, or is a duplicate, or is stale. The older ones are
         # stale, and further copies of each are duplicates.
-        f"coalesce(sum(n - m), 0) + count_if(fate = '{DUPLICATE}') AS duplicates",
-        f"coalesce(sum(m - 1), 0) + count_if(fate = '{STALE}') AS stale",
-    ).collect()
-    acts = {act: int(found[act.name]) for act in Act if act.name in columns}
+        "duplicates": f"coalesce(n - m, 0) + {is_duplicate}",
+        "stale": f"coalesce(m - 1, 0) + {is_stale}",
+    })  # fmt: skip
+    acts = {act: found[act.name] for act in list(Act)[1:]}
     return Tally(
-        found.records, found.stale, found.duplicates, acts, found.notes, found.keys, found.twice
-    )
+        found["records"], found["stale"], found["duplicates"], acts, found["notes"],
+        found["keys"], found["twice"],
+    )  # fmt: skip
+
+
+def _totals(found: Evaluated, values: Mapping[str, str]) -> dict[str, int]:
+    """The sum of each of these numbers (SQL by name) over all rows; a NULL counts nothing.
+
+    No job runs for few rows: Spark's optimiser evaluates columns of literals.
+    """
+    if found.few is not None:
+        rows = found.rows.selectExpr(*values.values()).collect()
+        return {name: sum(row[i] or 0 for row in rows) for i, name in enumerate(values)}
+    sums = (f"coalesce(sum({sql}), 0) AS {name}" for name, sql in values.items())
+    (row,) = found.rows.selectExpr(*sums).collect()
+    return {name: int(row[name]) for name in values}

@@ -20,8 +20,9 @@ from acidsql.plan.checks import new_values, partition_value
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
+from acidsql.statements.events import Views
 from acidsql.statements.family import Context
-from acidsql.statements.reader import Reader, Views
+from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew

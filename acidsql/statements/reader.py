@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
-from acidsql.acid.table import Column, Table
+from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent, WriteConflict
@@ -36,6 +34,7 @@ from acidsql.sql.table_changes import TableChanges
 from acidsql.sql.tokens import Span
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.directories import refuse_owned_directory
+from acidsql.statements.events import Events, Views
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
 from acidsql.statements.result import nothing, rows_frame
@@ -51,7 +50,6 @@ from acidsql.storage.reading.scan_columns import empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.repeatable import (
-    Repeatable,
     constant_columns,
     is_sent_unasked,
     repeatable,
@@ -65,39 +63,8 @@ _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
 # A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
 _KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 _FEW_VALUES = 8  # of a partition column: then a job that finds fewer of them does not pay
+_NOTHING_KNOWN: Mapping[str, Demand] = {}
 _OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
-
-
-class Views(dict[str, DataFrame]):
-    """The DataFrames of a statement's views, by the names of the views.
-
-    Attributes:
-        is_pruned: Values of MERGE's source decided which partitions of the target are listed.
-        target: The rows of the stand-in for the target of UPDATE, DELETE or MERGE.
-    """
-
-    is_pruned = False
-    target: DataFrame | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """The lazy events of a statement.
-
-    Attributes:
-        rows: One row for each event.
-        source: MERGE's source, if it is read more than once: to find partners or partitions of the
-            target, and for the events. Its files must be the same after the write as before.
-        otherwise: See ``Writing.events``.
-    """
-
-    rows: DataFrame
-    source: Repeatable | None = None
-    otherwise: Callable[[], DataFrame] | None = None
-
-    def unchanged(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """Raise TransientTxnError at the end of the block if a file of ``source`` has changed."""
-        return nullcontext() if self.source is None else self.source.unchanged(spark)
 
 
 class Reader:
@@ -112,15 +79,29 @@ class Reader:
         self._changes = ChangeFeed(context, self._travel)
         self._undone = UndoneChanges(context, self._changes, self._travel)
 
-    def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
+    def views(
+        self,
+        prepared: Prepared,
+        snapshot: Snapshot,
+        said: Said,
+        *,
+        few: int = 0,
+        needed: Mapping[str, Demand] = _NOTHING_KNOWN,
+    ) -> Views:
         """The rows of a statement's stand-ins in a snapshot, lazily. Rows may be left out that
         the statement's conditions rule out.
 
-        ``few``: see ``scan``. The caller gives more than 0 only if the statement reads its target
-        once.
+        Args:
+            prepared: The statement.
+            snapshot: What the transaction sees.
+            said: The session's settings for it.
+            few: See ``scan``, for the target and the views in ``needed``. The caller gives more
+                than 0 only if the statement reads its target once, or says what it needs of it.
+            needed: What the statement needs of these views, if the caller knows. Views of one table
+                with one demand get the rows of the first of them, with its virtual columns.
         """
         change, few = prepared.queries[0], 0 if _OF_FILES.search(said.text) else few
-        return self._views(prepared.standins, snapshot, prepared.texts, said, change, few)
+        return self._views(prepared.standins, snapshot, prepared.texts, said, change, few, needed)
 
     def _views(
         self,
@@ -130,8 +111,9 @@ class Reader:
         said: Said,
         change: EventQuery | None = None,
         few: int = 0,
+        needed: Mapping[str, Demand] = _NOTHING_KNOWN,
     ) -> Views:
-        views = Views()
+        views, known_rows = Views(), dict[tuple[TableName, Demand | None], DataFrame]()
         source = None if change is None else change.source
 
         @cache
@@ -148,13 +130,19 @@ class Reader:
                 known = demanded().get(standin.view, EVERYTHING).also(said)
                 return known.also(of_target(known)) if standin.is_target else known
 
-            few_of_target = few if standin.is_target else 0
+            asked = needed.get(standin.view)
+            if (read := (standin.table.name, asked)) in known_rows:
+                return known_rows[read]
+            few_of_it = few if standin.is_target or asked else 0
             if standin.query is not None:
                 self._transactions.need_same_view(standin.table)
                 return view_rows(self._spark, standin, views)
-            return self._tables.rows(
-                standin, snapshot, self._when(standin, said), of_all, few_of_target
+            found = self._tables.rows(
+                standin, snapshot, self._when(standin, said), asked or of_all, few_of_it
             )
+            if asked is not None:
+                known_rows[read] = found
+            return found
 
         # What a query needs of them is not known, so they come first.
         for one in standins:

@@ -166,10 +166,17 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
         (c.affected, c.inserted, c.updated, c.deleted, receipt.txn_id, c.write_id)
         for c in receipt.counts
     )
+    return showing(numbers_frame(spark, COUNT_COLUMNS, rows), receipt)
+
+
+def numbers_frame(
+    spark: SparkSession, names: Iterable[str], rows: Iterable[Sequence[int | None]]
+) -> DataFrame:
+    """A DataFrame of rows of BIGINTs, made by one message to the JVM."""
     values = ", ".join(f"({', '.join(map(_bigint, row))})" for row in rows)
-    text = f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})"
-    with queried(spark, text, {}) as counts:  # they are the same whenever Spark analyses them
-        return showing(counts, receipt)
+    text = f"VALUES {values} AS t({', '.join(names)})"
+    with queried(spark, text, {}) as numbers:  # they are the same whenever Spark analyses them
+        return numbers
 
 
 class Shown(Protocol):

@@ -105,6 +105,7 @@ class Runner:
         host: str,
         compactor: str = "off",
         background: Background | None = None,
+        evaluates_once: bool = False,
     ) -> None:
         self._spark, self._metastore, self._user, self._host = spark, metastore, user, host
         self._txns = TxnManager(metastore, settings, user=user, host=host)
@@ -123,12 +124,12 @@ class Runner:
         self.compactions = CompactionStatements(context)
         self._shows, self._rows = ShowStatements(context), TableRows(context)
         self._changes = ChangeFeed(context, self._rows.travel)
-        self._history = HistoryStatements(context)
+        self._history, self._returned = HistoryStatements(context), ReturnedRows(context)
         self.checks, self.health = TableRepairs(context), TableHealth(context)
         self._preparer = Preparer(context, self._reader, self._tables)
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
-        self._writer, self._returned = Writer(context, self._reader), ReturnedRows(context)
+        self._writer = Writer(context, self._reader, evaluates_once=evaluates_once)
         self._handlers = all_handlers(
             [
                 self._tables, self._of_transactions, self.compactions, self._shows, self._history,
@@ -150,12 +151,11 @@ class Runner:
     def beside(self, spark: SparkSession) -> Runner:
         """A runner on another Spark session, with the same metastore, settings and compactor.
 
-        It has a transaction of its own, and no temporary tables. It evaluates each query once, by a
-        job.
+        It has a transaction of its own, and no temporary tables. It evaluates each query once.
         """
         return Runner(
-            spark, self._metastore, self.settings.with_("acidsql.driver.max.rows", 0),
-            user=self._user, host=self._host, background=self._background,
+            spark, self._metastore, self.settings, user=self._user, host=self._host,
+            background=self._background, evaluates_once=True,
         )  # fmt: skip
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:

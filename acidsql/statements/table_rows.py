@@ -62,7 +62,7 @@ class TableRows:
         standin: StandIn,
         snapshot: Snapshot,
         when: When | None = None,
-        demanded: Callable[[], Demand] = lambda: EVERYTHING,
+        demanded: Demand | Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
         """The rows of one stand-in.

@@ -13,24 +13,34 @@ from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.locking import Touched
 from acidsql.plan.rewrite import Prepared
+from acidsql.statements.events import Events, Views
 from acidsql.statements.family import Context
 from acidsql.statements.hold import Held
-from acidsql.statements.reader import Reader, Views
+from acidsql.statements.reader import Reader
 from acidsql.statements.result import Clock
 from acidsql.statements.said import Said
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.spark.repeatable import repeatable
 from acidsql.storage.writing.save import Save, Writing
 from acidsql.storage.writing.staging import staged
 from acidsql.txn import Txn
 
 
 class Writer:
-    """Writes the events of one session's statements."""
+    """Writes the events of one session's statements.
 
-    def __init__(self, context: Context, reader: Reader) -> None:
+    Args:
+        context: What the statements of a session share.
+        reader: Fills the stand-ins.
+        evaluates_once: The driver does not try to collect the rows of a query that may give other
+            rows when a job evaluates it, because there were too many.
+    """
+
+    def __init__(self, context: Context, reader: Reader, *, evaluates_once: bool) -> None:
         self._context, self._reader = context, reader
+        self._evaluates_once = evaluates_once
 
     def write(
         self, transaction: Transaction, held: Held, said: Said, clock: Clock, work: Work
@@ -41,7 +51,7 @@ class Writer:
         with clock("do"):
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             is_point = all(query.maybe_few for query in held.prepared.queries)
-            few = self._few if is_point else 0
+            few = self._context.txns.settings.few_rows if is_point else 0
             views = self._reader.views(held.prepared, held.snapshot, said, few=few)
         with self._source(transaction.txn, held.prepared, views, said):
             targets = zip(held.prepared.queries, held.touched, strict=True)
@@ -72,11 +82,16 @@ class Writer:
                     transaction.refuse_overwritten(query.table, partitions, overwrite=overwrite)
                     work.publish(query.table, writing)
 
-    @property
-    def _few(self) -> int:
-        """How many rows the driver may change without a job; 0 without fast paths."""
-        settings = self._context.txns.settings
-        return settings.driver_max_rows if settings.fast_paths else 0
+    def _few(self, query: EventQuery, events: Events) -> int:
+        """How many rows the driver may write without a job; 0: it does not try."""
+        is_tiny = query.source is not None and query.source.is_short
+        if events.source is not None:
+            is_tiny = events.source.is_tiny
+        if not (query.maybe_few or is_tiny):
+            return 0
+        if self._evaluates_once and repeatable(events.rows) is None:
+            return 0
+        return self._context.txns.settings.few_rows
 
     @contextmanager
     def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
@@ -133,10 +148,7 @@ class Writer:
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
                 writing.literal_rows(new)
             else:
-                is_tiny = query.source is not None and query.source.is_short
-                if events.source is not None:
-                    is_tiny = events.source.is_tiny
-                few = self._few if query.maybe_few or is_tiny else 0
+                few = self._few(query, events)
                 whole = events.otherwise
                 again = whole and (lambda: lower.enforced(whole(), query.table))
                 writing.events(new, few, if_small=query.if_small, otherwise=again)

@@ -219,7 +219,8 @@ class AutoCdc(Applier[Table]):
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         if self._bad_records is None:
             return self.apply_all(runner, target, rows)
-        with staged(rows, target.location, txn_id) as kept, view_of(kept) as view:
+        few = runner.settings.few_rows
+        with staged(rows, target.location, txn_id, few) as kept, view_of(kept) as view:
             return self._sorted_out(runner, target, kept, view, self._bad_records)
 
     def apply_all(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:

@@ -13,6 +13,7 @@ one action: the statement's own job, or one job that writes the rows into tempor
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,12 +60,16 @@ class Setup:
 
     def __reduce__(self) -> str:
         """Spark Connect alone pickles the function of ``foreachBatch``, for its server."""
-        raise no_sinks()
+        raise no_sinks(NotSentError)
 
 
-def no_sinks() -> UnsupportedError:
+class NotSentError(UnsupportedError, pickle.PickleError):
+    """An error while an object is pickled, of which PySpark makes no other error."""
+
+
+def no_sinks(kind: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
     """The error of a stream into a table over Spark Connect."""
-    return UnsupportedError(
+    return kind(
         "With Spark Connect, foreachBatch runs on the server, where this session and its metastore "
         "are not. Start the query in a classic Spark session: a program of spark-submit, for "
         "example. Or write new rows with acid.sql or acid.insert_into, batch by batch.",

@@ -129,12 +129,12 @@ class WholeTransactions(Applier[Target]):
             runner.auto_cdc.make_pending(table)
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
-        location = self.tables(target)[0].location
-        with staged(rows, location, txn_id) as kept:
+        location, few = self.tables(target)[0].location, runner.settings.few_rows
+        with staged(rows, location, txn_id, few) as kept:
             runner.auto_cdc.reserve(self.tables(target))
             batch = _Batch(runner, self.tables(target), self._told(kept, target), kept)
             self._applier.check(batch.changes(), target)
-            with staged(batch.groups(), location, txn_id) as groups:
+            with staged(batch.groups(), location, txn_id, few) as groups:
                 return self._sorted(batch, groups, target, txn_id)
 
     def _sorted(

@@ -97,8 +97,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame, txn_id: int
     ) -> Receipt | None:
         column = self._column(rows)
-        location = next(iter(target.values())).location
-        with staged(rows, location, txn_id) as kept:
+        location, few = next(iter(target.values())).location, runner.settings.few_rows
+        with staged(rows, location, txn_id, few) as kept:
             wanted = self._present(kept, column)
             runner.auto_cdc.reserve([target[value] for value in self._targets if value in wanted])
             receipts = []

@@ -46,7 +46,8 @@ class Sink(BatchWriter[Table]):
         rows = _fitting(target, rows)
         into, names = table_name(target.name), ", ".join(map(quote, rows.columns))
         if self._mode == "upsert":
-            with staged(keyed(target, rows, self._keys), target.location, txn_id) as kept:
+            given, few = keyed(target, rows, self._keys), runner.settings.few_rows
+            with staged(given, target.location, txn_id, few) as kept:
                 refuse_bad_keys(kept, self._keys)
                 with view_of(kept) as view:
                     return run(runner, merge_text(into, view, kept, self._keys))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
+
+from acidsql.storage.reading import point_search
 
 COLUMNS = "id INT, v STRING, p STRING, ts INT, batch INT, op STRING"
 
@@ -107,3 +111,15 @@ def deleted(acid: Any, table: str = "t") -> set[int]:
     state = f"{table}__acidsql_cdc"
     found = acid.sql(f"SELECT id FROM {state} WHERE deleted AND id IS NOT NULL").collect()
     return {row.id for row in found}
+
+
+@contextmanager
+def one_way(acid: Any, number: int) -> Iterator[None]:
+    """Apply records in one of the ways, which must give the same: all by jobs; few records in the
+    driver, which also finds the rows of their keys; or these rows by a scan."""
+    acid.sql(f"SET acidsql.driver.max.rows = {1000 if number % 3 else 0}")
+    with pytest.MonkeyPatch.context() as patch:
+        if number % 3 == 2:
+            patch.setattr(point_search, "BYTES_MAX", -1)
+        yield
+    acid.sql("RESET acidsql.driver.max.rows")

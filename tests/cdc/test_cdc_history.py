@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit_cdc import Change, days, keep_deletes, put, retentions
+from kit_cdc import Change, days, keep_deletes, one_way, put, retentions
 
 from acidsql.errors import ConstraintError, SettingError, SqlError, UnsupportedError
 
@@ -171,7 +171,8 @@ def test_the_versions_are_those_of_the_distinct_records(acid_of_all, layout, cal
             batch = list({(one.id, order(one)): one for one in batch}.values())
             put(acid, "s", batch)
             calendar.day += pauses[number]
-            acid.sql(text)
+            with one_way(acid, number):
+                acid.sql(text)
             model.apply(batch, order, calendar.day)
             if retention is not None:
                 model.forget(calendar.day - retention)

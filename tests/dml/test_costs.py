@@ -37,6 +37,9 @@ MOST = {
     "DELETE FROM t WHERE id = {n}": (137, 71, 1),
     # Two queries: the source's and the one that joins it.
     "MERGE INTO t USING (SELECT {n} + 2 AS i) s ON id = i WHEN MATCHED THEN DELETE": (232, 71, 2),
+    # Two tables: the driver keeps the record, finds its key, and writes both.
+    "AUTO CDC INTO t FROM (SELECT {n} AS id, 'k' AS v, {n} AS at) KEYS (id) SEQUENCE BY at "
+    "COLUMNS (id, v)": (560, 112, 6),
 }
 
 

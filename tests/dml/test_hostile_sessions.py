@@ -113,12 +113,14 @@ def test_changes_are_applied_alike_in_every_session(acid, conf, name):
         ).collect()
         return tuple(row[1:4] + row[6:])
 
+    acid.sql("SET acidsql.driver.max.rows = 0")
     first = apply(
         f"(1, 'a', 1.005, {at}1', map('k', {at}1'), 'x y', 'u')",
         f"(1, 'b', 2.5, {at}0', NULL, NULL, 'u')",
         f"(2, 'c', NULL, {at}1', NULL, NULL, 'u')",
         f"(3, NULL, NULL, {at}1', NULL, NULL, 'd')",
     )
+    acid.sql("RESET acidsql.driver.max.rows")
     second = apply(
         f"(1, 'z', 9.5, {at}1', map('k', {at}1'), 'z', 'u')",
         f"(2, 'é', 3.5, {at}1.000001', map(), 'p/1', 'u')",
@@ -172,11 +174,18 @@ def test_rows_in_temporary_files_are_those_that_were_written(spark, conf, tmp_pa
         conf(f"spark.sql.parquet.{name}", value)
     rows = spark.sql(
         "SELECT TIMESTAMP_LTZ'1500-01-01 00:00:00.123456' AS at, DATE'0001-01-01' AS d, "
-        "array(1.5BD, NULL) AS a"
+        "array(1.5BD, NULL) AS a, TIMESTAMP_NTZ'0001-01-01 00:00:00.000001' AS n, "
+        "DATE'+12000-01-01' AS late, named_struct('x', cast(X'FF' AS STRING), 'Y', NULL :: INT) "
+        "AS s, map('k', X'00FF', 'l', NULL) AS m, float('NaN') AS f"
     )
-    shown = ["string(at)", "string(d)", "a"]
-    with staged(rows, str(tmp_path), 1) as kept:
-        assert kept.selectExpr(shown).collect() == rows.selectExpr(shown).collect()
+    wall_clocks = rows.drop("at")  # the driver brings these back itself
+    found = []
+    for given, few in ((rows, 0), (rows, 9), (wall_clocks, 0), (wall_clocks, 9)):
+        shown = [f"string({name})" for name in given.columns] + ["hex(s.x)", "hex(m['k'])"]
+        with staged(given, str(tmp_path), 1, few) as kept:
+            assert kept.selectExpr(shown).collect() == given.selectExpr(shown).collect()
+            found.append(kept.schema)
+    assert found[:3:2] == found[1::2]
 
 
 def test_quotes_and_backslashes_mean_what_the_session_says(acid, conf):

@@ -6,8 +6,11 @@ Spark answers more of its questions anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import fault_replay
 import pytest
@@ -18,6 +21,7 @@ from fault_world import World
 
 from acidsql.plan import cdc_state
 from acidsql.statements import auto_cdc
+from acidsql.storage.writing.staging import Evaluated
 
 pytestmark = [
     pytest.mark.spark,
@@ -59,7 +63,13 @@ class _Noon:
 def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state table notes the time. Runs at different times must leave the same rows."""
     monkeypatch.setattr(cdc_state, "datetime", _Noon)
-    monkeypatch.setattr(auto_cdc, "staged", fault_replay._staged)
+    monkeypatch.setattr(auto_cdc, "evaluated", _evaluated)
+
+
+@contextmanager
+def _evaluated(rows: Any, location: str, txn_id: int, *_: Any, **__: Any) -> Iterator[Evaluated]:
+    with fault_replay._staged(rows, location, txn_id) as kept:
+        yield Evaluated(kept)
 
 
 @each_kind

@@ -151,6 +151,8 @@ def test_a_subquery_behind_from_names_no_columns_around_it():
         "SELECT a FROM (SELECT b) WHERE EXISTS (SELECT 1 FROM (SELECT 2))", "SELECT (SELECT 1)",
         "SELECT 1 FROM t JOIN LATERAL (SELECT t.a)", "SELECT 1 FROM t, (SELECT 1)", "(SELECT 1)",
         "SELECT 1 FROM t WHERE a = ( FROM u SELECT b)", "SELECT x_from(SELECT 1)",
+        "SELECT 1 FROM t WHERE EXISTS -- rows from\n(SELECT 1)",
+        "SELECT 1 WHERE (/* FROM */(SELECT 1))",
     ):  # fmt: skip
         assert may_correlate(query)
 

@@ -22,6 +22,7 @@ CALLS = (
 )  # fmt: skip
 
 
+KINDS = ("minor", "major", "rebalance")
 SEEDS = int(os.environ.get("ACIDSQL_STREAM_SEEDS", "1"))
 
 
@@ -101,6 +102,29 @@ def test_a_batch_is_there_once_whichever_call_is_lost(acid, run, fault, after, o
     assert len(open_ones) <= 3 + 2 * number * outage
 
 
+def test_a_batch_that_has_timed_out_leaves_nothing_and_a_replay_may_have_other_rows(
+    acid, run, monkeypatch
+):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    store, commit = type(acid.metastore), type(acid.metastore).commit_txn
+
+    def late(self, txn_id, **more):
+        self.abort_txn(txn_id)  # as others do when its heartbeat has stopped
+        commit(self, txn_id, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "commit_txn", late)
+        with pytest.raises(AcidSqlError):
+            run("old", 0, [(1, "a")])
+    assert rows(acid) == [] and acid.streams().collect() == []
+    run("new", 0, [(1, "a")])
+    # Spark evaluates a batch anew. The one that was committed counts.
+    for name, others in (("fewer", []), ("other", [(1, "b")]), ("more", [(1, "a"), (2, "b")])):
+        run(name, 0, others)
+    run("with other keys", 0, [(2, "b")], mode="upsert", keys=["v"])
+    assert rows(acid) == [(1, "a")]
+
+
 def test_a_new_run_does_not_wait_for_the_locks_of_a_dead_one(acid, run):
     acid.sql("CREATE TABLE t (id INT, v STRING)")
     run("dead", 0, [(1, "a")])
@@ -150,7 +174,7 @@ def test_random_batches_crashes_and_compactions_leave_what_plain_python_says(
                 is_noted = False
             fault.arm(0)
             if draw.random() < 0.2:
-                acid.sql(f"ALTER TABLE t COMPACT '{draw.choice(['minor', 'major'])}' AND WAIT")
+                acid.sql(f"ALTER TABLE t COMPACT '{draw.choice(KINDS)}' AND WAIT")
                 acid.clean()
             if is_noted:
                 break

@@ -168,6 +168,23 @@ def rows_of_parquet(path: str) -> int:
         return int(reader.metadata.num_rows)
 
 
+def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table | None:
+    """All rows of files of one schema, as they are; None if they are too many or too large.
+
+    ``bytes_max``: a limit of the bytes of the decoded rows.
+    """
+    parts, count, size = list[pa.Table](), 0, 0
+    for path in paths:
+        with _opened(path) as reader:
+            footer = reader.metadata
+            count += footer.num_rows
+            size += sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+            if count > limit or size > bytes_max:
+                return None
+            parts.append(reader.read())
+    return pa.concat_tables(parts)
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[pq.ParquetFile]:
     with naming_damage(path), filesystem_for(path).open_input(path) as file:

@@ -42,7 +42,7 @@ def read_rows(
     partitions: Sequence[str],
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
-    demanded: Callable[[], Demand] = lambda: EVERYTHING,
+    demanded: Demand | Callable[[], Demand] = lambda: EVERYTHING,
     is_kept: Callable[[], bool] = lambda: False,
     few: int = 0,
     refuse_lost: Callable[[Sequence[str]], None] | None = None,
@@ -59,8 +59,8 @@ def read_rows(
         partitions: The partition directories, ``p1=a/p2=1``; ignored for an unpartitioned table.
         write_ids: The table's valid write ids.
         txns: The valid transactions.
-        demanded: Gives the rows and columns that matter. It is called only for a table with many
-            partitions or much data: otherwise it would cost more time than it saves.
+        demanded: The rows and columns that matter; or a function that finds them. It is called only
+            for many partitions or much data: otherwise it would cost more time than it saves.
         is_kept: Tells whether the cleaner still keeps the files that the snapshot needs. It is
             called if a compaction has replaced files meanwhile.
         few: See ``scan``.
@@ -78,7 +78,7 @@ def read_rows(
     # Prune before listing: partitions that do not matter are not even listed.
     is_pruned = (is_fast and len(where) > _few_partitions(table)) or refuse_lost is not None
     if is_pruned:
-        where = matching(spark, table, where, demanded().condition)
+        where = matching(spark, table, where, _found(demanded).condition)
     if refuse_lost is not None:
         refuse_lost(where)
     listings = _listed(table, where, write_ids, txns, is_kept)
@@ -89,13 +89,17 @@ def read_rows(
             known = sizes if is_fast else {}
             return read_inserts_only(spark, table, files, table.file_format, known, virtual=virtual)
         what = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
-        if is_little or not is_fast:
+        if not is_fast or (is_little and not isinstance(demanded, Demand)):
             return scan(spark, what)
-        demand = demanded()
+        demand = _found(demanded)
         if not is_pruned:
             listings = _demanded(spark, table, listings, demand)
         chosen = in_buckets(listings, table, demand.condition)
         return scan(spark, replace(what, listings=chosen, demand=demand), few)
+
+
+def _found(demanded: Demand | Callable[[], Demand]) -> Demand:
+    return demanded if isinstance(demanded, Demand) else demanded()
 
 
 def _few_partitions(table: Table) -> int:

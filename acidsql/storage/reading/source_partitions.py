@@ -1,4 +1,4 @@
-"""The partitions that MERGE's source has rows for, if ON equates partition columns with columns."""
+"""The values that the source of a MERGE or an AUTO CDC has for columns of the target."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from acidsql.storage.columns import quote
 _MENDED = "\ufffd"  # Python gets this character for bytes that are not valid UTF-8
 
 
-def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]]) -> Predicate:
-    """A predicate on partition columns that holds for every target row with a source row.
+def demanded_by_source(
+    source: DataFrame, equated: Sequence[tuple[Column, str]], *, is_distinct: bool = False
+) -> Predicate:
+    """A predicate on columns of the target that holds for every target row with a source row.
 
-    A job reads the source.
+    A job reads the source, unless the driver has its rows.
 
     Args:
         source: A query that gives the same rows each time.
-        equated: Pairs of a partition column and the source's column that ON equates with it.
+        equated: Pairs of a column of the target and the source's column that it must equal.
+        is_distinct: Most rows of the source have values of their own.
     """
     # Spark's own name of a type tells a string with a collation from a string without one.
     types = dict(source.dtypes)
@@ -41,7 +44,9 @@ def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]])
     if not found:
         return ANYTHING
     texts = [F.col(quote(name)).cast("string") for _, name in found]
-    rows = source.select(*texts).distinct().limit(VALUES_MAX + 1).collect()
+    values = source.select(*texts)
+    values = values if is_distinct else values.distinct()
+    rows = values.limit(VALUES_MAX + 1).collect()
     if len(rows) > VALUES_MAX:
         return ANYTHING
     return all_of([_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)])

@@ -6,11 +6,15 @@ writes them instead: 1,000 rows may have a gigabyte.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql.types import BooleanType, DateType, NumericType, TimestampNTZType
 
 from acidsql.acid.table import Table
+from acidsql.storage.columns import quote
 from acidsql.storage.event_records import are_keys_alone
 from acidsql.storage.spark.jvm import (
     METHODS_THAT_JAVA_COMPILES,
@@ -22,6 +26,7 @@ from acidsql.storage.spark.literal_rows import FITS, marked, texts_of
 _BYTES_MAX = 16 * 1024 * 1024  # bytes of all rows that may be collected
 KEYS_FOR_A_ROW = 10  # a row id is 20 bytes
 _SMALL_SOURCE = 1024 * 1024
+_SHORT = (BooleanType, NumericType, DateType, TimestampNTZType)
 _CONF = METHODS_THAT_JAVA_COMPILES | {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
 
 
@@ -38,10 +43,20 @@ def collect_few(
     """
     if are_keys_alone(rows.columns):
         limit *= KEYS_FOR_A_ROW
-    found = _bounded(rows, table, _BYTES_MAX // limit).limit(limit + 1)
+    found = _bounded(rows, texts_of(rows, table), limit)
     if if_small and estimated_bytes(found) > _SMALL_SOURCE:
         return None
-    with changed_conf(rows.sparkSession, _CONF):
+    return _collected(found, limit)
+
+
+def collect_few_of_any(rows: DataFrame, limit: int) -> pa.Table | None:
+    """Collect the rows of any query if they are few and small; otherwise None."""
+    return _collected(_bounded(rows, _long_columns(rows), limit), limit)
+
+
+def _collected(found: DataFrame, limit: int) -> pa.Table | None:
+    """Collect the result of ``_bounded``."""
+    with changed_conf(found.sparkSession, _CONF):
         try:
             collected = found.toArrow()
         except pa.ArrowException:
@@ -56,8 +71,17 @@ def collect_few(
     return collected.drop_columns([FITS])
 
 
-def _bounded(rows: DataFrame, table: Table, bytes_max: int) -> DataFrame:
-    """The rows with ``FITS``: whether the texts of a row have at most ``bytes_max`` bytes."""
-    texts = texts_of(rows, table)
+def _bounded(rows: DataFrame, texts: Mapping[str, str], limit: int) -> DataFrame:
+    """One row more than may be collected, with ``FITS``: whether the row's texts are short."""
     sizes = (f"coalesce(octet_length({text}), 0)" for text in texts.values())
-    return marked(rows, texts, f"{' + '.join(['0L', *sizes])} <= {bytes_max}")
+    fits = f"{' + '.join(['0L', *sizes])} <= {_BYTES_MAX // limit}"
+    return marked(rows, texts, fits).limit(limit + 1)
+
+
+def _long_columns(rows: DataFrame) -> dict[str, str]:
+    """The columns whose values may be long, with SQL of the value as text."""
+    return {
+        field.name: f"CAST({quote(field.name)} AS STRING)"
+        for field in rows.schema
+        if not isinstance(field.dataType, _SHORT)
+    }

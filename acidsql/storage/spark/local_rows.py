@@ -23,22 +23,27 @@ def local_numbers(spark: SparkSession, columns: Mapping[str, Sequence[int]]) -> 
 
 
 def local_rows(
-    spark: SparkSession, rows: pa.Table, ddl: str | None = None, *, in_job: bool = False
+    spark: SparkSession,
+    rows: pa.Table,
+    schema: str | StructType | None = None,
+    *,
+    in_job: bool = False,
 ) -> DataFrame:
     """A DataFrame of these rows. The session's settings do not change it.
 
     Args:
         spark: The session.
         rows: The rows.
-        ddl: The columns' names and types. Without it Spark derives the types from Arrow's; a
-            timestamp then belongs to the session's time zone.
+        schema: The columns' names and types, perhaps as DDL. Without it Spark derives the types
+            from Arrow's; a timestamp then belongs to the session's time zone.
         in_job: A job evaluates queries over the rows. Otherwise Spark evaluates them row by row
             while it plans, which takes longer for thousands of rows.
     """
     # All rows go into one batch, because PySpark loses rows after an empty batch. The size of a
     # batch must be at least 1: elsewhere 0 or less means no limit, but here PySpark fails with it.
     whole = rows.combine_chunks()
-    schema = None if ddl is None else cast(StructType, StructType.fromDDL(ddl))
+    if isinstance(schema, str):
+        schema = cast(StructType, StructType.fromDDL(schema))
     conf = {_BATCHES: str(max(1, whole.num_rows)), **({_LOCAL_BYTES: "0"} if in_job else {})}
     with changed_conf(spark, conf):
         return spark.createDataFrame(whole, schema)

@@ -111,6 +111,15 @@ def is_deterministic(frame: DataFrame) -> bool:
     return execution is None or bool(execution.queryExecution().analyzed().deterministic())
 
 
+def is_of_literals(frame: DataFrame) -> bool:
+    """Whether Spark's plan names the rows from which all others are made; False without a JVM."""
+    execution = getattr(frame, "_jdf", None)
+    if execution is None:
+        return False
+    leaves = execution.queryExecution().analyzed().collectLeaves()
+    return all(leaves.apply(i).nodeName() in _LEAVES for i in range(leaves.size()))
+
+
 def constant_columns(frame: DataFrame) -> frozenset[str]:
     """The columns that have one value in all rows, as far as Spark's plan tells; in lower case."""
     plan = frame._jdf.queryExecution().optimizedPlan()

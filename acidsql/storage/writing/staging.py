@@ -5,13 +5,25 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.parquet import few_of_parquet
+from acidsql.storage.spark.few_rows import collect_few_of_any
 from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
+from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 from acidsql.storage.writing.publish import discard
 
+_FEW_BYTES = 1024 * 1024  # of files that the driver reads
+_DECODED_MAX = 16 * 1024 * 1024  # bytes of their rows
+
+# Arrow brings values of these types back as they are.
+_PLAIN = (T.BooleanType, T.NumericType, T.DateType, T.TimestampNTZType, T.BinaryType)
 # Whatever files the session otherwise writes, these give back the same rows.
 _CONF = METHODS_THAT_JAVA_COMPILES | {
     "spark.sql.parquet.compression.codec": "snappy",
@@ -21,8 +33,21 @@ _CONF = METHODS_THAT_JAVA_COMPILES | {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """Rows that were evaluated once.
+
+    Attributes:
+        rows: The rows.
+        few: Their number, if the driver has them; None: they are in files.
+    """
+
+    rows: DataFrame
+    few: int | None = None
+
+
 @contextmanager
-def staged(rows: DataFrame, location: str, txn_id: int) -> Iterator[DataFrame]:
+def staged(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterator[DataFrame]:
     """The same rows, read from temporary files that nobody else changes.
 
     The files are deleted when the block ends.
@@ -31,11 +56,78 @@ def staged(rows: DataFrame, location: str, txn_id: int) -> Iterator[DataFrame]:
         rows: The rows to write. Their column names must differ.
         location: A table's directory; the files lie in a hidden directory below it.
         txn_id: The transaction, for the directory's name: after a crash the cleaner finds it.
+        few: The driver itself reads up to so many rows, if they are small. Then Spark's plans name
+            them, and columns of them need no job.
     """
+    with evaluated(rows, location, txn_id, few) as found:
+        yield found.rows
+
+
+@contextmanager
+def evaluated(
+    rows: DataFrame, location: str, txn_id: int, few: int = 0, *, may_repeat: bool = False
+) -> Iterator[Evaluated]:
+    """The same as ``staged``, with the number of few rows.
+
+    ``may_repeat``: the query may be evaluated anew. So files are only needed if there are too many
+    rows.
+    """
+    few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
+    if few and may_repeat:
+        collected = collect_few_of_any(rows, few)
+        found = None if collected is None else _local(rows, collected)
+        if found is not None:
+            yield found
+            return
     path = f"{location}/_tmp_source_{txn_id:07d}_{uuid.uuid4().hex[:12]}"
     try:
         with changed_conf(rows.sparkSession, _CONF):
             rows.write.parquet(path)
-        yield rows.sparkSession.read.schema(rows.schema).parquet(path)
+        yield _few(rows, path, few) or Evaluated(
+            rows.sparkSession.read.schema(rows.schema).parquet(path)
+        )
     finally:
         discard(filesystem_for(location), [path])
+
+
+def _is_plain(kind: T.DataType) -> bool:
+    """Whether a type, with all its parts, is among those of ``_PLAIN``, or a plain text."""
+    if isinstance(kind, T.StructType):
+        return all(_is_plain(field.dataType) for field in kind)
+    if isinstance(kind, T.MapType):
+        return _is_plain(kind.keyType) and _is_plain(kind.valueType)
+    if isinstance(kind, T.ArrayType):
+        return _is_plain(kind.elementType)
+    if type(kind) is T.StringType:
+        return kind.collation == T.StringType().collation
+    return isinstance(kind, _PLAIN)
+
+
+def _few(rows: DataFrame, path: str, limit: int) -> Evaluated | None:
+    """The rows in the files of a directory, if they are few."""
+    if not limit:
+        return None
+    fs = filesystem_for(path)
+    files = [one for one in fs.list(path) if one.name.endswith(".parquet")]
+    if not files or sum(one.size for one in files) > _FEW_BYTES:
+        return None
+    found = few_of_parquet([one.path for one in files], limit, _DECODED_MAX)
+    return None if found is None else _local(rows, found)
+
+
+def _local(rows: DataFrame, found: pa.Table) -> Evaluated | None:
+    schema = cast(T.StructType, _nullable(rows.schema))  # as of a file
+    try:
+        return Evaluated(local_rows(rows.sparkSession, found, schema), found.num_rows)
+    except pa.ArrowException:
+        return None
+
+
+def _nullable(kind: T.DataType) -> T.DataType:
+    """The type whose parts may all be NULL."""
+    if isinstance(kind, T.StructType):
+        fields = ((one.name, _nullable(one.dataType), True, one.metadata) for one in kind)
+        return T.StructType([T.StructField(*field) for field in fields])
+    if isinstance(kind, T.MapType):
+        return T.MapType(_nullable(kind.keyType), _nullable(kind.valueType))
+    return T.ArrayType(_nullable(kind.elementType)) if isinstance(kind, T.ArrayType) else kind

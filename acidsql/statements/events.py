@@ -1,0 +1,43 @@
+"""What ``reader`` makes: the views that a statement reads, and the events that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.storage.spark.repeatable import Repeatable
+
+
+class Views(dict[str, DataFrame]):
+    """The DataFrames of a statement's views, by the names of the views.
+
+    Attributes:
+        is_pruned: Values of MERGE's source decided which partitions of the target are listed.
+        target: The rows of the stand-in for the target of UPDATE, DELETE or MERGE.
+    """
+
+    is_pruned = False
+    target: DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The lazy events of a statement.
+
+    Attributes:
+        rows: One row for each event.
+        source: MERGE's source, if it is read more than once: to find partners or partitions of the
+            target, and for the events. Its files must be the same after the write as before.
+        otherwise: See ``Writing.events``.
+    """
+
+    rows: DataFrame
+    source: Repeatable | None = None
+    otherwise: Callable[[], DataFrame] | None = None
+
+    def unchanged(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """Raise TransientTxnError at the end of the block if a file of ``source`` has changed."""
+        return nullcontext() if self.source is None else self.source.unchanged(spark)
