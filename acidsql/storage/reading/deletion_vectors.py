@@ -33,6 +33,7 @@ from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
+from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.spark.views import queried, settled
 
@@ -97,7 +98,7 @@ class DeletionVectors:
         # the column.
         columns = ", ".join(f"(SELECT {name} FROM {bits}) AS {name}" for name in sent)
         with queried(spark, f"SELECT *, {columns} FROM {rows}", views) as found:
-            return settled(found.where(self.index.is_alive)).drop(*sent)
+            return jvm.drop(settled(found.where(self.index.is_alive)), *sent)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.

@@ -191,6 +191,14 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
     return DataFrame(frame._jdf.selectExpr(_strings(jvm, expressions)), frame.sparkSession)
 
 
+def drop(frame: DataFrame, *names: str) -> DataFrame:
+    """``frame.drop``, with all names in one message."""
+    jvm = _jvm(frame.sparkSession)
+    if jvm is None:
+        return frame.drop(*names)
+    return DataFrame(frame._jdf.drop(_strings(jvm, names)), frame.sparkSession)
+
+
 def sql(spark: SparkSession, text: str) -> DataFrame:
     """``spark.sql``, in one message: PySpark sends four more for the values of no parameters."""
     session = getattr(spark, "_jsparkSession", None)
