@@ -98,6 +98,8 @@ def faults_of(layer, script):
             for _ in next_steps(script, number) if is_commit else [None]:
                 for what, lost in FAULTS:
                     turn += 1
+                    if what is What.LATE and layer.disk is None:
+                        continue  # a disk puts nothing off
                     is_late = what is What.LATE and name.startswith("copy_file")
                     if ALL or is_commit or is_late or turn * 5 % (24 if prepares else 6) == 0:
                         yield number, Line(at, what, lost)

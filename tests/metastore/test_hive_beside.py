@@ -85,15 +85,15 @@ def test_what_belongs_to_another_table_is_neither_dropped_nor_renamed(store):
 
 def test_after_a_crash_a_rename_goes_on_and_one_that_is_refused_changes_nothing(store, monkeypatch):
     make_both(store)
-    rename, calls = HiveCatalog.rename_table, []
+    rename, calls = HiveCatalog._rename_found, []
 
-    def dies(self, name, new_name, **options):
-        calls.append(name)
-        if name == T:
+    def dies(self, raw, new_name, txn_id):
+        calls.append(TableName(raw.dbName, raw.tableName))
+        if calls[-1] == T:
             raise calls_error
-        rename(self, name, new_name, **options)
+        rename(self, raw, new_name, txn_id)
 
-    monkeypatch.setattr(HiveCatalog, "rename_table", dies)
+    monkeypatch.setattr(HiveCatalog, "_rename_found", dies)
     for calls_error, left in ((CatalogError("no"), OF_T), (SystemExit(), OF_U)):
         with pytest.raises(type(calls_error)):
             store.rename_table(T, U)
