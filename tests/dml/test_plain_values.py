@@ -17,9 +17,9 @@ from kit import counts, ordered, rows
 from over_hive import beside
 
 from acidsql.errors import AcidSqlError
-from acidsql.plan import lower
 from acidsql.sql import parser
 from acidsql.statements import prepare
+from acidsql.storage.spark import views
 from acidsql.storage.writing import save
 
 OTHERS = (
@@ -53,7 +53,7 @@ def asked(spark, monkeypatch):
         return note
 
     monkeypatch.setattr(type(spark), "sql", noting(type(spark).sql))
-    monkeypatch.setattr(lower, "sql", noting(lower.sql))  # in one message
+    monkeypatch.setattr(views, "sql", noting(views.sql))  # in one message
     return found
 
 
