@@ -19,9 +19,9 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
     """Delete a dropped table's directory. Call it under the table's lock.
 
     A session may sleep at any moment, lose its lock, and wake when a later table of the same name
-    has the directory. It still does no harm, for three reasons. The files to delete are listed
-    first. While the clean-up is queued, there is no later table. And a later table has other names
-    for its files, because write ids go on.
+    has the directory. If the file system ``can_remove_empty``, it still does no harm, for three
+    reasons. The files to delete are listed first. While the clean-up is queued, there is no later
+    table. And a later table has other names for its files, because write ids go on.
     """
     fs = filesystem_for(cleanup.location)
     leaves, parents = _tree(fs, cleanup.location)

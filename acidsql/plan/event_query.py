@@ -40,7 +40,7 @@ class Derived:
         fields: The query's columns when the statement was prepared. They are compared with the
             columns under the locks. None means that nothing is compared.
         chars: The view has the columns of this table, and compares its CHARs as readers do.
-        is_short: The query is a short text that reads no table, so it has few rows.
+        is_short: The query is a short text that reads no table, so it has few rows, as a rule.
     """
 
     view: str

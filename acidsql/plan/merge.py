@@ -74,7 +74,7 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
 
 
 def _is_short(statement: Merge, text: str) -> bool:
-    """Whether the source is a short text that reads no table, such as VALUES."""
+    """Whether the source is a short text that reads no table, such as VALUES: see ``Derived``."""
     source = statement.source.of(text)
     if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
         return False

@@ -72,7 +72,6 @@ from acidsql.storage.spark.repeatable import is_of_literals
 from acidsql.storage.spark.views import temp_views
 from acidsql.storage.writing.staging import Evaluated, evaluated
 
-_NOTHING_KNOWN: Mapping[str, Demand] = {}
 _MORE_COLUMNS = ("num_records", "num_stale_records", "num_duplicate_records")
 
 
@@ -254,7 +253,7 @@ class AutoCdcStatements:
             )
         with ExitStack() as files:
             with clock("do"):
-                folded = self._kept(files, prepared.fold, transaction, held, said)
+                folded = self._kept(files, prepared.fold, transaction, held, said, {})
                 found = check_records(prepared, folded)
                 decide, queries = self._way(prepared, held, found)
                 with temp_views({prepared.files: folded.rows}):
@@ -300,7 +299,7 @@ class AutoCdcStatements:
         transaction: Transaction,
         held: Held,
         said: Said,
-        needed: Mapping[str, Demand] = _NOTHING_KNOWN,
+        needed: Mapping[str, Demand],
     ) -> Evaluated:
         """The rows of the query of a part, in temporary files or in the driver.
 
@@ -349,11 +348,11 @@ def _needed(prepared: PreparedCdc, folded: Evaluated) -> Mapping[str, Demand]:
     """
     keys = prepared.rules.keys
     if folded.few is None:
-        return _NOTHING_KNOWN
+        return {}
     equated = [(key, f"k{i}") for i, key in enumerate(keys)]
     of_keys = demanded_by_source(folded.rows, equated, is_distinct=True)
     if of_keys == ANYTHING:
-        return _NOTHING_KNOWN
+        return {}
     noted = some_of([of_keys, Comparison(keys[0].name, "is null")])  # and the floor
     return {
         one.view: Demand(of_keys if one.is_target else noted) for one in prepared.ways.join.standins

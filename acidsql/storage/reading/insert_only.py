@@ -105,8 +105,11 @@ def _orc_rows(
     """The rows of ORC files. Python tasks read those that Spark's reader would misread, and on an
     object store small ones (``FileSystem.small_file``)."""
     limit = filesystem_for(table.location).small_file
-    small = _those(files, lambda path: 0 < sizes.get(path, 0) <= limit)
-    large = _those(files, lambda path: not 0 < sizes.get(path, 0) <= limit)
+
+    def is_small(path: str) -> bool:
+        return 0 < sizes.get(path, 0) <= limit
+
+    small, large = _those(files, is_small), _those(files, lambda path: not is_small(path))
     if large and _is_misread(spark, table, _paths(large), any_writer=any_writer):
         small, large = dict(files), {}
     columns, parts = [quote(column.name) for column in table.columns], list[DataFrame]()

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -116,18 +115,8 @@ def _few(rows: DataFrame, path: str, limit: int) -> Evaluated | None:
 
 
 def _local(rows: DataFrame, found: pa.Table) -> Evaluated | None:
-    schema = cast(T.StructType, _nullable(rows.schema))  # as of a file
+    schema = rows.schema.toNullable()  # as of a file
     try:
         return Evaluated(local_rows(rows.sparkSession, found, schema), found.num_rows)
     except pa.ArrowException:
         return None
-
-
-def _nullable(kind: T.DataType) -> T.DataType:
-    """The type whose parts may all be NULL."""
-    if isinstance(kind, T.StructType):
-        fields = ((one.name, _nullable(one.dataType), True, one.metadata) for one in kind)
-        return T.StructType([T.StructField(*field) for field in fields])
-    if isinstance(kind, T.MapType):
-        return T.MapType(_nullable(kind.keyType), _nullable(kind.valueType))
-    return T.ArrayType(_nullable(kind.elementType)) if isinstance(kind, T.ArrayType) else kind
