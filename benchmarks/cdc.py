@@ -10,14 +10,12 @@ or larger. The background compactor is on. No test uses these figures.
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
 
-from local_spark import local_spark
-from pyspark.sql import DataFrame, SparkSession
+from local_spark import heap_mib, local_spark, resident_mib
+from pyspark.sql import DataFrame
 
 import acidsql
 
@@ -186,18 +184,8 @@ def memory(bench: Bench) -> Found:
         for before in range(max(0, at - 10), at):
             cdc.apply(records, txn_app_id="memory", txn_version=before)
         if at in (count // 3, count - 1):
-            yield f"MiB of Python after {at + 1} batches", _resident_mib()
-            yield f"MiB of the JVM's heap after {at + 1} batches", _heap_mib(bench.acid.spark)
-
-
-def _resident_mib() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
-
-
-def _heap_mib(spark: SparkSession) -> float:
-    runtime = spark._jvm.java.lang.Runtime.getRuntime()
-    runtime.gc()
-    return (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+            yield f"MiB of Python after {at + 1} batches", resident_mib()
+            yield f"MiB of the JVM's heap after {at + 1} batches", heap_mib(bench.acid.spark)
 
 
 PARTS = {

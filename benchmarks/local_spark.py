@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,3 +34,15 @@ def local_spark(**settings: str) -> Iterator[tuple[SparkSession, Path]]:
             yield spark, Path(place)
         finally:
             spark.stop()
+
+
+def resident_mib() -> float:
+    """The memory of this Python process, in MiB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def heap_mib(spark: SparkSession) -> float:
+    """What the JVM's heap holds after a collection, in MiB."""
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    runtime.gc()
+    return (runtime.totalMemory() - runtime.freeMemory()) / 2**20

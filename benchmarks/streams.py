@@ -1,7 +1,8 @@
 """How soon streamed rows can be read, and how much work compactions have with them.
 
-    .venv/bin/python benchmarks/streams.py [--rows 1000] [--seconds 120] [--trigger 5]
+    .venv/bin/python benchmarks/streams.py [--rows 1000] [--seconds 180] [--partitions 8]
     .venv/bin/python benchmarks/streams.py --batches 8640 [--strategy hive] [--rows 200] [--base 0]
+    .venv/bin/python benchmarks/streams.py --changes 1.0 [--seconds 600] [--trigger 5] [--base ROWS]
 
 A thread writes a file of JSON lines each second; a streaming query writes them into a table; the
 background compactor is on. Every second a query reads the greatest number that it sees. The output
@@ -12,6 +13,10 @@ With ``--batches``, a day of batches is written without pauses into a table of `
 size, and each commit compacts if it has to. The output is the number of bytes that compactions
 write for each byte that came, the greatest number of directories, and how long a scan takes at the
 end against a scan of the compacted table.
+
+With ``--changes``, three streams of AUTO CDC run at once in one process: 500,000 upserts and
+1,000,000 mixed changes an hour, 100,000 deletes a day (times the number that is said), into tables
+of ``--base`` rows. The output is the delay of each, and the memory of the process.
 """
 
 from __future__ import annotations
@@ -19,12 +24,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import threading
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from local_spark import local_spark
+from local_spark import heap_mib, local_spark, resident_mib
 from pyspark.sql import DataFrame
 
 import acidsql
@@ -33,9 +42,11 @@ from acidsql.storage.folding.compact import Compacting
 
 
 class Writer(threading.Thread):
-    """Writes a file each second: ``rows`` lines with the second's number."""
+    """Writes a file each second, with the rows of this second."""
 
-    def __init__(self, place: Path, rows: int, seconds: int) -> None:
+    def __init__(
+        self, place: Path, rows: Callable[[int], Iterator[dict[str, Any]]], seconds: int
+    ) -> None:
         super().__init__(daemon=True)
         self.place, self.rows, self.seconds = place, rows, seconds
         self.written: dict[int, float] = {}
@@ -44,28 +55,25 @@ class Writer(threading.Thread):
         """Write all files, one second after the other."""
         begin = time.monotonic()
         for second in range(self.seconds):
-            lines = (
-                json.dumps({"second": second, "id": i, "v": f"reading {i}"})
-                for i in range(self.rows)
-            )
             hidden = self.place / f".{second:06d}"
-            hidden.write_text("\n".join(lines))
+            hidden.write_text("\n".join(json.dumps(row) for row in self.rows(second)))
             os.rename(hidden, self.place / f"{second:06d}.json")
             self.written[second] = time.monotonic()
             time.sleep(max(0.0, begin + second + 1 - time.monotonic()))
 
 
 def watch(acid: acidsql.Session, writer: Writer) -> tuple[dict[int, float], int]:
-    """When each second's rows were seen first, and the greatest number of directories."""
+    """When each second's rows were seen first, and the greatest number of directories of a table or
+    a partition."""
     seen: dict[int, float] = {}
     most = 0
+    table = acid.metastore.find(TableName("default", "t"))
     while len(seen) < writer.seconds:
-        newest = acid.sql("SELECT max(second) FROM t").collect()[0][0]
+        later = acid.sql(f"SELECT max(second) FROM t WHERE second >= {len(seen)}").collect()[0][0]
         now = time.monotonic()
-        for second in range(-1 if newest is None else newest + 1):
-            seen.setdefault(second, now)
-        table = acid.metastore.find(TableName("default", "t"))
-        most = max(most, len(directories_of(table.location)))
+        for second in range(len(seen), 0 if later is None else later + 1):
+            seen[second] = now
+        most = max(most, directories_at_most(table.location))
         time.sleep(0.5)
     return seen, most
 
@@ -136,6 +144,13 @@ def directories_of(place: str) -> list[str]:
     return [name for name in os.listdir(place) if name[0] not in "._"]
 
 
+def directories_at_most(place: str) -> int:
+    """The number of visible directories of a table, or of the partition that has most."""
+    names = directories_of(place)
+    partitions = [name for name in names if "=" in name]
+    return max((len(directories_of(f"{place}/{name}")) for name in partitions), default=len(names))
+
+
 def bytes_of(place: str) -> int:
     """The bytes of all files below a directory."""
     return sum(file.stat().st_size for file in Path(place).rglob("*") if file.is_file())
@@ -144,41 +159,162 @@ def bytes_of(place: str) -> int:
 def latency(acid: acidsql.Session, place: Path, args: argparse.Namespace) -> str:
     """Write a file each second, and look. Returns a table of Markdown."""
     (place / "source").mkdir()
-    acid.sql("CREATE TABLE t (second INT, id INT, v STRING)")
-    source = acid.spark.readStream.schema("second INT, id INT, v STRING")
+    columns, count = "second INT, id INT, v STRING", args.partitions
+    rest = "PARTITIONED BY (p INT) CLUSTERED BY (id) INTO 4 BUCKETS" if count else ""
+    acid.sql(f"CREATE TABLE t ({columns}) {rest}")
+    source = acid.spark.readStream.schema(f"{columns}, p INT" if count else columns)
     query = (
         acid.write_stream(source.json(str(place / "source")))
         .option("checkpointLocation", str(place / "checkpoint"))
         .trigger(processingTime=f"{args.trigger} seconds")
         .toTable("t")
     )
-    writer = Writer(place / "source", args.rows, args.seconds)
+    readings = [
+        {"id": i, "v": f"reading {i}"} | ({"p": i % count} if count else {})
+        for i in range(args.rows)
+    ]
+    writer = Writer(
+        place / "source", lambda at: ({"second": at} | row for row in readings), args.seconds
+    )
     writer.start()
     seen, most = watch(acid, writer)
     query.stop()
-    delays = sorted(seen[second] - writer.written[second] for second in seen)
-    count = acid.sql("SELECT count(*) FROM t").collect()[0][0]
-    assert count == args.rows * args.seconds, count
-    late = delays[int(len(delays) * 0.99)]
+    (found,) = acid.sql("SELECT count(*) FROM t").collect()[0]
+    assert found == args.rows * args.seconds, found
     return (
         "| rows/s | seconds | p50 | p99 | directories at most |\n|---|---|---|---|---|\n"
-        f"| {args.rows} | {args.seconds} | {median(delays):.1f} s | {late:.1f} s | {most} |"
+        f"| {args.rows} | {args.seconds} | {delays_of(seen, writer, args.warm_up)} | {most} |"
     )
+
+
+def delays_of(seen: dict[int, float], writer: Writer, warm_up: int) -> str:
+    """How late the rows of a second were seen: the median, and 99 %."""
+    counted = (second for second in seen if second >= warm_up)
+    delays = sorted(seen[second] - writer.written[second] for second in counted)
+    return f"{median(delays):.1f} s | {delays[int(len(delays) * 0.99)]:.1f} s"
+
+
+@dataclass(frozen=True)
+class Load:
+    """Changes that come all the time. The rest are updates."""
+
+    table: str
+    a_second: float
+    inserts: float = 0.0
+    deletes: float = 0.0
+    rest: str = ""
+
+    def create(self, acid: acidsql.Session, base: int) -> None:
+        """The table with the keys from 0 on."""
+        day = ", id % 30" if self.rest else ""
+        acid.sql(f"CREATE TABLE {self.table} (id BIGINT, second INT, v STRING) {self.rest}")
+        acid.sql(f"INSERT INTO {self.table} SELECT id, -1, md5(string(id)){day} FROM range({base})")
+
+    def rows(self, second: int, factor: float, base: int) -> Iterator[dict[str, Any]]:
+        """The changes of a second. The one of key -1 tells a reader which second it sees."""
+        yield self._change(-1, second, "u")
+        begin, end = (int(at * self.a_second * factor) for at in (second, second + 1))
+        for number, key in enumerate(random.sample(range(base), end - begin), start=begin):
+            kind = random.random()
+            if kind < self.deletes:
+                yield self._change(key, second, "d")
+            else:
+                new = kind < self.deletes + self.inserts
+                yield self._change(base + number if new else key, second, "u")
+
+    def _change(self, key: int, second: int, op: str) -> dict[str, Any]:
+        day = {"day": key % 30} if self.rest else {}
+        return {"id": key, "second": second, "v": f"change {second}", "op": op} | day
+
+
+LOADS = (
+    Load("upserts", 500_000 / 3_600, inserts=0.2),
+    Load(
+        "mixed", 1_000_000 / 3_600, 0.2, 0.1,
+        "PARTITIONED BY (day INT) CLUSTERED BY (id) INTO 4 BUCKETS",
+    ),
+    Load("deletes", 100_000 / 86_400, deletes=1.0),
+)  # fmt: skip
+
+
+def changes(acid: acidsql.Session, place: Path, args: argparse.Namespace) -> str:
+    """Let all loads come at once, and look. Returns a table of Markdown."""
+    writers, queries = {}, []
+    for load in LOADS:
+        load.create(acid, args.base)
+        source = place / load.table
+        source.mkdir()
+        writers[load.table] = Writer(
+            source, lambda at, load=load: load.rows(at, args.changes, args.base), args.seconds
+        )
+        cdc = acid.auto_cdc(
+            load.table, keys="id", sequence_by="second", apply_as_deletes="op = 'd'",
+            except_column_list=["op"],
+        )  # fmt: skip
+        day = ", day INT" if load.rest else ""
+        records = acid.spark.readStream.schema(f"id BIGINT, second INT, v STRING, op STRING{day}")
+        queries.append(
+            records.json(str(source)).writeStream.foreachBatch(cdc)
+            .option("checkpointLocation", str(place / f"checkpoint-{load.table}"))
+            .trigger(processingTime=f"{args.trigger} seconds").start()
+        )  # fmt: skip
+    for writer in writers.values():
+        writer.start()
+    seen, memory = watch_changes(acid, writers)
+    for query in queries:
+        query.stop()
+    found = "".join(
+        f"| {name} | {delays_of(seen[name], writer, args.warm_up)} |\n"
+        for name, writer in writers.items()
+    )
+    return f"| stream | p50 | p99 |\n|---|---|---|\n{found}\n{memory}"
+
+
+def watch_changes(
+    acid: acidsql.Session, writers: dict[str, Writer]
+) -> tuple[dict[str, dict[int, float]], str]:
+    """When each second was seen first in each table, and what the process needed of memory."""
+    seen: dict[str, dict[int, float]] = {name: {} for name in writers}
+    seconds = next(iter(writers.values())).seconds
+    notes = [at * seconds // 3 for at in (1, 2)]
+    memory = []
+    while any(len(seen[name]) < seconds for name in writers):
+        for name in writers:
+            newest = acid.sql(f"SELECT second FROM {name} WHERE id = -1").collect()
+            now = time.monotonic()
+            for second in range(newest[0][0] + 1 if newest else 0):
+                seen[name].setdefault(second, now)
+        least = min(len(of) for of in seen.values())
+        if (notes and least >= notes[0]) or least == seconds:
+            notes = notes[1:]
+            memory.append(
+                f"after {least} s: Python {resident_mib():.0f} MiB, "
+                f"the JVM's heap {heap_mib(acid.spark):.0f} MiB"
+            )
+        time.sleep(0.5)
+    return seen, "; ".join(memory)
 
 
 def main() -> None:
     """Measure, and print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=1000, help="in a second, or in a batch")
-    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--seconds", type=int, default=180)
+    parser.add_argument("--warm-up", type=int, default=60, help="the seconds that do not count")
+    parser.add_argument("--partitions", type=int, default=0, help="of four buckets each")
     parser.add_argument("--trigger", type=int, default=5)
     parser.add_argument("--batches", type=int, help="write so many batches without pauses")
-    parser.add_argument("--base", type=int, default=0, help="the table's size before, in batches")
+    parser.add_argument("--changes", type=float, help="so many times the loads of changes, at once")
+    parser.add_argument(
+        "--base", type=int, help="the table's size before: in batches (0), or in rows (1,000,000)"
+    )
     parser.add_argument("--strategy", default="size_tiered")
     args = parser.parse_args()
-    measure = fast_forward if args.batches else latency
+    measure = fast_forward if args.batches else changes if args.changes else latency
+    if args.base is None:
+        args.base = 1_000_000 if args.changes else 0
     with (
-        local_spark(spark_driver_memory="1g") as (spark, place),
+        local_spark(spark_driver_memory="2g" if args.changes else "1g") as (spark, place),
         acidsql.connect(
             spark,
             warehouse=f"{place}/warehouse",

@@ -14,7 +14,7 @@ from uuid import uuid4
 import over_connect
 import pytest
 from over_connect import OVER_CONNECT
-from over_hive import ON_S3, OVER_HIVE, skip_what_hive_lacks
+from over_hive import ON_S3, OVER_HIVE, OVER_HIVE_3, skip_what_hive_lacks
 from small_spark import small_spark
 
 from acidsql.java import use_java
@@ -160,16 +160,12 @@ def s3a(spark: Any, s3: Any, bucket: str) -> Iterator[str]:
 def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real Hive Metastore. Each test makes a database of its own, because a start takes long.
 
-    With ``ACIDSQL_OVER_HIVE=1``, the warehouse is the directory around all tests' directories: the
-    server refuses tables outside of its warehouse, and tests put tables into directories of theirs.
+    If tests run over it, the warehouse is the directory around all tests' directories: the server
+    refuses tables outside of its warehouse, and tests put tables into directories of theirs.
     """
     import hive_metastore
 
-    around = tmp_path_factory.getbasetemp() if OVER_HIVE else None
-    work = tmp_path_factory.mktemp("hms")
-    yield from _running(
-        hive_metastore.missing(), lambda: hive_metastore.HiveMetastoreServer(work, warehouse=around)
-    )
+    yield from _hive_metastore(hive_metastore, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -177,9 +173,14 @@ def hive3_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real Hive Metastore 3.1.3. Each test makes a database of its own."""
     import hive3_metastore
 
-    work = tmp_path_factory.mktemp("hms3")
+    yield from _hive_metastore(hive3_metastore, tmp_path_factory)
+
+
+def _hive_metastore(module: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    around = tmp_path_factory.getbasetemp() if OVER_HIVE else None
+    work = tmp_path_factory.mktemp(module.__name__)
     yield from _running(
-        hive3_metastore.missing(), lambda: hive3_metastore.HiveMetastoreServer(work)
+        module.missing(), lambda: module.HiveMetastoreServer(work, warehouse=around)
     )
 
 
@@ -246,13 +247,13 @@ def acid(
 ) -> Iterator[Any]:
     """A session on a warehouse of the test's own.
 
-    With ``ACIDSQL_OVER_HIVE=1``, on a Hive Metastore that all tests share. With
+    With ``ACIDSQL_OVER_HIVE=4`` or ``3``, on a Hive Metastore that all tests share. With
     ``ACIDSQL_ON_S3=1``, the warehouse is on an object store.
     """
     import acidsql
 
     if OVER_HIVE:
-        server = request.getfixturevalue("hive_metastore")
+        server = request.getfixturevalue("hive3_metastore" if OVER_HIVE_3 else "hive_metastore")
         with acidsql.connect(spark, metastore=server.url) as session:
             yield session
         spark.catalog.setCurrentDatabase("default")

@@ -84,6 +84,7 @@ def test_who_loses_is_told_to_whom(acid, connect):
     late.sql("ROLLBACK")
 
 
+@needs("writers side by side")
 def test_optimistic_writers_do_not_wait_and_the_first_to_commit_wins(acid, connect):
     fill(acid, "t (id INT, n INT) PARTITIONED BY (p STRING)", "1, 0, 'x'", "2, 0, 'y'")
     one, two = connect(**OPTIMISTIC, **IMPATIENT), connect(**OPTIMISTIC, **IMPATIENT)

@@ -17,6 +17,7 @@ def other(acid):
         yield session
 
 
+@needs("can_work")
 @pytest.mark.parametrize("kind", ["", MM], ids=["full-acid", "insert-only"])
 def test_added_partitions_are_empty_whatever_their_values_are(acid, other, kind):
     fill(acid, f"t (id INT) PARTITIONED BY (p STRING, d DATE) {kind}", "1, 'x', DATE'2024-01-02'")
@@ -38,6 +39,7 @@ def test_added_partitions_are_empty_whatever_their_values_are(acid, other, kind)
     assert rows(other, "SELECT id FROM t WHERE d IS NULL OR p = 'a/b=c'") == [(2,)]
 
 
+@needs("can_work")
 def test_arguments_stand_for_values_of_partitions(acid):
     fill(acid, "t (id INT) PARTITIONED BY (p INT, s STRING)", "1, 1, 'a'", "2, 2, 'b'")
     acid.sql(

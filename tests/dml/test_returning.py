@@ -195,6 +195,7 @@ def test_rows_are_returned_before_commit_and_not_after_a_rollback(acid):
     assert table(acid) == [(1, "a"), (2, "b")]
 
 
+@needs("can_work")
 def test_a_lazy_frame_outlives_compaction_and_cleaning(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'")
     found = acid.sql("UPDATE t SET v = 'x' WHERE id = 1 RETURNING old.v, new.v AS now")
@@ -203,6 +204,7 @@ def test_a_lazy_frame_outlives_compaction_and_cleaning(acid):
     assert [tuple(row) for row in found.collect()] == [("a", "x")]
 
 
+@needs("can_work")
 def test_only_a_statement_that_returns_old_and_new_values_writes_a_hidden_file(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'")
     root = Path(acid.warehouse) / "t"

@@ -1,6 +1,6 @@
 """The same test with Spark: two processes append to lists in SQL, between BEGIN and COMMIT.
 
-With ``ACIDSQL_OVER_HIVE=1``, over a Hive Metastore.
+With ``ACIDSQL_OVER_HIVE=4``, over a Hive Metastore.
 """
 
 from __future__ import annotations
