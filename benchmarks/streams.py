@@ -230,12 +230,9 @@ class Load:
 
 LOADS = (
     Load("upserts", 500_000 / 3_600, inserts=0.2),
-    Load(
-        "mixed", 1_000_000 / 3_600, 0.2, 0.1,
-        "PARTITIONED BY (day INT) CLUSTERED BY (id) INTO 4 BUCKETS",
-    ),
+    Load("mixed", 1_000_000 / 3_600, 0.2, 0.1, "PARTITIONED BY (day INT)"),
     Load("deletes", 100_000 / 86_400, deletes=1.0),
-)  # fmt: skip
+)
 
 
 def changes(acid: acidsql.Session, place: Path, args: argparse.Namespace) -> str:

@@ -177,11 +177,11 @@ def hive3_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def _hive_metastore(module: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    around = tmp_path_factory.getbasetemp() if OVER_HIVE else None
-    work = tmp_path_factory.mktemp(module.__name__)
-    yield from _running(
-        module.missing(), lambda: module.HiveMetastoreServer(work, warehouse=around)
-    )
+    work, given = tmp_path_factory.mktemp(module.__name__), {}
+    if OVER_HIVE:
+        given["warehouse"] = tmp_path_factory.getbasetemp()
+        given["settings"] = {"metastore.disallow.incompatible.col.type.changes": "false"}
+    yield from _running(module.missing(), lambda: module.HiveMetastoreServer(work, **given))
 
 
 @pytest.fixture

@@ -350,7 +350,7 @@ def _needed(prepared: PreparedCdc, folded: Evaluated) -> Mapping[str, Demand]:
     if folded.few is None:
         return {}
     equated = [(key, f"k{i}") for i, key in enumerate(keys)]
-    of_keys = demanded_by_source(folded.rows, equated, is_distinct=True)
+    of_keys = demanded_by_source(folded.rows, equated, is_distinct=True, most=folded.few)
     if of_keys == ANYTHING:
         return {}
     noted = some_of([of_keys, Comparison(keys[0].name, "is null")])  # and the floor

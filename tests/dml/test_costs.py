@@ -88,3 +88,15 @@ def test_a_statement_of_each_kind_costs_few_messages_and_sql_statements(acid, mo
         if any(made > most for made, most in zip(cost, MOST[one], strict=True))
     }
     assert too_much == {}
+
+
+def test_auto_cdc_of_thousands_of_keys_runs_few_jobs(acid, monkeypatch):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), 'a' FROM range(9000)")
+    records = "SELECT CAST(id * 3 AS INT) AS id, 'k' AS v, {n} AS at FROM range(0, 3000, 1, 1)"
+    text = f"AUTO CDC INTO t FROM ({records}) KEYS (id) SEQUENCE BY at COLUMNS (id, v)"
+    meter = Meter(acid, monkeypatch)
+    costs = [meter.cost(lambda n=n: acid.sql(text.format(n=n)).collect()) for n in (1, 2)]
+    assert acid.sql("SELECT count(*) FROM t WHERE v = 'k' AND id % 3 = 0").first()[0] == 3000
+    assert acid.sql("SELECT count(*) FROM t").first()[0] == 9000
+    assert costs[1][2] <= 6

@@ -23,7 +23,11 @@ _MENDED = "\ufffd"  # Python gets this character for bytes that are not valid UT
 
 
 def demanded_by_source(
-    source: DataFrame, equated: Sequence[tuple[Column, str]], *, is_distinct: bool = False
+    source: DataFrame,
+    equated: Sequence[tuple[Column, str]],
+    *,
+    is_distinct: bool = False,
+    most: int = VALUES_MAX,
 ) -> Predicate:
     """A predicate on columns of the target that holds for every target row with a source row.
 
@@ -33,6 +37,7 @@ def demanded_by_source(
         source: A query that gives the same rows each time.
         equated: Pairs of a column of the target and the source's column that it must equal.
         is_distinct: Most rows of the source have values of their own.
+        most: If the source has more different values, nothing is demanded.
     """
     # Spark's own name of a type tells a string with a collation from a string without one.
     types = dict(source.dtypes)
@@ -46,8 +51,8 @@ def demanded_by_source(
     texts = [F.col(quote(name)).cast("string") for _, name in found]
     values = source.select(*texts)
     values = values if is_distinct else values.distinct()
-    rows = values.limit(VALUES_MAX + 1).collect()
-    if len(rows) > VALUES_MAX:
+    rows = values.limit(most + 1).collect()
+    if len(rows) > most:
         return ANYTHING
     return all_of([_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)])
 
