@@ -90,6 +90,9 @@ def _session(
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(threads))
         .config("spark.sql.warehouse.dir", str(warehouse))
+        # Each join, sort and aggregation takes at least one page, and Java fills it with zeros.
+        # Spark's default is up to 64 MiB. Tables here are small; a long row gets a longer page.
+        .config("spark.buffer.pageSize", "1m")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from acidsql.storage.spark.temporary import tree_patterns
+
 
 def zone_offset_micros(spark: SparkSession) -> int | None:
     """The offset of the JVM's default time zone from UTC, in microseconds.
@@ -144,7 +146,7 @@ def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
     if jvm is None:
         return True
     execution = frame._jdf.queryExecution()
-    pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE()
+    pattern = tree_patterns(jvm).OUTER_REFERENCE()
     if not execution.analyzed().containsPattern(pattern):
         return False
     known = {name.lower() for name in names}
@@ -243,7 +245,7 @@ def lasting_plan(frame: DataFrame) -> str | None:
     with changed_conf(frame.sparkSession, _PLAIN_PLANS):
         execution = frame._jdf.queryExecution()
         analyzed = execution.analyzed()
-        patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        patterns = tree_patterns(jvm)
         if analyzed.containsPattern(patterns.CURRENT_LIKE()):
             return None
         if _SPECIAL_DAYS.search(str(analyzed.toString())):
@@ -342,7 +344,7 @@ def may_call_user_code(frame: DataFrame) -> bool:
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return True
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    patterns = tree_patterns(jvm)
     analyzed = frame._jdf.queryExecution().analyzed()
     # A user's table function looks like any other table function.
     kinds = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.GENERATE())

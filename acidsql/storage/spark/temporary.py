@@ -62,5 +62,14 @@ def _has(frame: DataFrame, *patterns: str) -> bool:
     plan = java.queryExecution().analyzed()
     jvm = frame.sparkSession._jvm
     assert jvm is not None
-    known = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    known = tree_patterns(jvm)
     return any(plan.containsPattern(getattr(known, name)()) for name in patterns)
+
+
+def tree_patterns(jvm: Any) -> Any:
+    """The class with the kinds of Spark's expressions.
+
+    It is asked for by its whole name. For ``jvm.org.apache…``, py4j asks for each package, and Java
+    then looks into all jars for a class of this name.
+    """
+    return getattr(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
