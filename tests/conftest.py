@@ -124,9 +124,14 @@ def hdfs() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[Any]:
-    """An S3 server that counts requests and fails by rule (``object_store.ObjectStore``)."""
+    """An S3 server that counts requests and fails by rule (``object_store.ObjectStore``), or with
+    ``ACIDSQL_S3``, another one."""
     import object_store
+    from other_store import OTHER_STORE, OtherStore
 
+    if OTHER_STORE:
+        yield from _running(None, lambda: OtherStore(OTHER_STORE))
+        return
     yield from _running(object_store.missing(), object_store.ObjectStore)
 
 

@@ -83,7 +83,7 @@ def test_a_killed_stream_goes_on_and_no_record_is_lost_or_doubled(spark, tmp_pat
         acid.sql("CREATE TABLE t (id BIGINT, number BIGINT)")
         driver, seen, lives_with_news = Driver(tmp_path, kind), 0, 0
         for _ in range(KILLS):
-            source.grow(moments.uniform(3, 18))
+            source.grow(moments.uniform(3, 17))
             driver.kill()
             before, seen = seen, checked(acid, source, kind)
             assert seen >= before

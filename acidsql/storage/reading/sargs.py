@@ -32,6 +32,7 @@ from acidsql.acid.predicate import (
     weakened,
 )
 from acidsql.acid.table import Column, Table
+from acidsql.storage.spark.java_classes import java_class
 from acidsql.storage.spark.jvm import java_error
 
 _EVENT_COLUMNS = frozenset(name.lower() for name in event.EVENT_COLUMNS)
@@ -107,26 +108,28 @@ class _Filters:
         self._jvm = jvm
         gateway: Any = spark.sparkContext._gateway
         self._new_array = gateway.new_array
-        self._filters = jvm.org.apache.spark.sql.sources
 
     def of(self, predicate: Predicate) -> Any:
         match predicate:
             case All(terms):
-                return self._folded(self._filters.And, terms)
+                return self._folded(self._filter("And"), terms)
             case Some(terms):
-                return self._folded(self._filters.Or, terms)
+                return self._folded(self._filter("Or"), terms)
             case No(term):
-                return self._filters.Not(self.of(term))
+                return self._filter("Not")(self.of(term))
             case Comparison(column, "is null"):
-                return self._filters.IsNull(column)
+                return self._filter("IsNull")(column)
             case Comparison(column, "in", values):
-                array = self._new_array(self._jvm.java.lang.Object, len(values))
+                array = self._new_array(java_class(self._jvm, "java.lang.Object"), len(values))
                 for at, value in enumerate(values):
                     array[at] = self._value(value)
-                return self._filters.In(column, array)
+                return self._filter("In")(column, array)
             case Comparison(column, operator, (value,)):
-                return getattr(self._filters, _NAMES[operator])(column, self._value(value))
+                return self._filter(_NAMES[operator])(column, self._value(value))
         raise AssertionError(predicate)
+
+    def _filter(self, name: str) -> Any:
+        return java_class(self._jvm, f"org.apache.spark.sql.sources.{name}")
 
     def _folded(self, joined: Any, terms: Sequence[Predicate]) -> Any:
         first, *others = terms
@@ -139,7 +142,7 @@ class _Filters:
         if value.type == "boolean":
             return value.text == "true"
         if value.type == "date":
-            return self._jvm.java.sql.Date.valueOf(value.text)
+            return java_class(self._jvm, "java.sql.Date").valueOf(value.text)
         return value.python
 
 
@@ -156,19 +159,25 @@ def _serialised(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, 
     """A filter in the form in which ORC reads it from a configuration."""
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)
-    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+    schema = java_class(jvm, "org.apache.spark.sql.types.StructType").fromDDL(ddl)
     made = _create_filter(jvm, schema, jvm.PythonUtils.toSeq([filters]))
     if made.isEmpty():
         return {}
-    configuration = jvm.org.apache.hadoop.conf.Configuration(False)
-    names = jvm.java.util.regex.Pattern.compile(",").split(",".join(c.name for c in columns))
-    jvm.org.apache.orc.mapred.OrcInputFormat.setSearchArgument(configuration, made.get(), names)
+    configuration = java_class(jvm, "org.apache.hadoop.conf.Configuration")(False)
+    names = (
+        java_class(jvm, "java.util.regex.Pattern")
+        .compile(",")
+        .split(",".join(c.name for c in columns))
+    )
+    java_class(jvm, "org.apache.orc.mapred.OrcInputFormat").setSearchArgument(
+        configuration, made.get(), names
+    )
     keys = ("orc.kryo.sarg", "orc.sarg.column.names")
     return {key: str(configuration.get(key)) for key in keys}
 
 
 def _create_filter(jvm: Any, schema: Any, filters: Any) -> Any:
-    orc_filters = jvm.org.apache.spark.sql.execution.datasources.orc.OrcFilters
+    orc_filters = java_class(jvm, "org.apache.spark.sql.execution.datasources.orc.OrcFilters")
     try:
         third = getattr(orc_filters, "createFilter$default$3")()
     except java_error():  # before Spark 4.3

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from acidsql.errors import AnalysisError, SqlSyntaxError, UnsupportedError
 from acidsql.storage.columns import literal as sql_literal
 from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.spark.java_classes import java_class
 
 _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _PYTHON_FUNCTION = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"
@@ -235,7 +236,7 @@ def _items(seq: Any) -> list[Any]:
 
 
 def _constructor_size(jvm: Any, name: str) -> int:
-    (constructor,) = jvm.java.lang.Class.forName(name).getConstructors()
+    (constructor,) = java_class(jvm, "java.lang.Class").forName(name).getConstructors()
     return int(constructor.getParameterCount())
 
 

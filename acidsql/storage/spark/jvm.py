@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from acidsql.storage.spark.java_classes import java_class
 from acidsql.storage.spark.temporary import tree_patterns
 
 
@@ -27,10 +28,10 @@ def zone_offset_micros(spark: SparkSession) -> int | None:
     jvm = _jvm(spark)
     if jvm is None:
         return _servers_offset(spark)
-    rules = jvm.java.time.ZoneId.systemDefault().getRules()
+    rules = java_class(jvm, "java.time.ZoneId").systemDefault().getRules()
     if not rules.isFixedOffset():
         return None
-    now = jvm.java.time.Instant.now()
+    now = java_class(jvm, "java.time.Instant").now()
     return int(rules.getOffset(now).getTotalSeconds()) * 1_000_000
 
 
@@ -96,7 +97,9 @@ def substitute_variables(spark: SparkSession, text: str) -> str:
     jvm = _jvm(spark)
     if jvm is None or "${" not in text:
         return text
-    return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+    return str(
+        java_class(jvm, "org.apache.spark.sql.internal.VariableSubstitution")().substitute(text)
+    )
 
 
 OWN_CATALOG = "spark_catalog"  # the name of Spark's own catalog
@@ -215,7 +218,7 @@ def _strings(jvm: Any, texts: Sequence[str]) -> Any:
 @lru_cache(maxsize=1)
 def _nul(jvm: Any) -> Any:
     """A pattern in the JVM, cached: see ``_table_identifier``."""
-    return jvm.java.util.regex.Pattern.compile("\0")
+    return java_class(jvm, "java.util.regex.Pattern").compile("\0")
 
 
 # Java never compiles a method with more bytes than this, but interprets it, which takes longer.
@@ -367,7 +370,7 @@ def estimated_bytes(frame: DataFrame) -> float:
 def heap_bytes(spark: SparkSession) -> int:
     """The maximum size of the driver's heap; 0 without a JVM."""
     jvm = _jvm(spark)
-    return 0 if jvm is None else int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+    return 0 if jvm is None else int(java_class(jvm, "java.lang.Runtime").getRuntime().maxMemory())
 
 
 _NO_BROADCAST = re.compile(

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.paths import is_within
 from acidsql.errors import TransientTxnError
+from acidsql.storage.spark.java_classes import java_class
 from acidsql.storage.spark.jvm import estimated_bytes, heap_bytes
 
 _PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
@@ -203,7 +204,7 @@ def _files_of(relation: Any) -> list[_Stamp] | None:
 def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:
     jvm = spark._jvm
     assert jvm is not None
-    name = jvm.org.apache.hadoop.fs.Path(path)
+    name = java_class(jvm, "org.apache.hadoop.fs.Path")(path)
     files = name.getFileSystem(conf)
     if not files.exists(name):
         return None

@@ -18,6 +18,7 @@ from acidsql.acid.paths import S3_SCHEMES, scheme_and_root
 from acidsql.errors import SettingError
 from acidsql.storage.files.hadoop_conf import is_secret
 from acidsql.storage.files.store_options import NAMES, PLACES, PREFIXES, register
+from acidsql.storage.spark.java_classes import java_class
 from acidsql.storage.spark.jvm import is_remote
 
 _OURS, _SECRET, _SPARKS = PLACES
@@ -104,7 +105,7 @@ def give_thread(spark: SparkSession) -> None:
     own = [f"{place}{name}" for name in names.split(",") for place in PLACES]
     jvm: Any = spark._jvm
     java = spark._jsparkSession
-    given = jvm.java.util.HashMap(java.sessionState().conf().settings())
+    given = java_class(jvm, "java.util.HashMap")(java.sessionState().conf().settings())
     given.keySet().retainAll([NAMES, *own])
     java.sparkContext().getLocalProperties().putAll(given)
 
@@ -135,7 +136,7 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
 @lru_cache(maxsize=1)
 def _defaults(jvm: Any) -> Any:
     """Hadoop's own defaults of the settings."""
-    conf = jvm.org.apache.hadoop.conf.Configuration(False)
+    conf = java_class(jvm, "org.apache.hadoop.conf.Configuration")(False)
     conf.addResource("core-default.xml")
     return conf.getValByRegex(_PATTERN).entrySet()
 
@@ -148,11 +149,14 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
     found: dict[str, str] = {}
     every = conf.get(f"hadoop.{_KEY_FILES}")
     for setting, path in [*([("", every)] if every else []), *files.items()]:
-        own = jvm.org.apache.hadoop.conf.Configuration(conf)
+        own = java_class(jvm, "org.apache.hadoop.conf.Configuration")(conf)
         own.set(f"hadoop.{_KEY_FILES}", path)
         try:
             names = list(_names_in(jvm, own))
-            values = [str(jvm.java.lang.String.valueOf(own.getPassword(name))) for name in names]
+            values = [
+                str(java_class(jvm, "java.lang.String").valueOf(own.getPassword(name)))
+                for name in names
+            ]
         except Exception as error:
             raise SettingError(f"A file of Hadoop's keys cannot be read: {error}") from error
         bucket = setting.removesuffix(_KEY_FILES) if setting.startswith(_PER_BUCKET) else ""
@@ -163,7 +167,7 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
 
 
 def _names_in(jvm: Any, conf: Any) -> Iterable[str]:
-    factory = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
+    factory = java_class(jvm, "org.apache.hadoop.security.alias.CredentialProviderFactory")
     for provider in factory.getProviders(conf):
         yield from (name for name in provider.getAliases() if name.startswith(PREFIXES))
 
@@ -175,9 +179,9 @@ def need_classes(spark: SparkSession, location: str) -> None:
         return
     jvm: Any = spark._jvm
     try:
-        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
+        java_class(jvm, "org.apache.hadoop.fs.FileSystem").getFileSystemClass(scheme, conf)
     except Exception as error:
-        version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        version = java_class(jvm, "org.apache.hadoop.util.VersionInfo").getVersion()
         artifact = f"org.apache.hadoop:{_ARTIFACTS[scheme]}:{version}"
         raise SettingError(
             f"Spark has no file system for '{scheme}:'. Start it with "

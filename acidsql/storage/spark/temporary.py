@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.columns import quote
+from acidsql.storage.spark.java_classes import java_class
 
 # Names in Spark's TreePattern.
 _FUNCTIONS, _VARIABLE = ("PYTHON_UDF", "SCALA_UDF"), "VARIABLE_REFERENCE"
@@ -28,8 +29,8 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _table_identifier(jvm: Any) -> Any:
-    """A class in the JVM, cached: py4j sends a message for each package to find it."""
-    return jvm.org.apache.spark.sql.catalyst.TableIdentifier
+    """A class in the JVM, cached: each statement needs it."""
+    return java_class(jvm, "org.apache.spark.sql.catalyst.TableIdentifier")
 
 
 def is_temp_function(spark: SparkSession, name: str) -> bool:
@@ -67,9 +68,5 @@ def _has(frame: DataFrame, *patterns: str) -> bool:
 
 
 def tree_patterns(jvm: Any) -> Any:
-    """The class with the kinds of Spark's expressions.
-
-    It is asked for by its whole name. For ``jvm.org.apache…``, py4j asks for each package, and Java
-    then looks into all jars for a class of this name.
-    """
-    return getattr(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
+    """The class with the kinds of Spark's expressions."""
+    return java_class(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")

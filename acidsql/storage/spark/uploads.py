@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import S3_SCHEMES, scheme_and_root
+from acidsql.storage.spark.java_classes import java_class
 from acidsql.storage.spark.store_conf import hadoop_conf
 
 _log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
         return []
     jvm: Any = spark._jvm
     try:
-        store = jvm.org.apache.hadoop.fs.Path(location).getFileSystem(conf)
+        store = java_class(jvm, "org.apache.hadoop.fs.Path")(location).getFileSystem(conf)
         return _listed(store, root, location.removeprefix(root).strip("/"))
     except Exception as error:  # the store may not allow it; then a rule of the bucket must do it
         _log.info("The unfinished uploads below %s are not known: %s", location, error)
