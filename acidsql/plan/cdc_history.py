@@ -41,6 +41,7 @@ from acidsql.storage.columns import quote, shown_type
 
 # Where a record comes from. If several places have a record, the first of them counts.
 _STATE, _TARGET, _BATCH, _END = range(4)  # _END: a row's __END_AT where no record begins
+_PART = f"{ew.PREFIX}part"  # which of both a row of the target tells; beside the user's columns
 
 
 def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> None:
@@ -121,14 +122,14 @@ def _records(rules: Rules, planned: Planned, sides: Sides, kind: HiveType, hint:
     known = [*key("x"), f"x.{quote(sequence)}", f"x.{quote(deleted)}", "NULL", f"{_STATE}",
              of("x", set_columns, condition=f"NOT x.{quote(deleted)}"),
              *nothing, "NULL", "x.row__id"]  # fmt: skip
-    begins = f"src = {_TARGET}"
+    begins = f"{_PART} = {_TARGET}"
     rows = [*key("t"), f"CASE WHEN {begins} THEN {start} ELSE {end} END", f"NOT {begins}",
-            "NULL", "src", of("t", set_columns, condition=begins),
+            "NULL", _PART, of("t", set_columns, condition=begins),
             *(f"CASE WHEN {begins} THEN t.{name} END" for name in ew.KEYS),
             f"CASE WHEN {begins} THEN named_struct({old}) END", "NULL"]  # fmt: skip
     text = planned.new().raw("SELECT\n").commas([
         *keys, "s", "min_by(named_struct('d', d, 'val', val), src) AS rec", "min(src) AS src",
-        "sum(n) AS n", f"count_if({begins}) AS copies",
+        "sum(n) AS n", f"count_if(src = {_TARGET}) AS copies",
         *(f"any_value({name}, true) AS {name}" for name in (*ew.KEYS, "old", ROW)),
     ])  # fmt: skip
     text.raw("\nFROM (\nSELECT ").commas(batch)
@@ -136,7 +137,7 @@ def _records(rules: Rules, planned: Planned, sides: Sides, kind: HiveType, hint:
     text.commas(known).raw("\nFROM ")
     text.raw(side(sides.state_view, "x", sides.folded, rules.keys, hint))
     text.raw("\nUNION ALL SELECT ").commas(rows)
-    text.raw(f"\nFROM (SELECT *, explode(array({_TARGET}, {_END})) AS src FROM ")
+    text.raw(f"\nFROM (SELECT *, explode(array({_TARGET}, {_END})) AS {_PART} FROM ")
     text.raw(side(sides.target, "t", sides.folded, rules.keys, hint))
     text.raw(f") AS t WHERE {begins} OR t.{quote(cdc.VERSION[1])} IS NOT NULL")
     return text.raw(f"\n)\nGROUP BY {', '.join(keys)}, s")

@@ -18,7 +18,7 @@ from acidsql.plan.event_query import Fields, Planned, refuse_window, single
 from acidsql.plan.sqltext import Text
 from acidsql.plan.view_text import need_table
 from acidsql.sql.cdc_statements import EVERY, Choice
-from acidsql.sql.conditions import has_subquery
+from acidsql.sql.conditions import has_subquery, window_function
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.statements import AutoCdc, Name
 from acidsql.sql.tokens import Kind, Span, tokenize
@@ -285,7 +285,8 @@ def _expression(
         is_good = bool(tokens) and all(token.text != ";" for token in tokens)
     except SqlError:
         is_good = False
-    if not is_good or has_subquery(declared, Span(0, len(declared))):
+    whole = Span(0, len(declared))
+    if not is_good or has_subquery(declared, whole) or window_function(declared, whole):
         raise _error(
             planned, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
             f"The property '{key}' of {planned.table.name} is no expression over one record: "

@@ -158,6 +158,27 @@ def test_what_is_declared_with_the_table_needs_no_clause(acid):
         assert text[caught.value.start : caught.value.end] == place
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("delete.when", "row_number() OVER (ORDER BY ts) = 1"),
+        ("sequence.by", "(SELECT max(ts) FROM s)"),
+        ("truncate.when", "op = 'd"),
+    ],
+)
+def test_what_is_declared_is_about_one_record_as_the_clauses_are(acid, name, text):
+    """Otherwise the rows would depend on how the records are split into batches."""
+    acid.sql(
+        "CREATE TABLE t (id INT, v STRING, p STRING, ts INT, batch INT, op STRING) "
+        f'TBLPROPERTIES ("acidsql.cdc.{name}" = "{text}")'
+    )
+    put(acid, "s", [Change(1, "a", 1)])
+    order = "" if name == "sequence.by" else "SEQUENCE BY ts"
+    with pytest.raises(SqlError) as caught:
+        acid.sql(f"AUTO CDC INTO t FROM s KEYS (id) {order}")
+    assert caught.value.condition == "INVALID_PROPERTY_VALUE"
+
+
 # ── columns and types ────────────────────────────────────────────────────────────────────────
 
 

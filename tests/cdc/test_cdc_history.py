@@ -228,6 +228,26 @@ def test_untracked_columns_change_in_place_and_a_late_record_still_finds_the_old
     ]  # fmt: skip
 
 
+def test_columns_may_have_the_names_that_the_query_uses_inside(acid):
+    names = "src, rec, val, old, s, d, n, r, t, x, k0, v0, prev, run, until, copies, deleted, at"
+    columns = [f"`{name}`" for name in names.split(", ")]
+    acid.sql(
+        f"CREATE TABLE t (id INT, {', '.join(f'{one} INT' for one in columns)}, "
+        "__START_AT INT, __END_AT INT)"
+    )
+    for ts in (1, 3, 2):
+        values = ", ".join(f"{ts * 100 + i} AS {one}" for i, one in enumerate(columns))
+        acid.sql(
+            f"AUTO CDC INTO t FROM (SELECT 1 AS id, {values}, {ts} AS ts) KEYS (id) "
+            "SEQUENCE BY ts COLUMNS * EXCEPT (ts) STORED AS SCD TYPE 2"
+        )
+    found = {tuple(row) for row in acid.sql("SELECT * FROM t").collect()}
+    assert found == {
+        (1, *(ts * 100 + i for i in range(len(columns))), ts, end)
+        for ts, end in ((1, 2), (2, 3), (3, None))
+    }
+
+
 def test_versions_that_were_loaded_otherwise_are_continued(acid):
     """Their ends tell deletes. A row without a start is older than any record."""
     acid.sql(TABLE)
