@@ -81,6 +81,7 @@ HOMES = {
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
 JVM_HOMES = (
     "storage/spark/jvm.py",
+    "storage/spark/zones.py",
     "storage/spark/jobs.py",
     "storage/spark/streaming.py",
     "storage/spark/temporary.py",
@@ -95,7 +96,7 @@ JVM_HOMES = (
 # The modules that may bring rows to the driver, and how many rows at most.
 COLLECTS = {
     "storage/spark/jobs.py": "one number: how many tasks run at once",
-    "storage/spark/jvm.py": "one name: the time zone of a server of Spark Connect",
+    "storage/spark/zones.py": "one name: the time zone of a server of Spark Connect",
     "storage/reading/server.py": "one row: what a worker of a server of Spark Connect sees",
     "storage/writing/job.py": "one record for each file (I7); the buckets of six values",
     "storage/writing/load.py": "one record for each file (I7)",

@@ -16,7 +16,7 @@ from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.reading.python_rows import _tasks
 from acidsql.storage.reading.read import read
 from acidsql.storage.reading.scan import Scan
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import jvm, zones
 from acidsql.storage.spark.repeatable import repeatable
 
 pytestmark = pytest.mark.spark
@@ -163,7 +163,7 @@ def test_one_column_is_read_alone_by_the_names_that_the_files_have(spark, name):
 def test_the_python_reader_gives_the_same(spark, monkeypatch, name):
     """It is used if the JVM's time zone has daylight saving and a column is a TIMESTAMP."""
     monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
-    monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
+    monkeypatch.setattr(zones, "zone_offset_micros", lambda spark: None)
     case = case_of(name)
     rows = read_case(spark, case)
     assert "MapInArrow" in jvm.explain(rows, None)

@@ -20,7 +20,7 @@ from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.orc_reader import read_events
 from acidsql.storage.reading.read import read
-from acidsql.storage.spark.jvm import fixed_offset
+from acidsql.storage.spark.zones import fixed_offset
 
 SCHEMA = RowSchema.of([("id", "int"), ("ts", "timestamp"), ("s", "struct<ts:timestamp>")])
 ROOT = Path(__file__).parent

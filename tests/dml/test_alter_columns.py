@@ -13,7 +13,7 @@ from kit import fill, ordered, refused, rows, table
 from over_hive import beside
 
 import acidsql
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import zones
 
 pytestmark = pytest.mark.spark
 
@@ -37,7 +37,7 @@ def reader(request, monkeypatch):
     """Each of the two readers of event files: Spark's, and Python tasks."""
     if request.param == "python":
         monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
-        monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
+        monkeypatch.setattr(zones, "zone_offset_micros", lambda spark: None)
 
 
 def test_columns_are_added_renamed_and_widened_and_rows_go_on_changing(acid, reader):

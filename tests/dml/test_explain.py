@@ -8,6 +8,7 @@ import pytest
 from kit import fill, table
 
 from acidsql.statements.explain import plan_section
+from acidsql.storage.spark import zones
 
 pytestmark = pytest.mark.spark
 
@@ -115,11 +116,9 @@ def test_each_branch_and_each_source_is_explained(t):
 
 
 def test_files_that_python_tasks_read_are_told(acid, monkeypatch):
-    from acidsql.storage.spark import jvm
-
     fill(acid, "t (id INT)", "1")
     monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
-    monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
+    monkeypatch.setattr(zones, "zone_offset_micros", lambda spark: None)
     plan = explained(acid, "EXPLAIN SELECT * FROM t")
     assert "default.t: 1 of 1 files" in plan
     assert "read by Python tasks" in plan

@@ -11,8 +11,8 @@ from kit import ordered, rows
 from acidsql.acid.table import ORC, Column, Table, TableName
 from acidsql.errors import TransientTxnError
 from acidsql.storage.reading.insert_only import read_inserts_only
-from acidsql.storage.spark import jvm
 from acidsql.storage.spark import repeatable as repeatable_module
+from acidsql.storage.spark import zones
 from acidsql.storage.spark.jvm import changed_conf
 from acidsql.storage.spark.repeatable import Repeatable, repeatable
 from acidsql.storage.writing.save import Writing
@@ -271,7 +271,7 @@ def test_files_that_are_never_changed_are_not_looked_at_again(spark):
 
 def test_files_that_python_tasks_read_may_change_if_they_are_not_an_acid_tables(spark, monkeypatch):
     """Nobody notes their sizes and times."""
-    monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
+    monkeypatch.setattr(zones, "zone_offset_micros", lambda spark: None)
     table = Table(TableName("db", "t"), "/w/t", (Column("at", "timestamp"),))
     read = partial(read_inserts_only, spark, table, {"": ["/w/t/000000_0"]}, ORC)
     assert repeatable(read()) is not None

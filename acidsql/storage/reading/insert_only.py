@@ -35,7 +35,7 @@ from acidsql.storage.reading.orc_scan import open_files
 from acidsql.storage.reading.partition_columns import PathPartitions, partition_values
 from acidsql.storage.reading.python_rows import python_rows
 from acidsql.storage.reading.scan_columns import needed, of_row
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import zones
 
 FORMATS = (ORC, PARQUET, "text")
 
@@ -151,7 +151,7 @@ def _is_misread(
 ) -> bool:
     """Whether Spark's ORC reader shows other values than Hive's."""
     timestamps = has_timestamp(column.type for column in table.columns)
-    if timestamps and jvm.zone_offset_micros(spark) is None:
+    if timestamps and zones.zone_offset_micros(spark) is None:
         return True
     types = [parse_type(column.type) for column in table.columns]
     if any_writer:
@@ -165,7 +165,7 @@ def _orc(
     spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
 ) -> DataFrame:
     ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
-    offset = jvm.zone_offset_micros(spark)
+    offset = zones.zone_offset_micros(spark)
     values = (
         f"{shown(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
         for c in table.columns

@@ -72,7 +72,7 @@ from acidsql.storage.reading.point_search import (
 )
 from acidsql.storage.reading.python_rows import padded, python_rows, read_ddl
 from acidsql.storage.reading.scan_columns import dressed, empty, needed, of_row
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import jvm, zones
 from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 
@@ -213,7 +213,7 @@ def insert_events(spark: SparkSession, what: Scan) -> DataFrame | None:
 
 def _zone_offset(spark: SparkSession, table: Table) -> int | None:
     has_wall_clocks = has_timestamp(column.type for column in table.columns)
-    return jvm.zone_offset_micros(spark) if has_wall_clocks else 0
+    return zones.zone_offset_micros(spark) if has_wall_clocks else 0
 
 
 def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:

@@ -12,58 +12,10 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from acidsql.storage.spark.java_classes import java_class
 from acidsql.storage.spark.temporary import tree_patterns
-
-
-def zone_offset_micros(spark: SparkSession) -> int | None:
-    """The offset of the JVM's default time zone from UTC, in microseconds.
-
-    None if the offset depends on the date. Then Spark's ORC reader cannot give every wall clock
-    (two wall clocks give one instant where a clock is put forward).
-    """
-    jvm = _jvm(spark)
-    if jvm is None:
-        return _servers_offset(spark)
-    rules = java_class(jvm, "java.time.ZoneId").systemDefault().getRules()
-    if not rules.isFixedOffset():
-        return None
-    now = java_class(jvm, "java.time.Instant").now()
-    return int(rules.getOffset(now).getTotalSeconds()) * 1_000_000
-
-
-_OFFSETS: WeakKeyDictionary[SparkSession, int | None] = WeakKeyDictionary()
-# The ids that Java gives to zones whose offset is always the same.
-_OFFSET = re.compile(
-    r"(?:Etc/)?(?:UTC|GMT|UT|UCT|Universal|Zulu|Greenwich)|Z"
-    r"|(?:UTC|GMT|UT)?([+-])(\d\d):(\d\d)(?::(\d\d))?"
-)
-
-
-def _servers_offset(spark: SparkSession) -> int | None:
-    """As ``zone_offset_micros``, told once by a server of Spark Connect; None if it does not."""
-    if spark not in _OFFSETS:
-        asked = "SELECT java_method('java.time.ZoneId', 'systemDefault')"
-        try:
-            ((zone,),) = spark.sql(asked).collect()
-        except AnalysisException:  # a server may not let its users call Java
-            zone = ""
-        _OFFSETS[spark] = fixed_offset(zone or "")
-    return _OFFSETS[spark]
-
-
-def fixed_offset(zone: str) -> int | None:
-    """The offset of a time zone from UTC, in microseconds; None if it may depend on the date."""
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
-        return None
-    sign, *parts = found.groups()
-    hours, minutes, seconds = (int(part or 0) for part in parts)
-    offset = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
-    return -offset if sign == "-" else offset
 
 
 def _jvm(spark: SparkSession) -> Any | None:
