@@ -36,9 +36,10 @@ def test_old_values_are_cast_in_every_reader_and_in_every_rewrite(t):
     old = new_rows()
     both = text([*old, *((row[0] + 100, *row[1:]) for row in old)])
     assert text(table(t)) == both
-    feed = t.changes("t", 1, 2).drop("row__id")
-    feed = feed.select([name for name in feed.columns if not name.startswith("_")])
-    assert text(map(tuple, feed.collect())) == both
+    if t.metastore.abilities.keeps_versions:
+        feed = t.changes("t", 1, 2).drop("row__id")
+        feed = feed.select([name for name in feed.columns if not name.startswith("_")])
+        assert text(map(tuple, feed.collect())) == both
     kinds = {row.col_name: row.data_type.upper() for row in t.sql("DESCRIBE t").collect()}
     assert [*kinds.items()] == columns(new=True)
     for kind in ("minor", "major"):
@@ -98,6 +99,7 @@ def test_plain_files_are_cast_too(acid, spark, tmp_path, more):
     assert rows(acid, "SELECT count(*) FROM s") == [(2 * len(new_rows()),)]
 
 
+@needs("changed columns beside a CHECK")
 def test_a_change_that_loses_values_is_refused_where_somebody_relies_on_them(acid):
     acid.sql(
         "CREATE TABLE t (id INT, k STRING, c INT, d STRING DEFAULT 'x y ', e DOUBLE NOT NULL, "
