@@ -28,7 +28,7 @@ from acidsql.storage.reading.deletion_vectors import deletion_vectors
 from acidsql.storage.reading.point_search import (
     BYTES_MAX,
     Search,
-    holds,
+    decider,
     numbered_reads,
     search,
     searchable,
@@ -259,4 +259,4 @@ def test_large_tables_and_files_without_row_ids_are_not_searched():
 def test_not_in_of_null_is_null():
     column = {"a": pa.array([1, None], pa.int32())}
     values = (Value("int", "1"), Value("int", "2"))
-    assert holds(No(Comparison("a", "in", values)), column).to_pylist() == [False, None]
+    assert decider(No(Comparison("a", "in", values)))(column).to_pylist() == [False, None]

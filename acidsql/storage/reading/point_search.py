@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -54,6 +54,7 @@ _ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 _READERS = min(4, os.cpu_count() or 1)  # few, because each keeps a stripe's columns in memory
 
 _Places = npt.NDArray[np.int64]
+Decider = Callable[[Mapping[str, pa.Array]], pa.Array]  # of columns by name
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class Search:
     columns: Sequence[int]
     limit: int
     deleted: DeletionVectors
+
+    @cached_property
+    def decide(self) -> Decider:
+        """Tells for which rows the condition holds."""
+        return decider(self.condition)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -212,7 +218,7 @@ class _File:
         ordinals = [i for i, column in enumerate(self._columns) if column.name in wanted]
         names = [self._columns[i].name for i in ordinals]
         columns = self._read_rows(stripe, ordinals, None).flatten()
-        kept = holds(self._what.condition, dict(zip(names, columns, strict=True)))
+        kept = self._what.decide(dict(zip(names, columns, strict=True)))
         return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
 
     def _is_large(self) -> bool:
@@ -242,25 +248,39 @@ class _File:
         return conform(row, _rows_of(self._what.table, ordinals), self._info.calendar, own)
 
 
-def holds(predicate: Predicate, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """For each row, whether a predicate holds: true, false or null."""
+def decider(predicate: Predicate) -> Decider:
+    """A function that tells for each row whether a predicate holds: true, false or null.
+
+    The literals become Arrow's here, once, because a list may have thousands of them, and there may
+    be thousands of files.
+    """
     match predicate:
         case All(terms):
-            return reduce(pc.and_kleene, [holds(term, columns) for term in terms])
+            return _joined(pc.and_kleene, terms)
         case Some(terms):
-            return reduce(pc.or_kleene, [holds(term, columns) for term in terms])
+            return _joined(pc.or_kleene, terms)
         case No(term):
-            return pc.invert(holds(term, columns))
+            denied = decider(term)
+            return lambda columns: pc.invert(denied(columns))
         case Comparison(name, "is null"):
-            return columns[name].is_null()
+            return lambda columns: columns[name].is_null()
         case Comparison(name, "in", values):
-            column = columns[name]
-            found = pc.is_in(column, value_set=pa.array(map(_literal, values)).cast(column.type))
-            return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), found)
+            among = pa.array(map(_literal, values))
+            return lambda columns: _is_in(columns[name], among)
         case Comparison(name, operator, (value,)):
-            column = columns[name]
-            return _COMPARE[operator](column, pa.scalar(_literal(value)).cast(column.type))
+            compare, other = _COMPARE[operator], pa.scalar(_literal(value))
+            return lambda columns: compare(columns[name], other.cast(columns[name].type))
     raise AssertionError(predicate)
+
+
+def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], terms: Sequence[Predicate]) -> Decider:
+    deciders = [decider(term) for term in terms]
+    return lambda columns: reduce(join, [decide(columns) for decide in deciders])
+
+
+def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
+    found = pc.is_in(column, value_set=values.cast(column.type))
+    return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), found)
 
 
 def _literal(value: Value) -> Any:

@@ -23,6 +23,7 @@ from acidsql.acid import event
 from acidsql.acid.predicate import (
     ANYTHING,
     INTEGERS,
+    VALUES_MAX,
     All,
     Comparison,
     No,
@@ -53,7 +54,8 @@ def read_options(
     """
     same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
     kinds = {column.name: column.type for column in same if _is_simple(column.name)}
-    known = comparable(condition, kinds)
+    # Each value is a message to the JVM, and thousands of values leave few row groups out.
+    known = weakened(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
     jvm = getattr(spark, "_jvm", None)
     if known == ANYTHING or jvm is None:
         return {}
