@@ -1,6 +1,6 @@
 """A driver that follows a directory of JSON files until it is killed.
 
-    python killed_driver.py DIRECTORY append|upsert
+    python killed_driver.py DIRECTORY append|changes
 
 The rows go into the table ``t``.
 """
@@ -24,7 +24,8 @@ def main(directory: str, kind: str) -> None:
             spark.readStream.schema("id BIGINT, number BIGINT").option("maxFilesPerTrigger", 3)
             .json(f"{directory}/source")
         )  # fmt: skip
-        sink = acid.sink("t") if kind == "append" else acid.sink("t", keys="id")
+        applied = acid.auto_cdc("t", keys="id", sequence_by="number")
+        sink = acid.sink("t") if kind == "append" else applied
         query = (
             records.writeStream.foreachBatch(sink)
             .option("checkpointLocation", f"{directory}/checkpoint").start()
