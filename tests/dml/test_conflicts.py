@@ -143,6 +143,7 @@ def test_by_row_a_merge_that_inserts_still_conflicts_as_a_whole(acid, connect):
     assert table(acid) == [(1, 0), (9, -1)]
 
 
+@needs("writers side by side")
 def test_retries_run_the_statement_again_on_a_fresh_snapshot(acid, connect, monkeypatch):
     fill(acid, "t (id INT, n INT)", "1, 0")
     one, two = connect(**OPTIMISTIC), connect(**OPTIMISTIC)
