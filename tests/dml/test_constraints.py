@@ -180,6 +180,7 @@ def test_no_writer_slips_a_row_in_while_a_constraint_is_added(acid):
     assert table(acid) == [(1,)]
 
 
+@needs("given write ids")
 def test_files_that_may_break_a_condition_become_no_table(acid, spark, tmp_path):
     path = f"{tmp_path}/plain"
     spark.range(1).write.orc(path)
