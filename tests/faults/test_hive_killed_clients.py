@@ -228,7 +228,8 @@ def rename_again(acid, names):
 
 def killed(acid, server, name, death):
     """Kill a client. Returns what must be left of its tables."""
-    kind, table = KINDS[name], f"{name}_{'_'.join(map(str, death))}"
+    # In lower case, as the server keeps it: calls may have capitals.
+    kind, table = KINDS[name], f"{name}_{'_'.join(map(str, death))}".lower()
     make(acid, kind, table)
     before = {end: deltas(server, table + end) for end in kind.new}
     kill(acid, [one.format(t=table) for one in kind.statements], death)
