@@ -251,14 +251,11 @@ def changes(acid: acidsql.Session, place: Path, args: argparse.Namespace) -> str
         )  # fmt: skip
         day = ", day INT" if load.rest else ""
         records = acid.spark.readStream.schema(f"id BIGINT, second INT, v STRING, op STRING{day}")
-        # A pool each, so that the small batches need not wait for the large ones.
-        acid.spark.sparkContext.setLocalProperty("spark.scheduler.pool", load.table)
         queries.append(
             records.json(str(source)).writeStream.foreachBatch(cdc)
             .option("checkpointLocation", str(place / f"checkpoint-{load.table}"))
             .trigger(processingTime=f"{args.trigger} seconds").start()
         )  # fmt: skip
-    acid.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "readers")
     for writer in writers.values():
         writer.start()
     seen, memory = watch_changes(acid, writers)
@@ -315,9 +312,7 @@ def main() -> None:
     if args.base is None:
         args.base = 1_000_000 if args.changes else 0
     with (
-        local_spark(
-            spark_driver_memory="2g" if args.changes else "1g", spark_scheduler_mode="FAIR"
-        ) as (spark, place),
+        local_spark(spark_driver_memory="2g" if args.changes else "1g") as (spark, place),
         acidsql.connect(
             spark,
             warehouse=f"{place}/warehouse",

@@ -66,7 +66,7 @@ def test_streaming(spark, tmp_path):
 def test_replication(spark, tmp_path, monkeypatch, capsys):
     """The stream's process is killed. The reader ends the program at the first difference.
 
-    ACIDSQL_KILLS=50 kills it fifty times, which takes from ten minutes on.
+    ACIDSQL_KILLS=50 kills it fifty times, which takes from twenty minutes on.
     """
     archive = f"-XX:SharedArchiveFile={loaded_classes()} -Xlog:disable"
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{JAVA_OPTIONS} {archive}")

@@ -2,7 +2,7 @@
 
     python killed_driver.py DIRECTORY append|changes
 
-The rows go into the table ``t``.
+The rows go into the table ``t``, which is there.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from small_spark import small_spark
 
 import acidsql
 
-TABLE = "CREATE TABLE IF NOT EXISTS t (id BIGINT, number BIGINT)"
-
 
 def main(directory: str, kind: str) -> None:
     spark = small_spark(f"{directory}/spark", threads=2)
     with acidsql.connect(spark, warehouse=f"{directory}/warehouse", compactor="inline") as acid:
-        acid.sql(TABLE)
         records = (
             spark.readStream.schema("id BIGINT, number BIGINT").option("maxFilesPerTrigger", 3)
             .json(f"{directory}/source")
         )  # fmt: skip
-        applied = acid.auto_cdc("t", keys="id", sequence_by="number")
-        sink = acid.sink("t") if kind == "append" else applied
+        if kind == "append":
+            sink = acid.sink("t")
+        else:
+            sink = acid.auto_cdc("t", keys="id", sequence_by="number")
         query = (
             records.writeStream.foreachBatch(sink)
             .option("checkpointLocation", f"{directory}/checkpoint").start()
