@@ -69,6 +69,17 @@ class Rule:
     seconds: float = 0.0
 
 
+def hadoop_settings(endpoint: str, access_key: str, secret_key: str) -> dict[str, str]:
+    """Hadoop's settings for a server."""
+    return {
+        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.endpoint.region": REGION,
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": access_key,
+        "fs.s3a.secret.key": secret_key,
+    }
+
+
 class ObjectStore:
     """A running server.
 
@@ -86,13 +97,7 @@ class ObjectStore:
     @property
     def hadoop(self) -> dict[str, str]:
         """Hadoop's settings for this server."""
-        return {
-            "fs.s3a.endpoint": self.endpoint,
-            "fs.s3a.endpoint.region": REGION,
-            "fs.s3a.path.style.access": "true",
-            "fs.s3a.access.key": ACCESS_KEY,
-            "fs.s3a.secret.key": SECRET_KEY,
-        }
+        return hadoop_settings(self.endpoint, ACCESS_KEY, SECRET_KEY)
 
     def new_bucket(self) -> str:
         """Make a bucket, and return its name."""

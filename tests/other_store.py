@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 import pytest
-from object_store import REGION
+from object_store import REGION, hadoop_settings
 
 OTHER_STORE = os.environ.get("ACIDSQL_S3")
 
@@ -36,13 +36,8 @@ class OtherStore:
     @property
     def hadoop(self) -> dict[str, str]:
         """Hadoop's settings for this server."""
-        return {
-            "fs.s3a.endpoint": self.endpoint,
-            "fs.s3a.endpoint.region": REGION,
-            "fs.s3a.path.style.access": "true",
-            "fs.s3a.access.key": os.environ["AWS_ACCESS_KEY_ID"],
-            "fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
-        }
+        keys = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+        return hadoop_settings(self.endpoint, *keys)
 
     def new_bucket(self) -> str:
         """Make a bucket, and return its name."""

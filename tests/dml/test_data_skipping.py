@@ -8,8 +8,10 @@ import random
 import pytest
 from kit import ordered, rows
 
+from acidsql.acid.predicate import VALUES_MAX, Comparison, Value
+from acidsql.acid.table import TableName
 from acidsql.storage.reading import read as reading
-from acidsql.storage.reading import scan
+from acidsql.storage.reading import sargs, scan
 from acidsql.storage.spark import jvm
 
 ROWS = 60_000  # six row groups
@@ -370,3 +372,15 @@ def test_a_multi_inserts_source_and_branches_have_conditions_of_their_own(acid):
     )
     assert rows(acid, "SELECT * FROM low") == [(0,), (1,)]
     assert rows(acid, "SELECT * FROM high") == [(49,)]
+
+
+def test_a_search_argument_has_no_thousands_of_values(t):
+    table = t.metastore.find(TableName("default", "t"))
+    names = [column.name for column in table.columns]
+
+    def options(count):
+        values = tuple(Value("bigint", str(number)) for number in range(count))
+        return sargs.read_options(t.spark, table, names, Comparison("id", "in", values))
+
+    assert options(VALUES_MAX)["orc.sarg.column.names"] == ",".join(names)
+    assert options(VALUES_MAX + 1) == {}

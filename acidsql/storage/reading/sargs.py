@@ -33,7 +33,7 @@ from acidsql.acid.predicate import (
     weakened,
 )
 from acidsql.acid.table import Column, Table
-from acidsql.storage.spark.java_classes import java_class
+from acidsql.storage.spark.java_classes import java_class, java_strings
 from acidsql.storage.spark.jvm import java_error
 
 _EVENT_COLUMNS = frozenset(name.lower() for name in event.EVENT_COLUMNS)
@@ -54,7 +54,7 @@ def read_options(
     """
     same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
     kinds = {column.name: column.type for column in same if _is_simple(column.name)}
-    # Each value is a message to the JVM, and thousands of values leave few row groups out.
+    # Each value is a message to the JVM. AUTO CDC may ask for thousands.
     known = weakened(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
     jvm = getattr(spark, "_jvm", None)
     if known == ANYTHING or jvm is None:
@@ -166,14 +166,9 @@ def _serialised(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, 
     if made.isEmpty():
         return {}
     configuration = java_class(jvm, "org.apache.hadoop.conf.Configuration")(False)
-    names = (
-        java_class(jvm, "java.util.regex.Pattern")
-        .compile(",")
-        .split(",".join(c.name for c in columns))
-    )
-    java_class(jvm, "org.apache.orc.mapred.OrcInputFormat").setSearchArgument(
-        configuration, made.get(), names
-    )
+    names = java_strings(jvm, [column.name for column in columns])
+    orc = java_class(jvm, "org.apache.orc.mapred.OrcInputFormat")
+    orc.setSearchArgument(configuration, made.get(), names)
     keys = ("orc.kryo.sarg", "orc.sarg.column.names")
     return {key: str(configuration.get(key)) for key in keys}
 

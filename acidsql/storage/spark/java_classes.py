@@ -1,7 +1,9 @@
-"""Classes of the JVM."""
+"""Classes of the JVM, and arrays of texts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 
@@ -12,3 +14,19 @@ def java_class(jvm: Any, name: str) -> Any:
     all jars for a class of the package's name. That takes a hundred times as long.
     """
     return getattr(jvm, name)
+
+
+def tree_patterns(jvm: Any) -> Any:
+    """The class with the kinds of Spark's expressions."""
+    return java_class(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
+
+
+def java_strings(jvm: Any, texts: Iterable[str]) -> Any:
+    """These texts as an array. No path and no SQL of ours contains a NUL."""
+    return _nul(jvm).split("\0".join(texts))
+
+
+@lru_cache(maxsize=1)
+def _nul(jvm: Any) -> Any:
+    """A pattern, cached: each statement needs it."""
+    return java_class(jvm, "java.util.regex.Pattern").compile("\0")

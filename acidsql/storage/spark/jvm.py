@@ -8,14 +8,12 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from acidsql.storage.spark.java_classes import java_class
-from acidsql.storage.spark.temporary import tree_patterns
+from acidsql.storage.spark.java_classes import java_class, java_strings, tree_patterns
 
 
 def _jvm(spark: SparkSession) -> Any | None:
@@ -137,7 +135,7 @@ def load(reader: DataFrameReader, spark: SparkSession, paths: Sequence[str]) -> 
     jvm = _jvm(spark)
     if jvm is None:
         return reader.load(list(paths))
-    return reader._df(reader._jreader.load(_strings(jvm, paths)))
+    return reader._df(reader._jreader.load(java_strings(jvm, paths)))
 
 
 def select(frame: DataFrame, *expressions: str) -> DataFrame:
@@ -145,7 +143,7 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return frame.selectExpr(*expressions)
-    return DataFrame(frame._jdf.selectExpr(_strings(jvm, expressions)), frame.sparkSession)
+    return DataFrame(frame._jdf.selectExpr(java_strings(jvm, expressions)), frame.sparkSession)
 
 
 def drop(frame: DataFrame, *names: str) -> DataFrame:
@@ -153,24 +151,13 @@ def drop(frame: DataFrame, *names: str) -> DataFrame:
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return frame.drop(*names)
-    return DataFrame(frame._jdf.drop(_strings(jvm, names)), frame.sparkSession)
+    return DataFrame(frame._jdf.drop(java_strings(jvm, names)), frame.sparkSession)
 
 
 def sql(spark: SparkSession, text: str) -> DataFrame:
     """``spark.sql``, in one message: PySpark sends four more for the values of no parameters."""
     session = getattr(spark, "_jsparkSession", None)
     return spark.sql(text) if session is None else DataFrame(session.sql(text), spark)
-
-
-def _strings(jvm: Any, texts: Sequence[str]) -> Any:
-    """These texts as an array in the JVM. No path and no SQL of ours contains a NUL."""
-    return _nul(jvm).split("\0".join(texts))
-
-
-@lru_cache(maxsize=1)
-def _nul(jvm: Any) -> Any:
-    """A pattern in the JVM, cached: see ``_table_identifier``."""
-    return java_class(jvm, "java.util.regex.Pattern").compile("\0")
 
 
 # Java never compiles a method with more bytes than this, but interprets it, which takes longer.

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.columns import quote
-from acidsql.storage.spark.java_classes import java_class
+from acidsql.storage.spark.java_classes import java_class, tree_patterns
 
 # Names in Spark's TreePattern.
 _FUNCTIONS, _VARIABLE = ("PYTHON_UDF", "SCALA_UDF"), "VARIABLE_REFERENCE"
@@ -65,8 +65,3 @@ def _has(frame: DataFrame, *patterns: str) -> bool:
     assert jvm is not None
     known = tree_patterns(jvm)
     return any(plan.containsPattern(getattr(known, name)()) for name in patterns)
-
-
-def tree_patterns(jvm: Any) -> Any:
-    """The class with the kinds of Spark's expressions."""
-    return java_class(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
