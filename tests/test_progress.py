@@ -37,14 +37,13 @@ def test_tasks_in_words():
 
 
 def test_the_tasks_of_a_statement_are_shown_and_the_line_goes(acid, spark):
-    told = Line("tasks are done")
+    told = Line("of 4 tasks")  # the stages after the first have 3 and 1
     with shown(acid, "SELECT", told.show, first_s=0, next_s=0.01):
         rows = 8
         while not told.seen.is_set():
             assert spark.range(0, rows, 1, 4).repartition(3).selectExpr("sum(id)").collect()
             rows *= 10
     assert told.lines[-1] is None
-    assert any(text and "of 4 tasks" in text for text in told.lines)
 
 
 def test_jobs_that_have_ended_are_not_counted_and_their_tag_goes(acid, spark):
