@@ -93,6 +93,9 @@ def _session(
         # Each join, sort and aggregation takes at least one page, and Java fills it with zeros.
         # Spark's default is up to 64 MiB. Tables here are small; a long row gets a longer page.
         .config("spark.buffer.pageSize", "1m")
+        # Spark compiles a class for each shape of a query, and by default keeps the newest hundred.
+        # Many tests come back to a shape that many others have followed: a fifth of all CPU.
+        .config("spark.sql.codegen.cache.maxEntries", "3000")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
