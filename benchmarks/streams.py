@@ -16,7 +16,9 @@ end against a scan of the compacted table.
 
 With ``--changes``, three streams of AUTO CDC run at once in one process: 500,000 upserts and
 1,000,000 mixed changes an hour, 100,000 deletes a day (times the number that is said), into tables
-of ``--base`` rows. The output is the delay of each, and the memory of the process.
+of ``--base`` rows. The output is the time from each file to the COMMIT of its changes, and the
+memory of the process. Each four seconds a query reads one of the tables, and must see all changes
+that were committed before.
 """
 
 from __future__ import annotations
@@ -228,6 +230,7 @@ class Load:
         return {"id": key, "second": second, "v": f"change {second}", "op": op} | day
 
 
+EACH_LOOK_S = 4
 LOADS = (
     Load("upserts", 500_000 / 3_600, inserts=0.2),
     Load("mixed", 1_000_000 / 3_600, 0.2, 0.1, "PARTITIONED BY (day INT)"),
@@ -237,60 +240,89 @@ LOADS = (
 
 def changes(acid: acidsql.Session, place: Path, args: argparse.Namespace) -> str:
     """Let all loads come at once, and look. Returns a table of Markdown."""
-    writers, queries = {}, []
-    for load in LOADS:
+    streams = [Changes(acid, place, load, args) for load in LOADS]
+    for stream in streams:
+        stream.writer.start()
+    looks, memory = look_around(acid, streams, args.seconds)
+    for stream in streams:
+        stream.query.processAllAvailable()
+        stream.query.stop()
+    found = ""
+    for stream in streams:
+        seen = stream.visible_since()
+        for look in looks[stream.load.table]:
+            assert look.second >= max((at for at in seen if seen[at] < look.began), default=-1)
+        found += f"| {stream.load.table} | {delays_of(seen, stream.writer, args.warm_up)} |\n"
+    return f"| stream | p50 | p99 |\n|---|---|---|\n{found}\n{memory}"
+
+
+class Changes:
+    """A stream of AUTO CDC, with its source and its target."""
+
+    def __init__(
+        self, acid: acidsql.Session, place: Path, load: Load, args: argparse.Namespace
+    ) -> None:
+        self.load, self.checkpoint = load, place / f"checkpoint-{load.table}"
+        self.committed: dict[int, float] = {}
         load.create(acid, args.base)
         source = place / load.table
         source.mkdir()
-        writers[load.table] = Writer(
-            source, lambda at, load=load: load.rows(at, args.changes, args.base), args.seconds
+        self.writer = Writer(
+            source, lambda at: load.rows(at, args.changes, args.base), args.seconds
         )
-        cdc = acid.auto_cdc(
+        self.cdc = acid.auto_cdc(
             load.table, keys="id", sequence_by="second", apply_as_deletes="op = 'd'",
             except_column_list=["op"],
         )  # fmt: skip
         day = ", day INT" if load.rest else ""
         records = acid.spark.readStream.schema(f"id BIGINT, second INT, v STRING, op STRING{day}")
-        queries.append(
-            records.json(str(source)).writeStream.foreachBatch(cdc)
-            .option("checkpointLocation", str(place / f"checkpoint-{load.table}"))
+        self.query = (
+            records.json(str(source)).writeStream.foreachBatch(self._write)
+            .option("checkpointLocation", str(self.checkpoint))
             .trigger(processingTime=f"{args.trigger} seconds").start()
         )  # fmt: skip
-    for writer in writers.values():
-        writer.start()
-    seen, memory = watch_changes(acid, writers)
-    for query in queries:
-        query.stop()
-    found = "".join(
-        f"| {name} | {delays_of(seen[name], writer, args.warm_up)} |\n"
-        for name, writer in writers.items()
-    )
-    return f"| stream | p50 | p99 |\n|---|---|---|\n{found}\n{memory}"
+
+    def _write(self, rows: DataFrame, batch: int) -> None:
+        self.cdc(rows, batch)
+        self.committed[batch] = time.monotonic()
+
+    def visible_since(self) -> dict[int, float]:
+        """When the batch with each second's file was committed. Spark's checkpoint has the files of
+        each batch."""
+        seen = {}
+        for log in (self.checkpoint / "sources" / "0").iterdir():
+            for line in log.read_text().splitlines()[1:] if log.name[0] != "." else ():
+                file = json.loads(line)
+                seen[int(Path(file["path"]).stem)] = self.committed[file["batchId"]]
+        return seen
 
 
-def watch_changes(
-    acid: acidsql.Session, writers: dict[str, Writer]
-) -> tuple[dict[str, dict[int, float]], str]:
-    """When each second was seen first in each table, and what the process needed of memory."""
-    seen: dict[str, dict[int, float]] = {name: {} for name in writers}
-    seconds = next(iter(writers.values())).seconds
-    notes = [at * seconds // 3 for at in (1, 2)]
-    memory = []
-    while any(len(seen[name]) < seconds for name in writers):
-        for name in writers:
-            newest = acid.sql(f"SELECT second FROM {name} WHERE id = -1").collect()
-            now = time.monotonic()
-            for second in range(newest[0][0] + 1 if newest else 0):
-                seen[name].setdefault(second, now)
-        least = min(len(of) for of in seen.values())
-        if (notes and least >= notes[0]) or least == seconds:
-            notes = notes[1:]
-            memory.append(
-                f"after {least} s: Python {resident_mib():.0f} MiB, "
-                f"the JVM's heap {heap_mib(acid.spark):.0f} MiB"
-            )
-        time.sleep(2)
-    return seen, "; ".join(memory)
+@dataclass(frozen=True)
+class Look:
+    """When a query began, and the second that it saw."""
+
+    began: float
+    second: int
+
+
+def look_around(
+    acid: acidsql.Session, streams: list[Changes], seconds: int
+) -> tuple[dict[str, list[Look]], str]:
+    """Look at one table after the other while changes come. Returns the looks, and what the process
+    needed of memory after each third of the time."""
+    looks: dict[str, list[Look]] = {stream.load.table: [] for stream in streams}
+    begin, memory = time.monotonic(), list[str]()
+    for third in (1, 2, 3):
+        while (began := time.monotonic()) < begin + third * seconds / 3:
+            table = min(looks, key=lambda name: len(looks[name]))
+            newest = acid.sql(f"SELECT second FROM {table} WHERE id = -1").collect()
+            looks[table].append(Look(began, newest[0][0] if newest else -1))
+            time.sleep(EACH_LOOK_S)
+        memory.append(
+            f"after {time.monotonic() - begin:.0f} s: Python {resident_mib():.0f} MiB, "
+            f"the JVM's heap {heap_mib(acid.spark):.0f} MiB"
+        )
+    return looks, "; ".join(memory)
 
 
 def main() -> None:

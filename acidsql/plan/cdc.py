@@ -2,8 +2,8 @@
 
 ::
 
-    source ── fold: one row for each key, its newest record ──► temporary files
-    fold   ── decide: join with target and state table      ──► temporary files
+    source ── fold: one row for each key, its newest record ──► temporary files, or the driver
+    fold   ── decide: join with target and state table      ──► temporary files, or the driver
                                     ├── events of the target
                                     └── events of the state table
 

@@ -8,7 +8,8 @@ One batch, from start to finish:
 3. COMMIT notes the batch in the ledger, unless another run has changed the entry since 1.
 
 Spark evaluates a batch anew for each action on it, and may get other rows. So each kind of sink has
-one action: the statement's own job, or one job that writes the rows into temporary files.
+one action: the statement's own job, or one job that writes the rows into temporary files, or brings
+them to the driver if they are few.
 """
 
 from __future__ import annotations

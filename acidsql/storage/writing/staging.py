@@ -14,11 +14,11 @@ from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parquet import few_of_parquet
 from acidsql.storage.spark.few_rows import collect_few_of_any
-from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
+from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf, estimated_bytes
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 from acidsql.storage.writing.publish import discard
 
-_FEW_BYTES = 1024 * 1024  # of files that the driver reads
+_FEW_BYTES = 1024 * 1024  # of rows that the driver tries to collect, or of files that it reads
 _DECODED_MAX = 16 * 1024 * 1024  # bytes of their rows
 
 # Arrow brings values of these types back as they are.
@@ -47,7 +47,7 @@ class Evaluated:
 
 @contextmanager
 def staged(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterator[DataFrame]:
-    """The same rows, read from temporary files that nobody else changes.
+    """The same rows, from temporary files that nobody else changes, or in the driver.
 
     The files are deleted when the block ends.
 
@@ -55,7 +55,7 @@ def staged(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterato
         rows: The rows to write. Their column names must differ.
         location: A table's directory; the files lie in a hidden directory below it.
         txn_id: The transaction, for the directory's name: after a crash the cleaner finds it.
-        few: The driver itself reads up to so many rows, if they are small. Then Spark's plans name
+        few: The driver itself has up to so many rows, if they are small. Then Spark's plans name
             them, and columns of them need no job.
     """
     with evaluated(rows, location, txn_id, few) as found:
@@ -68,11 +68,12 @@ def evaluated(
 ) -> Iterator[Evaluated]:
     """The same as ``staged``, with the number of few rows.
 
-    ``may_repeat``: the query may be evaluated anew. So files are only needed if there are too many
-    rows.
+    If Spark estimates that the rows are few, files are only needed if there are too many. Then the
+    query is evaluated anew, and nothing is left of the first evaluation. ``may_repeat``: try this
+    whatever Spark estimates.
     """
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
-    if few and may_repeat:
+    if few and (may_repeat or estimated_bytes(rows) <= _FEW_BYTES):
         collected = collect_few_of_any(rows, few)
         found = None if collected is None else _local(rows, collected)
         if found is not None:
