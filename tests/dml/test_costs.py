@@ -39,7 +39,7 @@ MOST = {
     "MERGE INTO t USING (SELECT {n} + 2 AS i) s ON id = i WHEN MATCHED THEN DELETE": (202, 71, 2),
     # Two tables: the driver keeps the record, finds its key, and writes both.
     "AUTO CDC INTO t FROM (SELECT {n} AS id, 'k' AS v, {n} AS at) KEYS (id) SEQUENCE BY at "
-    "COLUMNS (id, v)": (440, 110, 4),
+    "COLUMNS (id, v)": (461, 110, 4),
 }
 
 
