@@ -240,7 +240,7 @@ LOADS = (
 
 def changes(acid: acidsql.Session, place: Path, args: argparse.Namespace) -> str:
     """Let all loads come at once, and look. Returns a table of Markdown."""
-    streams = [Changes(acid, place, load, args) for load in LOADS]
+    streams = [CdcStream(acid, place, load, args) for load in LOADS]
     for stream in streams:
         stream.writer.start()
     looks, memory = look_around(acid, streams, args.seconds)
@@ -256,7 +256,7 @@ def changes(acid: acidsql.Session, place: Path, args: argparse.Namespace) -> str
     return f"| stream | p50 | p99 |\n|---|---|---|\n{found}\n{memory}"
 
 
-class Changes:
+class CdcStream:
     """A stream of AUTO CDC, with its source and its target."""
 
     def __init__(
@@ -306,7 +306,7 @@ class Look:
 
 
 def look_around(
-    acid: acidsql.Session, streams: list[Changes], seconds: int
+    acid: acidsql.Session, streams: list[CdcStream], seconds: int
 ) -> tuple[dict[str, list[Look]], str]:
     """Look at one table after the other while changes come. Returns the looks, and what the process
     needed of memory after each third of the time."""

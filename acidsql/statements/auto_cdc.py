@@ -6,9 +6,9 @@
    becomes of each of them to temporary files.
 3. The events of both tables are written from these decisions, as those of any statement.
 
-If there are no rows yet, there is nothing to join: the records' files are the decision. Few records
-stay in the driver. Then their keys tell which rows to join, and if these are few, too, the driver
-has the decision without files. It writes the events of a decision that it has.
+If there are no rows yet, there is nothing to join: the records are the decision. Few records stay
+in the driver. Then their keys tell which rows to join, and if these are few, too, the driver has
+the decision without files. It writes the events of a decision that it has.
 
 All of it is one statement of one transaction. The state table is made before the first one, in a
 transaction of its own; old deletes are forgotten after it, in another one (``tombstones``).

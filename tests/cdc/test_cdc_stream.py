@@ -103,13 +103,19 @@ def test_the_source_is_evaluated_once(acid, cdc):
 
 def test_a_source_that_looks_small_and_gives_many_records_is_evaluated_anew(acid, cdc):
     """The driver gives up what it has collected, and the records are those of one evaluation."""
-    few = acid.spark.range(3).selectExpr(
-        "explode(sequence(id * 2000, id * 2000 + 1999)) AS id", "uuid() AS v"
-    )
+    seen = acid.spark.sparkContext.accumulator(0)
+
+    def count(value):
+        seen.add(1)
+        return value
+
+    noted = acid.spark.range(3).select(F.udf(count, "bigint")("id").alias("id"))
+    few = noted.selectExpr("explode(sequence(id * 2000, id * 2000 + 1999)) AS id", "uuid() AS v")
     rows = few.selectExpr("int(id) AS id", "v", "v AS p", "1 AS ts", "0 AS batch", "'u' AS op")
     cdc.apply(rows)
     found = live(acid)
     assert sorted(found) == list(range(6000)) and all(v == p for v, p in found.values())
+    assert seen.value == 2 * 3
 
 
 def test_a_numbered_statement_is_applied_once(acid, cdc):

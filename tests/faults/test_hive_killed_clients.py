@@ -256,6 +256,10 @@ def deltas(server, name):
     return set((server.warehouse / name).glob("p=*/*delta_*"))
 
 
+def partitions(acid, name):
+    return {row.partition for row in acid.sql(f"SHOW PARTITIONS {name}").collect()}
+
+
 def check_rows(acid, tables):
     assert rows(acid, tables) == {name: left.rows for name, left in tables.items()}
 
@@ -280,8 +284,7 @@ def compact(acid, server, tables):
     before = {path for name in there for path in (server.warehouse / name).rglob("*")}
     unpublished = {path for path in before if path.name.startswith("_tmp_")}
     for name, left in there.items():
-        known = {row.partition for row in acid.sql(f"SHOW PARTITIONS {name}").collect()}
-        for partition in left.published & known:
+        for partition in left.published & partitions(acid, name):
             acid.compact(name, partition)
     told: list[str] = []
     acid.run_compactor(once=True, tell=told.append)
@@ -314,7 +317,7 @@ def check_records(acid, server, tables):
     for name, left in tables.items():
         found = deltas(server, name)
         if left.rows is not MISSING:
-            there = {row.partition for row in acid.sql(f"SHOW PARTITIONS {name}").collect()}
+            there = partitions(acid, name)
             found = {path for path in found if path.parent.name in there}
         for path in found:
             first, last = map(int, re.match(r".*delta_(\d+)_(\d+)", path.name).groups())

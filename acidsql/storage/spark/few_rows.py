@@ -43,19 +43,21 @@ def collect_few(
     """
     if are_keys_alone(rows.columns):
         limit *= KEYS_FOR_A_ROW
-    found = _bounded(rows, texts_of(rows, table), limit)
+    return _collected(_bounded(rows, texts_of(rows, table), limit), limit, if_small)
+
+
+def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -> pa.Table | None:
+    """Collect the rows of any query if they are few and small; otherwise None.
+
+    ``if_small``: as for ``collect_few``.
+    """
+    return _collected(_bounded(rows, _long_columns(rows), limit), limit, if_small)
+
+
+def _collected(found: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
+    """Collect the result of ``_bounded``."""
     if if_small and estimated_bytes(found) > _SMALL_SOURCE:
         return None
-    return _collected(found, limit)
-
-
-def collect_few_of_any(rows: DataFrame, limit: int) -> pa.Table | None:
-    """Collect the rows of any query if they are few and small; otherwise None."""
-    return _collected(_bounded(rows, _long_columns(rows), limit), limit)
-
-
-def _collected(found: DataFrame, limit: int) -> pa.Table | None:
-    """Collect the result of ``_bounded``."""
     with changed_conf(found.sparkSession, _CONF):
         try:
             collected = found.toArrow()

@@ -14,11 +14,11 @@ from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parquet import few_of_parquet
 from acidsql.storage.spark.few_rows import collect_few_of_any
-from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf, estimated_bytes
+from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 from acidsql.storage.writing.publish import discard
 
-_FEW_BYTES = 1024 * 1024  # of rows that the driver tries to collect, or of files that it reads
+_FEW_BYTES = 1024 * 1024  # of files that the driver reads
 _DECODED_MAX = 16 * 1024 * 1024  # bytes of their rows
 
 # Arrow brings values of these types back as they are.
@@ -68,13 +68,13 @@ def evaluated(
 ) -> Iterator[Evaluated]:
     """The same as ``staged``, with the number of few rows.
 
-    If Spark estimates that the rows are few, files are only needed if there are too many. Then the
-    query is evaluated anew, and nothing is left of the first evaluation. ``may_repeat``: try this
-    whatever Spark estimates.
+    If Spark estimates that the rows are small, files are only needed if there are too many. Then
+    the query is evaluated anew, and nothing is left of the first evaluation. ``may_repeat``: try
+    this whatever Spark estimates.
     """
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
-    if few and (may_repeat or estimated_bytes(rows) <= _FEW_BYTES):
-        collected = collect_few_of_any(rows, few)
+    if few:
+        collected = collect_few_of_any(rows, few, if_small=not may_repeat)
         found = None if collected is None else _local(rows, collected)
         if found is not None:
             yield found
