@@ -26,6 +26,9 @@ SETTINGS = {
     "acidsql.lock.poll.interval": "100ms",
 }
 MOST_DIRECTORIES = 60
+# A writer begins a transfer at most so often. Each makes four directories, and what a compaction
+# has replaced stays for some seconds: a faster machine would have more of them at once.
+TRANSFER_S = 2.5
 
 
 class Soak:
@@ -54,13 +57,16 @@ class Soak:
     def transfer(self, session):
         """Two updates in one transaction. Every reader sees the same sum."""
         here, there = random.sample(range(ACCOUNTS), 2)
+        next_one = time.monotonic() + TRANSFER_S
         try:
             with session.transaction():
                 session.sql(f"UPDATE account SET n = n - 1 WHERE id = {here}")
                 session.sql(f"UPDATE account SET n = n + 1 WHERE id = {there}")
         except TransientTxnError:
-            return
-        self.transfers += 1
+            pass
+        else:
+            self.transfers += 1
+        time.sleep(max(0.0, next_one - time.monotonic()))
 
     def log(self, session):
         with self.guard:
