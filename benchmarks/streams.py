@@ -94,11 +94,11 @@ def fast_forward(acid: acidsql.Session, place: Path, args: argparse.Namespace) -
         acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
         acid.clean()
     sink, written, counts, ended = acid.sink("t"), list[int](), list[int](), threading.Event()
-    run = Compacting.run
+    publish = Compacting.publish
 
-    def counted(work: Compacting, *more: object) -> None:
-        run(work, *more)
+    def counted(work: Compacting, still_ours: Callable[[], None]) -> list[str]:
         written.append(work.written[1])
+        return publish(work, still_ours)
 
     def each(rows: DataFrame, batch: int) -> None:
         sink(rows, batch)
@@ -107,7 +107,7 @@ def fast_forward(acid: acidsql.Session, place: Path, args: argparse.Namespace) -
             ended.set()
 
     source = acid.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", args.rows)
-    Compacting.run = counted
+    Compacting.publish = counted
     query = (
         source.load()
         .selectExpr(*columns)
@@ -120,7 +120,7 @@ def fast_forward(acid: acidsql.Session, place: Path, args: argparse.Namespace) -
     if (error := query.exception()) is not None:
         raise error
     query.stop()
-    Compacting.run = run
+    Compacting.publish = publish
     as_it_is = scan_s(acid)
     acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
     slower = as_it_is / scan_s(acid)

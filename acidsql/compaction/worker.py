@@ -198,8 +198,12 @@ class Worker:
             self._done(txn, entry, write_ids, summary)
 
     def _run(self, entry: CompactionInfo, fs: FileSystem, work: Compacting) -> None:
+        is_rebalance = entry.type is CompactionType.REBALANCE
+        if not is_rebalance and work.is_small and self._txns.settings.few_rows:
+            work.run_in_driver(self._refuse_stopped)
+            return
         with self._as_job(entry):
-            if entry.type is CompactionType.REBALANCE:
+            if is_rebalance:
                 refuse_open_write_id(work.plan)
                 refuse_unseen_deletes(fs, work.plan)
                 work.rebalance(self._spark, entry.buckets, entry.order_by)

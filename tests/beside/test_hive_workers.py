@@ -8,6 +8,7 @@ from both import LONG
 from acidsql.compaction.worker import Resources, Worker
 from acidsql.errors import WriteError
 from acidsql.metastore.compaction_queue import CompactionState
+from acidsql.storage.folding import compact as compacting
 from acidsql.storage.folding.compact import Compacting
 from acidsql.txn import TxnManager
 
@@ -187,10 +188,10 @@ def test_an_entry_without_work_is_refused_and_one_that_fails_says_why(both, monk
     both.acid.sql("INSERT INTO t VALUES (1, 1)")
     both.acid.sql("INSERT INTO t VALUES (2, 2)")
 
-    def run(*_):
+    def full(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(Compacting, "run", run)
+    monkeypatch.setattr(compacting, "fold", full)
     with pytest.raises(WriteError, match="disk"):
         both.acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
     monkeypatch.undo()

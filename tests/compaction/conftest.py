@@ -13,7 +13,7 @@ from acidsql.storage.folding.fold import fold
 
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch):
-    """The folds run in this process, one after the other."""
+    """The folds of what would be a job run in this process, one after the other."""
 
     def run(_spark, folds, spec):
         return [r for n, one in enumerate(folds) for r in fold(one, spec, Task(n, n))]
@@ -22,6 +22,7 @@ def no_spark(monkeypatch):
         return [found for works in tasks for found in job.check_task(works, spec)]
 
     monkeypatch.setattr(compacting, "_run", run)
+    monkeypatch.setattr(compacting, "_FEW_BYTES", -1)
     monkeypatch.setattr(job, "_run", checked)
 
 

@@ -169,6 +169,82 @@ def test_a_stopped_worker_gives_its_entry_back(warehouse, monkeypatch):
     monkeypatch.undo()
 
 
+@pytest.fixture
+def in_driver(monkeypatch):
+    """The driver folds small files itself, as it does outside of these tests."""
+    monkeypatch.setattr(compacting, "_FEW_BYTES", 2**20)
+    monkeypatch.setattr(compacting, "_run", None)
+
+
+@pytest.mark.usefixtures("in_driver")
+def test_small_files_are_folded_without_a_job(warehouse):
+    fill(warehouse)
+    warehouse.change([], [0, 3])
+    warehouse.queue()
+    warehouse.worker().run_next()
+    warehouse.cleaner().run()
+    assert warehouse.directories() == ["base_0000004"]
+    assert warehouse.read(warehouse.now()) == warehouse.expected(warehouse.now())
+
+
+@pytest.mark.usefixtures("in_driver")
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        ({"acidsql.driver.max.rows": "0"}, None),
+        ({"acidsql.fast.paths": "false"}, None),
+        ({}, ("_FEW_BYTES", 100)),
+        ({}, ("_FEW_FILES", 2)),
+    ],
+)
+def test_a_job_folds_what_the_driver_may_not(warehouse, monkeypatch, settings, limit):
+    jobs = []
+    monkeypatch.setattr(compacting, "_run", lambda *_: jobs.append(1) or [])
+    if limit is not None:
+        monkeypatch.setattr(compacting, *limit)
+    fill(warehouse)
+    warehouse.queue()
+    warehouse.worker(**settings).run_next()
+    assert jobs
+
+
+@pytest.mark.usefixtures("in_driver")
+def test_a_disk_that_is_full_fails_the_fold_in_the_driver_and_nothing_is_left(
+    warehouse, monkeypatch
+):
+    fill(warehouse)
+    before, number = warehouse.directories(), warehouse.queue()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compacting, "fold", full)
+    with pytest.raises(WriteError, match="No space left"):
+        warehouse.worker().run_next()
+    assert warehouse.entry(number).state is CompactionState.FAILED
+    assert "No space left" in warehouse.entry(number).message
+    assert warehouse.directories() == before
+
+
+@pytest.mark.usefixtures("in_driver")
+def test_a_worker_that_is_stopped_between_two_folds_gives_its_entry_back(warehouse, monkeypatch):
+    fill(warehouse)
+    before, number, worker = warehouse.directories(), warehouse.queue(), warehouse.worker()
+    fold, folded = compacting.fold, []
+
+    def stopped(what, *more):
+        folded.append(what.bucket_id)
+        worker.stop()
+        return fold(what, *more)
+
+    monkeypatch.setattr(compacting, "fold", stopped)
+    with pytest.raises(WriteError, match="given up"):
+        worker.run_next()
+    assert folded == [0]
+    assert warehouse.entry(number).state is CompactionState.INITIATED
+    assert warehouse.directories() == before
+
+
 def test_a_table_that_is_gone_is_refused(warehouse, monkeypatch):
     fill(warehouse)
     number = warehouse.queue()

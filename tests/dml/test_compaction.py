@@ -66,6 +66,14 @@ def t(acid):
 # ── what is asked for ────────────────────────────────────────────────────────────────────────
 
 
+@pytest.fixture(params=["in the driver", "by jobs"])
+def way(acid, request):
+    """The driver folds small files itself, or jobs do."""
+    if request.param == "by jobs":
+        acid.sql("SET acidsql.driver.max.rows = 0")
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("kind", ["minor", "major"])
 @pytest.mark.parametrize("layout", ["plain", "bucketed", "partitioned"])
 def test_rows_and_row_ids_stay_and_directories_become_few(acid, layout, kind):
@@ -116,6 +124,7 @@ def test_only_inserts_make_a_delta_without_delete_events(acid):
     assert directories(acid) == ["delta_0000001_0000002"]
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("kind", ["minor", "major"])
 def test_an_insert_only_table_gets_fewer_files(acid, kind):
     acid.sql(f"CREATE TABLE {KINDS['insert_only']}")
@@ -200,6 +209,7 @@ def test_columns_that_were_added_are_null_in_old_rows(acid):
     assert with_ids(acid) == before
 
 
+@pytest.mark.usefixtures("way")
 def test_every_type_comes_back_as_it_was(acid):
     acid.sql(
         "CREATE TABLE t (a TINYINT, b DECIMAL(20,3), c CHAR(5), d VARCHAR(5), e DATE, "
@@ -430,6 +440,7 @@ def test_hidden_directories_of_the_dead_and_dropped_tables_are_deleted(t):
     assert os.path.exists(f"{place}/_mine")
 
 
+@pytest.mark.usefixtures("way")
 @on_a_disk
 def test_a_failure_is_told_and_changes_nothing(t):
     before = with_ids(t)
@@ -625,7 +636,7 @@ def test_after_two_failures_it_is_not_tried_again_unasked(spark, acid, monkeypat
     def fail(*_):
         raise WriteError("the disk is full")
 
-    monkeypatch.setattr(Compacting, "run", fail)
+    monkeypatch.setattr(Compacting, "run_in_driver", fail)
     with connected(spark, acid, "inline", hive_compactor_delta_num_threshold="1") as session:
         session.sql("CREATE TABLE t (id INT)")
         for id in range(4):
@@ -651,7 +662,8 @@ def test_who_wants_to_drop_the_table_does_not_wait_for_the_compactor(spark, acid
         return run(spark, folds, spec)
 
     monkeypatch.setattr(compacting, "_run", slowly)
-    with connected(spark, acid, "background", hive_compactor_delta_num_threshold="1") as session:
+    chosen = {"hive_compactor_delta_num_threshold": "1", "acidsql_driver_max_rows": "0"}
+    with connected(spark, acid, "background", **chosen) as session:
         session.sql("CREATE TABLE t (id INT)")
         session.sql("INSERT INTO t VALUES (1)")
         session.sql("INSERT INTO t VALUES (2)")

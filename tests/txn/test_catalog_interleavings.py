@@ -18,10 +18,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.tables import TableStatements
-from acidsql.storage.event_records import Task
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.folding import compact as compacting
-from acidsql.storage.folding.fold import fold
 from acidsql.storage.reading import read as reading
 
 # The rows of each name that matters; None: there is no such table.
@@ -125,14 +122,10 @@ SCRIPTS = {script.__name__: script for script in (look_twice, look_elsewhere_fir
 
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch):
-    def run(_spark, folds, spec):
-        return [r for n, one in enumerate(folds) for r in fold(one, spec, Task(n, n))]
-
     def matching(commands, table, specs, *_):
         known = commands._transactions.partition_names(table)
         return [name for name in known if name == "p=1" or not any(specs)]
 
-    monkeypatch.setattr(compacting, "_run", run)
     monkeypatch.setattr(reading, "scan", lambda _spark, scan, _few=0: Rows(scan))
     monkeypatch.setattr(PartitionStatements, "_matching", matching)
     monkeypatch.setattr(Partitions, "wholly_named", lambda *_: ["p=9"])

@@ -34,7 +34,8 @@ def in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list
 
     Threads take turns at the interpreter. Work that never waits (because the file system has all
     data in memory) takes three times as long in several threads. So the work begins in the calling
-    thread, and goes into threads once it has waited for more than half of the time.
+    thread, and goes into threads once it has waited for more than four fifths of the time. (In a
+    busy process, half of the time may be waiting for the interpreter or a processor.)
 
     Raises:
         Exception: The error of the first item that failed. ``work`` may have run for other items.
@@ -45,7 +46,7 @@ def in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list
         found.append(work(todo.popleft()))
         passed = time.perf_counter() - began
         waited = passed - (time.thread_time() - busy)
-        if len(todo) > 1 and waited > max(passed / 2, _PATIENCE_S):
+        if len(todo) > 1 and waited > max(0.8 * passed, _PATIENCE_S):
             with ThreadPoolExecutor(min(THREADS, len(todo))) as pool:
                 return [*found, *pool.map(work, todo)]
     return found

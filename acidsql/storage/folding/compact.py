@@ -28,8 +28,8 @@ from acidsql.acid.layout import (
     PAIRED_FILE,
     REBALANCED_FILE,
 )
-from acidsql.errors import AcidSqlError
-from acidsql.storage.event_records import RECORD, Record
+from acidsql.errors import AcidSqlError, WriteError
+from acidsql.storage.event_records import RECORD, Record, Task
 from acidsql.storage.files.entries import is_half
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.parquet import parquet_of
@@ -44,6 +44,7 @@ from acidsql.storage.writing.placing import NewDirectory, fill, place_objects
 from acidsql.storage.writing.publish import discard, empty_file, named
 
 _RECORD_DDL = f"{RECORD} string"
+_FEW_FILES, _FEW_BYTES = 100, 2**20  # which the driver folds itself
 _TAKEN = ".taken"
 _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also writing.staging
 
@@ -84,6 +85,30 @@ class Compacting:
 
     def __exit__(self, *_: object) -> None:
         discard(self._fs, [self.spec.staging])
+
+    @property
+    def is_small(self) -> bool:
+        """A job, with a Python worker, would take longer than the folds themselves."""
+        sizes = self.plan.sizes
+        return len(sizes) <= _FEW_FILES and sum(sizes) <= _FEW_BYTES
+
+    def run_in_driver(self, go_on: Callable[[], None]) -> None:
+        """Fold without Spark, one bucket id after the other; for a compaction that ``is_small``.
+
+        Args:
+            go_on: Called before each fold; it raises if the compaction must stop.
+
+        Raises:
+            FormatError, UnsupportedError: As ``fold.fold``.
+            WriteError: As ``fold.fold``, or a file could not be read or written.
+        """
+        for number, one in enumerate(self.plan.folds):
+            go_on()
+            try:
+                self.records += fold(one, self.spec, Task(number, 0))
+            except OSError as error:
+                raise WriteError(f"A file could not be read or written: {error}.") from error
+            self.folded += 1
 
     def run(
         self, spark: SparkSession, go_on: Callable[[], None], at_once: int | None = None

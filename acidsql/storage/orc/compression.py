@@ -16,6 +16,7 @@ from acidsql.storage.orc.protobuf import varints
 NO_COMPRESSION = 0
 _HEADER = 3  # bytes
 _SMALL = 32  # bytes; a longer chunk does not decompress to nothing
+_ZSTD = b"\x28\xb5\x2f\xfd"  # a frame's first bytes
 _MAX_CHUNK = (1 << 23) - 1  # a chunk's length has 23 bits
 
 
@@ -84,6 +85,8 @@ def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
         length = _possible(_lz4_length(chunk))
         return bytes(pa.Codec("lz4_raw").decompress(chunk, length, asbytes=True))
     if kind == 5:
+        if (known := _zstd_length(chunk)) is not None:
+            return bytes(pa.Codec("zstd").decompress(chunk, _possible(known), asbytes=True))
         stream = pa.input_stream(pa.py_buffer(chunk), compression="zstd")
         return _bounded(bytes(stream.read(_MAX_CHUNK + 1)))
     raise FormatError(f"ORC compression kind {kind} cannot be read", kind=kind)
@@ -98,6 +101,22 @@ def _possible(length: int) -> int:
     if length > _MAX_CHUNK:
         raise FormatError(f"a compressed part of the ORC file is longer than {_MAX_CHUNK} bytes")
     return length
+
+
+def _zstd_length(chunk: bytes) -> int | None:
+    """The decompressed length of a zstd frame, if its header tells.
+
+    Source: RFC 8878, section 3.1.1.1.
+    """
+    if len(chunk) < 5 or chunk[:4] != _ZSTD:
+        return None
+    flags = chunk[4]
+    size, is_single = flags >> 6, bool(flags & 0x20)  # "single segment": no window descriptor
+    if not size and not is_single:
+        return None
+    at = 5 + (not is_single) + (0, 1, 2, 4)[flags & 3]  # the window, the dictionary's number
+    length = int.from_bytes(chunk[at : at + (1 << size)], "little")
+    return length + 256 if size == 1 else length
 
 
 def _lz4_length(chunk: bytes) -> int:

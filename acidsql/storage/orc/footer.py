@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import BinaryIO
 
 from acidsql.acid.types import HiveType
@@ -138,8 +139,10 @@ def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check(footer, length - script.length - script.footer_length - script.metadata_length)
-    types = [replace(one, names=tuple(map(read_name, one.names))) for one in footer.types]
-    return replace(footer, types=tuple(types)), message, script
+    if any("`" in name for one in footer.types for name in one.names):
+        types = [replace(one, names=tuple(map(read_name, one.names))) for one in footer.types]
+        footer = replace(footer, types=tuple(types))
+    return footer, message, script
 
 
 def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
@@ -318,6 +321,7 @@ def _with_names(message: bytes) -> bytes:
 # ── types ────────────────────────────────────────────────────────────────────────────────────
 
 
+@lru_cache(maxsize=4096)  # all files of a table have the same few messages
 def _type(message: bytes) -> OrcType:
     kind, children, names = 0, list[int](), list[str]()
     numbers = {4: 0, 5: 0, 6: 0}  # length, precision, scale

@@ -19,20 +19,19 @@ def decode_fields(message: bytes) -> Iterator[Field]:
         FormatError: The message is damaged, or has a field of another wire type. ORC's tail has
             such fields (fixed64) only in statistics, which we do not decode.
     """
-    at = 0
-    while at < len(message):
+    at, end = 0, len(message)
+    while at < end:
         tag, at = _varint(message, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            value, at = _varint(message, at)
-            yield number, value
-        elif wire == 2:
-            size, at = _varint(message, at)
-            yield number, message[at : at + size]
-            at += size
-        else:
+        wire = tag & 7
+        if wire not in (0, 2):
             raise FormatError(f"the ORC footer has an unexpected wire type {wire}")
-    if at != len(message):
+        value, at = _varint(message, at)
+        if wire == 0:
+            yield tag >> 3, value
+        else:
+            yield tag >> 3, message[at : at + value]
+            at += value
+    if at != end:
         raise FormatError("the ORC footer is cut short")
 
 
@@ -48,6 +47,8 @@ def encode_fields(fields: Iterable[Field]) -> bytes:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    if at < len(data) and (byte := data[at]) < 0x80:
+        return byte, at + 1  # nearly all
     value = shift = 0
     while at < len(data):
         byte = data[at]

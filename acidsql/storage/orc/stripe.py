@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from acidsql.storage.orc.compression import decompress
@@ -78,14 +79,20 @@ class StripeFooter:
             if number == _ZONE:
                 zone = as_bytes(value).decode()
             elif number in (_STREAM, _ENCODING):
-                fields = dict(decode_fields(as_bytes(value)))
-                kind, column, length = (as_int(fields.get(i)) for i in (1, 2, 3))
+                kind, column, length = _numbers(as_bytes(value))
                 if number == _ENCODING:
                     encodings.append(kind in _NEW_RUNS)
                 else:
                     streams.append(Stream(kind, column, at, length))
                     at += length
         return cls(tuple(streams), tuple(encodings), zone)
+
+
+@lru_cache(maxsize=4096)  # small files have the same few messages again and again
+def _numbers(message: bytes) -> tuple[int, int, int]:
+    """The first three fields of a Stream or ColumnEncoding."""
+    fields = dict(decode_fields(message))
+    return as_int(fields.get(1)), as_int(fields.get(2)), as_int(fields.get(3))
 
 
 def stripe_footer(

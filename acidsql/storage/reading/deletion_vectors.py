@@ -43,6 +43,7 @@ _MODULI = 500  # moduli to try
 _LEAST_BITS = 7  # see ``_window``
 _SMALL = 1 << 13  # indexes of numbers below begin at 0
 _FILES = 16  # files in memory at a time
+_SMALL_FILE = 16 * 1024  # bytes
 _RUNS_MAX = _FILES * PAGES_MAX
 _PAGE_BITS = 13  # the bits of a rowId that give the row's place in its page
 _WORD_BITS = 6
@@ -150,15 +151,17 @@ def deletion_vectors(
     reads = [
         (numbers[one.partition], read) for one in listings for read in plan_deletes(one, write_ids)
     ]
-    if _count(reads) > SENT_MAX:
+    # A small file is not opened only for its count.
+    if _count([read for _, read in reads if not 0 < read.size <= _SMALL_FILE]) > SENT_MAX:
         return None
-    bits = _Bits()
+    bits, count = _Bits(), 0
     # Some files at a time: their events stay in memory until their bits are set.
     for start in range(0, len(reads), _FILES):
         some = reads[start : start + _FILES]
         found = in_threads(lambda one: _keys(*one), some)
         keys = [of_file for of_file in found if of_file is not None]
-        if len(keys) < len(found):
+        count += sum(len(of_file[0]) for of_file in keys)
+        if len(keys) < len(found) or count > SENT_MAX:
             return None
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
             return None
@@ -182,8 +185,8 @@ def _modulus(numbers: _Ints) -> int | None:
     return None
 
 
-def _count(reads: Sequence[tuple[int, FileRead]]) -> int:
-    return sum(in_threads(lambda one: event_count(str(one[1].path), one[1].length), reads))
+def _count(reads: Sequence[FileRead]) -> int:
+    return sum(in_threads(lambda one: event_count(one.file, one.length), reads))
 
 
 def _keys(number: int, read: FileRead) -> tuple[_Ints, ...] | None:

@@ -124,7 +124,7 @@ def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead
     """One read for each file of delete events."""
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
     return [
-        FileRead(listing.partition, file.path, file.length, None, hwm, hidden)
+        FileRead(listing.partition, file.path, file.length, None, hwm, hidden, size=file.size)
         for file in listing.deletes
     ]
 

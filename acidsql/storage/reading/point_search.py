@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, RO
 from acidsql.storage.files.file_info import FileInfo
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import Listing
+from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.deletion_vectors import DeletionVectors
 from acidsql.storage.reading.event_reader import FileRead, plan_reads, visible
@@ -51,6 +53,8 @@ _FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
 _VALUES_MAX = 1 << 24  # values of a stripe that are decoded, perhaps for a single row
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
 _ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
+_SMALL = 64 * 1024  # bytes of a small file
+_SMALL_FILES = 100  # that are read before their rows are counted
 _READERS = min(4, os.cpu_count() or 1)  # few, because each keeps a stripe's columns in memory
 
 _Places = npt.NDArray[np.int64]
@@ -127,15 +131,27 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
     Raises:
         SnapshotTooOldError: A file is gone.
     """
-    found = [what.schema.empty_table()]
+
+    def work(one: tuple[int, FileRead]) -> list[pa.Table] | None:
+        return _in_file(*one, what)
+
+    small = [one for one in reads if 0 < one[1].size <= _SMALL]
+    large = [one for one in reads if not 0 < one[1].size <= _SMALL]
+    found, rows = [what.schema.empty_table()], 0
     with ThreadPoolExecutor(_READERS) as pool:
-        for parts in pool.map(lambda one: _in_file(one[0], one[1], what), reads):
+        # Arrow decodes large files in threads at once. Of a small file, most of the work is
+        # Python's, so this thread reads those meanwhile.
+        of_large = pool.map(work, large)
+        some = (small[at : at + _SMALL_FILES] for at in range(0, len(small), _SMALL_FILES))
+        of_small = chain.from_iterable(in_threads(work, files) for files in some)
+        for parts in chain(of_small, of_large):
             found += parts or []
-            if parts is None or sum(map(len, found)) > what.limit:
+            rows += sum(map(len, parts or []))
+            if parts is None or rows > what.limit:
                 pool.shutdown(cancel_futures=True)
                 return None
-    rows = pa.concat_tables(found)
-    return None if rows.nbytes > _FOUND_MAX else rows
+    result = pa.concat_tables(found)
+    return None if result.nbytes > _FOUND_MAX else result
 
 
 def column_name(ordinal: int) -> str:
