@@ -17,6 +17,7 @@ from acidsql.compaction.worker import progress_of
 from acidsql.errors import AcidSqlError, MetastoreError, WriteError
 from acidsql.metastore.compaction_queue import Candidate, CompactionState, CompactionType
 from acidsql.settings import Settings
+from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.folding import compact as compacting
 from acidsql.storage.spark.job_progress import Tasks
 
@@ -243,6 +244,24 @@ def test_a_worker_that_is_stopped_between_two_folds_gives_its_entry_back(warehou
     assert folded == [0]
     assert warehouse.entry(number).state is CompactionState.INITIATED
     assert warehouse.directories() == before
+
+
+def test_a_compaction_lists_a_directory_as_often_among_many_others(warehouse, monkeypatch):
+    """A reader's lease may keep thousands of obsolete directories in one place."""
+    listed, real = [], LocalFileSystem.list
+
+    def counted(fs, path):
+        listed.append(path == warehouse.place)
+        return real(fs, path)
+
+    monkeypatch.setattr(LocalFileSystem, "list", counted)
+    counts = set()
+    for times in (3, 3, 12):
+        fill(warehouse, times)
+        listed.clear()
+        warehouse.compact(CompactionType.MINOR)
+        counts.add(sum(listed))
+    assert len(warehouse.directories()) > 18 and len(counts) == 1
 
 
 def test_a_table_that_is_gone_is_refused(warehouse, monkeypatch):

@@ -278,9 +278,11 @@ def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
 
     A half is renamed: while files are deleted, a half without its mark would look complete.
     """
-    for number, entry in enumerate(fs.list(path)):
-        # List again each time: the other half may have come meanwhile.
-        if is_half(fs, entry, {other.name for other in fs.list(path)}):
+    entries = fs.list(path)
+    names = {entry.name for entry in entries}
+    for number, entry in enumerate(entries):
+        # The other half may have come meanwhile, so a second listing is asked about a half.
+        if is_half(fs, entry, names) and is_half(fs, entry, {one.name for one in fs.list(path)}):
             fs.rename(entry.path, f"{away}-{number}")
 
 
