@@ -146,8 +146,38 @@ def test_many_events_are_left_to_a_join(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("key", [(2**62, encode(0), 0), (1, encode(0), 1 << 46)])
-def test_numbers_far_apart_are_left_to_a_join(tmp_path, key):
-    assert vectors_of(one(tmp_path, (1, encode(0), 0), key)) is None
+def test_numbers_far_apart_are_left_to_a_join_but_the_driver_can_look_them_up(tmp_path, key):
+    found = vectors_of(one(tmp_path, (1, encode(0), 0), key))
+    assert found.index is None
+    asked = np.array([(0, *key), (0, 1, encode(0), 0), (0, 1, encode(0), 1)], np.int64)
+    assert found.are_deleted(list(asked.T)).tolist() == [True, True, False]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(3))
+def test_many_write_ids_of_few_pages_each_have_one_index(spark, tmp_path, monkeypatch, seed):
+    """As in a partitioned table of one large INSERT, after many small changes of all partitions."""
+    rng = random.Random(seed)
+    keys = [(1, encode(b), page << 13 | 5) for b in (0, 1) for page in range(-1, 72)]
+    keys += [(w, encode(0, 1), row) for w in (0, *range(2, 62), 127, 128, 129) for row in (0, 5)]
+    keys += [(w, encode(0, 1), page << 13) for w in (2, 40) for page in (1, 71, 127, 128)]
+    likely = [key for key in keys if key[0] in range(62) and key[2] in range(70 << 13)]
+    deleted = {name: rng.sample(likely, 180) for name in PARTITIONS}
+    listings = listings_of(tmp_path, deleted)
+    monkeypatch.setattr(vectors, "INDEX_MAX", 30_000)  # below 70 * 61 * 3 * 2 * 2
+    found = vectors_of(listings)
+    assert "* 130L" in found.index.is_alive and len(found.index.numbers) < 30_000
+    rows = [(NUMBERS[name], *key) for name in PARTITIONS for key in keys]
+    names = [vectors.PARTITION_NUMBER, vectors.WRITE_ID, vectors.BUCKET_PROPERTY, vectors.ROW_ID]
+    schema = pa.schema(zip(names, [pa.int32(), pa.int64(), pa.int32(), pa.int64()], strict=True))
+    events = spark.createDataFrame(
+        pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
+    )
+    left = {tuple(row) for row in found.without_deleted(events).collect()}
+    gone = {(NUMBERS[name], *key) for name, keys in deleted.items() for key in keys}
+    assert left == set(rows) - gone
+    monkeypatch.setattr(vectors, "INDEX_MAX", 15_000)
+    assert vectors_of(listings).index is None
 
 
 @pytest.mark.spark

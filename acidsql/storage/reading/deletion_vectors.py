@@ -79,17 +79,18 @@ class DeletionVectors:
     Attributes:
         pages: One column for each page: partition number, write id, bucket property, page number.
         words: One row for each page: words of 64 rows each; the lowest bit is the first row's.
-        index: How tasks find a row's page.
+        index: How tasks find a row's page; None if an index would be too large.
     """
 
     pages: _Ints
     words: _Ints
-    index: _Index
+    index: _Index | None
 
     def without_deleted(self, events: DataFrame) -> DataFrame:
         """Leave out deleted rows. ``events``: insert events with the columns of a row id."""
         if not len(self.words):
             return events
+        assert self.index is not None, "the caller joins"
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
         sent = {_INDEX: _one(self.index.numbers), _SENT: _one(words)}
         spark, unique = events.sparkSession, uuid4().hex
@@ -143,7 +144,8 @@ def deletion_vectors(
         numbers: The ``PARTITION_NUMBER`` of insert events, by partition directory.
 
     Returns:
-        The bits; None if there are too many events or pages, or if an event has a null.
+        The bits; None if there are too many events or pages, or if an event has a null. They have
+        no index if it would be too large.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -167,7 +169,7 @@ def deletion_vectors(
             return None
     pages = np.array(list(bits.slots), np.int64).reshape(-1, 4).T
     index = _index(pages, _modulus(np.unique(np.array([0, *numbers.values()], np.int64))))
-    return None if index is None else DeletionVectors(pages, bits.words[: len(bits.slots)], index)
+    return DeletionVectors(pages, bits.words[: len(bits.slots)], index)
 
 
 def _modulus(numbers: _Ints) -> int | None:
@@ -264,11 +266,49 @@ def _one(numbers: npt.NDArray[Any]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
 
 
-def _parts(pages: _Ints, modulus: int) -> list[_Ints]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a page's number.
+
+    Attributes:
+        sql: SQL of the number of a row, which is in the window for all rows: the numbers at its
+            ends are those of no page.
+        low: The lowest number of the window.
+        width: How many numbers the window has.
+        numbers: The number of each page.
+    """
+
+    sql: str
+    low: int
+    width: int
+    numbers: _Ints
+
+    @classmethod
+    def of(cls, sql: str, numbers: _Ints) -> _Part:
+        """The part that an expression computes."""
+        low, width = _window(int(numbers.min()), int(numbers.max()))
+        inside = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
+        return cls(inside, low - 1, width + 2, numbers)
+
+    def with_other(self, other: _Part) -> _Part:
+        """Both parts as one."""
+        return _Part(
+            f"(({self.sql} - {self.low}L) * {other.width}L + {other.sql})",
+            other.low,
+            self.width * other.width,
+            (self.numbers - self.low) * other.width + other.numbers,
+        )
+
+
+def _parts(pages: _Ints, modulus: int) -> list[_Part]:
     """The numbers that ``_PARTS`` compute, for each page."""
     partition, write_id, bucket_property, page = pages
     bucket, statement = bucket_property >> _STATEMENT_BITS, bucket_property & _STATEMENT_MASK
-    return [page, write_id, partition % modulus, bucket, statement]
+    numbers = [page, write_id, partition % modulus, bucket, statement]
+    return [
+        _Part.of(sql.format(modulus=modulus), of_pages)
+        for sql, of_pages in zip(_PARTS, numbers, strict=True)
+    ]
 
 
 def _index(pages: _Ints, modulus: int | None) -> _Index | None:
@@ -283,24 +323,39 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
         return None
     if not pages.size:
         return _Index(np.zeros(0, np.int32), "true")
-    values = [np.unique(part, return_inverse=True) for part in _parts(pages, modulus)]
-    windows = [_window(int(unique[0]), int(unique[-1])) for unique, _ in values]
-    entries = math.prod(len(unique) for unique, _ in values)
-    missing = _rounded(entries)
-    if sum(width + 2 for _, width in windows) + missing + 1 > INDEX_MAX:
+    page, write_id, *others = parts = _parts(pages, modulus)
+    if _fits(parts):
+        return _index_of(parts)
+    if page.width * write_id.width > INDEX_MAX:
         return None
-    indexes, entry, size, begin, terms = [], np.zeros(pages.shape[1], np.int64), 1, 0, []
-    for sql, (low, width), (unique, at) in zip(_PARTS, windows, values, strict=True):
-        index = np.full(width + 2, missing, np.int32)  # one more number at each end
-        index[unique - low + 1] = np.arange(len(unique)) * size
-        inside = f"least(greatest({sql.format(modulus=modulus)}, {low - 1}L), {low + width}L)"
-        terms.append(f"{_INDEX}[{inside} - {low - 1 - begin}L]")
+    # In a table with many changes, each write id has its own few pages.
+    parts = [page.with_other(write_id), *others]
+    return _index_of(parts) if _fits(parts) else None
+
+
+def _fits(parts: Sequence[_Part]) -> bool:
+    return sum(part.width for part in parts) + _entries(parts) + 1 <= INDEX_MAX
+
+
+def _entries(parts: Sequence[_Part]) -> int:
+    """The number of entries for pages: one for each combination of the numbers of all parts."""
+    return _rounded(math.prod(len(np.unique(part.numbers)) for part in parts))
+
+
+def _index_of(parts: Sequence[_Part]) -> _Index:
+    missing, pages = _entries(parts), len(parts[0].numbers)
+    indexes, entry, size, begin, terms = [], np.zeros(pages, np.int64), 1, 0, list[str]()
+    for part in parts:
+        unique, at = np.unique(part.numbers, return_inverse=True)
+        index = np.full(part.width, missing, np.int32)
+        index[unique - part.low] = np.arange(len(unique)) * size
+        terms.append(f"{_INDEX}[{part.sql} - {part.low - begin}L]")
         indexes.append(index)
         entry += at.reshape(-1) * size
         size *= len(unique)
         begin += len(index)
     places = np.zeros(missing + 1, np.int32)
-    places[entry] = _WORDS * np.arange(1, pages.shape[1] + 1)
+    places[entry] = _WORDS * np.arange(1, pages + 1)
     place = f"{_INDEX}[least({' + '.join(terms)}, {missing}) + {begin}]"
     is_dead = f"shiftright({_SENT}[{place} + {_WORD}], {_BIT}) & 1L = 1L"
     return _Index(

@@ -148,7 +148,7 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
     changed = replace(what, listings=named)
     parts = _inserts(spark, replace(what, listings=others), offset)
     if inserts := _inserts(spark, changed, offset):
-        if vectors is not None:
+        if vectors is not None and vectors.index is not None:
             parts.append(vectors.without_deleted(_union(inserts)))
         else:
             parts.append(_undeleted(spark, changed, _union(inserts)))
