@@ -14,7 +14,12 @@ import pytest
 import acidsql
 from acidsql import magic
 from acidsql.progress import line, shown
-from acidsql.storage.spark.job_progress import Tasks, running_tasks, tagged_jobs
+from acidsql.storage.spark.job_progress import (
+    Tasks,
+    _is_of_ctrl_c,
+    running_tasks,
+    tagged_jobs,
+)
 
 
 class Line:
@@ -161,3 +166,13 @@ def test_a_notebook_has_one_line_that_changes(monkeypatch):
     for text in ("1 < 2", "2 of 2", None):
         told.show(text)
     assert handles == [["<small>1 &lt; 2</small>", "<small>2 of 2</small>", ""]]
+
+
+def test_errors_that_are_causes_of_each_other_are_looked_at_once():
+    """As Spark Connect raises them."""
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert not _is_of_ctrl_c(one, None)
+    stopped = KeyboardInterrupt()
+    other.__cause__ = stopped
+    assert _is_of_ctrl_c(one, None) and not _is_of_ctrl_c(one, other)

@@ -45,8 +45,9 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
     """
     # Not as VALUES: for thousands of rows Spark's parser and analyser take seconds.
     names = local_rows(spark, pa.table({PARTITION: pa.array(partitions, pa.string())}))
-    values = partition_values(table, partitions, PARTITION) if partitions else []
-    return as_char(names.selectExpr(PARTITION, *values), table)
+    return as_char(
+        names.selectExpr(PARTITION, *partition_values(table, partitions, PARTITION)), table
+    )
 
 
 def matching(
@@ -55,7 +56,7 @@ def matching(
     """The partitions that can have rows for which a condition holds."""
     columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
     known = about(condition, columns)
-    if known == ANYTHING:
+    if known == ANYTHING or not partitions:
         return list(partitions)
     frame = partitions_frame(spark, table, partitions).where(_sql(known)).select(PARTITION)
     wanted = {row[0] for row in frame.collect()}

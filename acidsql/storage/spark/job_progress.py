@@ -74,9 +74,11 @@ def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> b
 
     ``outer``: what the caller handles.
     """
-    while error is not None and error is not outer:
+    seen = {id(outer)}  # errors of Spark Connect may be causes of each other
+    while error is not None and id(error) not in seen:
         if isinstance(error, KeyboardInterrupt):
             return True
+        seen.add(id(error))
         error = error.__cause__ or error.__context__
     return False
 
