@@ -199,7 +199,7 @@ class Worker:
 
     def _run(self, entry: CompactionInfo, fs: FileSystem, work: Compacting) -> None:
         is_rebalance = entry.type is CompactionType.REBALANCE
-        if not is_rebalance and work.is_small and self._txns.settings.few_rows:
+        if not is_rebalance and self._txns.settings.few_rows and work.is_small():
             work.run_in_driver(self._refuse_stopped)
             return
         with self._as_job(entry):

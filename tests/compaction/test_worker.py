@@ -196,6 +196,7 @@ def test_small_files_are_folded_without_a_job(warehouse):
         ({"acidsql.fast.paths": "false"}, None),
         ({}, ("_FEW_BYTES", 100)),
         ({}, ("_FEW_FILES", 2)),
+        ({}, ("_FEW_ROWS", 5)),
     ],
 )
 def test_a_job_folds_what_the_driver_may_not(warehouse, monkeypatch, settings, limit):

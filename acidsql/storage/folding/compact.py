@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -38,13 +38,14 @@ from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.storage.folding.rebalance import rebalance
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.orc_reader import row_count
 from acidsql.storage.spark.task import current_task
 from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing.placing import NewDirectory, fill, place_objects
 from acidsql.storage.writing.publish import discard, empty_file, named
 
 _RECORD_DDL = f"{RECORD} string"
-_FEW_FILES, _FEW_BYTES = 100, 2**20  # which the driver folds itself
+_FEW_FILES, _FEW_BYTES, _FEW_ROWS = 100, 2**20, 500_000  # which the driver folds itself
 _TAKEN = ".taken"
 _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also writing.staging
 
@@ -86,11 +87,21 @@ class Compacting:
     def __exit__(self, *_: object) -> None:
         discard(self._fs, [self.spec.staging])
 
-    @property
     def is_small(self) -> bool:
-        """A job, with a Python worker, would take longer than the folds themselves."""
+        """Whether a job, with a Python worker, would take longer than the folds themselves.
+
+        The footers of small files are read: if rows are alike, a few bytes have millions of them.
+
+        Raises:
+            FormatError: A file is damaged.
+            WriteError: A file could not be read.
+        """
         sizes = self.plan.sizes
-        return len(sizes) <= _FEW_FILES and sum(sizes) <= _FEW_BYTES
+        if len(sizes) > _FEW_FILES or sum(sizes) > _FEW_BYTES or self.spec.parquet is not None:
+            return False
+        reads = [one for fold in self.plan.folds for one in (*fold.inserts, *fold.deletes)]
+        with _naming_os_errors():
+            return sum(row_count(one.file, one.length) for one in reads) <= _FEW_ROWS
 
     def run_in_driver(self, go_on: Callable[[], None]) -> None:
         """Fold without Spark, one bucket id after the other; for a compaction that ``is_small``.
@@ -104,10 +115,8 @@ class Compacting:
         """
         for number, one in enumerate(self.plan.folds):
             go_on()
-            try:
+            with _naming_os_errors():
                 self.records += fold(one, self.spec, Task(number, 0))
-            except OSError as error:
-                raise WriteError(f"A file could not be read or written: {error}.") from error
             self.folded += 1
 
     def run(
@@ -284,6 +293,14 @@ def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
         # The other half may have come meanwhile, so a second listing is asked about a half.
         if is_half(fs, entry, names) and is_half(fs, entry, {one.name for one in fs.list(path)}):
             fs.rename(entry.path, f"{away}-{number}")
+
+
+@contextmanager
+def _naming_os_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(f"A file could not be read or written: {error}.") from error
 
 
 def _run(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[Record]:
