@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import tempfile
+import time
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,7 @@ from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.files.listing import EventFile, Listing, OriginalFiles
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import point_search
 from acidsql.storage.reading.deletion_vectors import deletion_vectors
 from acidsql.storage.reading.point_search import (
     BYTES_MAX,
@@ -260,3 +263,51 @@ def test_not_in_of_null_is_null():
     column = {"a": pa.array([1, None], pa.int32())}
     values = (Value("int", "1"), Value("int", "2"))
     assert decider(No(Comparison("a", "in", values)))(column).to_pylist() == [False, None]
+
+
+# ── when it ends early ───────────────────────────────────────────────────────────────────────
+
+READS = [(0, SimpleNamespace(size=size)) for size in [100] * 50 + [1 << 20] * 50]
+
+
+def found_in_each(monkeypatch, find):
+    """Lets ``find`` take the place of reading a file. Returns the sizes of the files so far."""
+    sizes = []
+
+    def in_file(_, read, __):
+        sizes.append(read.size)
+        time.sleep(0.001)
+        return find(read)
+
+    monkeypatch.setattr(point_search, "_in_file", in_file)
+    return sizes
+
+
+@pytest.mark.parametrize("limits", [(25, 1 << 20), (10_000, 200)])
+def test_no_more_files_are_read_when_too_much_was_found(monkeypatch, limits):
+    rows, size = limits
+    monkeypatch.setattr(point_search, "_FOUND_MAX", size)
+    table = pa.table({"v": pa.array(range(10), pa.int64())})
+    sizes = found_in_each(monkeypatch, lambda _: [table])
+    assert search(READS, SimpleNamespace(schema=table.schema, limit=rows)) is None
+    assert len(sizes) < 15
+
+
+def test_no_more_files_are_read_after_an_error(monkeypatch):
+    def find(read):
+        if read.size == 100:
+            raise SnapshotTooOldError("gone")
+        return []
+
+    sizes = found_in_each(monkeypatch, find)
+    schema = pa.schema([("v", pa.int64())])
+    with pytest.raises(SnapshotTooOldError):
+        search(READS, SimpleNamespace(schema=schema, limit=10))
+    assert len(sizes) < 15
+
+
+def test_all_files_are_read_if_little_is_found(monkeypatch):
+    table = pa.table({"v": pa.array([1], pa.int64())})
+    sizes = found_in_each(monkeypatch, lambda _: [table])
+    found = search(READS, SimpleNamespace(schema=table.schema, limit=100))
+    assert len(found) == len(sizes) == 100

@@ -15,7 +15,7 @@ from pyarrow import orc
 from acidsql.errors import FormatError
 from acidsql.storage.orc import rle, soundness
 from acidsql.storage.orc.footer import read_checked
-from acidsql.storage.orc.run_bounds import all_within
+from acidsql.storage.orc.run_bounds import all_within, is_sum_within
 from acidsql.storage.orc.stripe import LENGTH, SECONDARY, stripe_footer
 from acidsql.storage.reading import orc_reader
 
@@ -29,6 +29,8 @@ def a_file(codec):
         "a": pa.array([[None] * (n % 5) for n in range(ROWS)], pa.list_(pa.int32())),
         "m": pa.array([{n: n} for n in range(ROWS)], pa.map_(pa.int32(), pa.int32())),
         "n": pa.array([Decimal(n) / 100 for n in range(ROWS)], pa.decimal128(20, 2)),
+        "t": pa.array(["x" * (n * 7919 % 50) for n in range(ROWS)]),
+        "b": pa.array([b"x" * (n * 7919 % 50) for n in range(ROWS)]),
     }
     sink = BytesIO()
     orc.write_table(pa.table(arrays), sink, compression=codec)
@@ -39,7 +41,7 @@ def places(data, kind, column):
     """The position and the length of a stream, and of the stripe's footer, in the file."""
     footer, _, script = read_checked(BytesIO(data), len(data))
     (stripe,) = footer.stripes
-    number = footer.types[0].children["iamn".index(column)]
+    number = footer.types[0].children["iamntb".index(column)]
     streams = stripe_footer(lambda a, b: data[a:b], stripe, script.compression).streams
     found = next(one for one in streams if (one.kind, one.column) == (kind, number))
     return stripe.offset + found.offset, found.length
@@ -94,6 +96,7 @@ def test_a_chunk_that_is_longer_than_its_stream(tmp_path, codec):
 
 # Runs of 256 equal steps: from 5 down to -250, and of 2**40.
 FALLING, HUGE = b"\xc0\xff\x05\x01", b"\xc0\xff\x80\x80\x80\x80\x80\x20\x00"
+LONG = b"\xc0\xff\x80\x08\x00"  # of 1024: each is possible, all together are not
 
 
 @pytest.mark.parametrize(
@@ -102,6 +105,7 @@ FALLING, HUGE = b"\xc0\xff\x05\x01", b"\xc0\xff\x80\x80\x80\x80\x80\x20\x00"
         (LENGTH, "a", FALLING, "lengths"),
         (LENGTH, "a", HUGE, "lengths"),
         (LENGTH, "m", FALLING, "lengths"),
+        *[(LENGTH, column, runs, "lengths") for column in "tb" for runs in (FALLING, HUGE, LONG)],
         (SECONDARY, "n", b"\xc1\x2b\x01\x00", "scales"),  # -1
         (SECONDARY, "n", b"\xc1\x2b\x4e\x00", "scales"),  # 39
     ],
@@ -109,6 +113,34 @@ FALLING, HUGE = b"\xc0\xff\x05\x01", b"\xc0\xff\x80\x80\x80\x80\x80\x20\x00"
 def test_integers_that_cannot_be(tmp_path, kind, column, runs, what):
     data = a_file("uncompressed")
     assert f"impossible {what}" in refused(tmp_path, replaced(data, kind, column, runs))
+
+
+def test_texts_of_a_dictionary_are_no_longer_than_the_dictionary(tmp_path):
+    texts = pa.table({"i": ["a", "bcd"] * 200})
+    sink = BytesIO()
+    orc.write_table(texts, sink, compression="uncompressed", dictionary_key_size_threshold=1.0)
+    data = sink.getvalue()
+    at, length = places(data, LENGTH, "i")
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    ((batch, _),) = orc_reader.read_batches(str(path))
+    assert batch.to_pydict() == texts.to_pydict()
+    assert rle.decode(data[at : at + length], signed=False).tolist() == [1, 3]
+    longer = rle.encode(np.array([1, 300_000], np.int64), False)[:length]
+    damaged = data[:at] + longer.ljust(length, b"\0") + data[at + length :]
+    refused(tmp_path, damaged)
+
+
+def test_lengths_of_texts_in_a_large_stripe_are_left_to_the_reader(tmp_path, monkeypatch):
+    checked = []
+    monkeypatch.setattr(soundness, "is_sum_within", lambda *_, **__: checked.append(1) or True)
+    path = tmp_path / "file"
+    path.write_bytes(a_file("uncompressed"))
+    list(orc_reader.read_batches(str(path)))
+    assert len(checked) == 2
+    monkeypatch.setattr(soundness, "SMALL", 1000)
+    list(orc_reader.read_batches(str(path)))
+    assert len(checked) == 2
 
 
 def test_a_stripe_without_all_columns(tmp_path, monkeypatch):
@@ -130,6 +162,25 @@ def test_integers_are_tested_as_if_they_were_decoded(pairs, most, signed):
     data = rle.encode(values.astype(np.int64), signed)
     expected = bool(values.min() >= 0 and values.max() <= most)
     assert all_within(data, most, signed=signed, is_new=True) == expected
+
+
+@given(REPEATED, st.integers(0, 1 << 40), st.booleans())
+def test_a_sum_is_tested_as_if_all_were_decoded(pairs, most, is_new):
+    values = [value for value, count in pairs for _ in range(count)]
+    if is_new:
+        data = rle.encode(np.array(values, np.int64), False)
+    else:
+        data = b"".join(literal(value) for value in values)
+    expected = min(values) >= 0 and sum(values) <= most
+    assert is_sum_within(data, most, is_new=is_new) == expected
+
+
+def literal(value):
+    """A run of one literal of run-length encoding version 1."""
+    number, out = value % (1 << 64), b"\xff"
+    while number > 0x7F:
+        out, number = out + bytes([number & 0x7F | 0x80]), number >> 7
+    return out + bytes([number])
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20)), min_size=1, max_size=200))

@@ -45,7 +45,7 @@ def decompress(stored: bytes, kind: int) -> bytes:
     return b"".join(parts)
 
 
-def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kind: int) -> None:
+def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kind: int) -> int:
     """Check the chunks of a stream, without decompressing more than the smallest ones.
 
     Args:
@@ -54,11 +54,15 @@ def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kin
         end: The position behind the stream.
         kind: CompressionKind.
 
+    Returns:
+        The number of chunks; 0 without compression.
+
     Raises:
         FormatError: A chunk is cut short or empty. ORC's C++ reads behind an empty chunk's end.
     """
-    at = begin if kind != NO_COMPRESSION else end
+    at, count = begin if kind != NO_COMPRESSION else end, 0
     while at < end:
+        count += 1
         start = read_at(at, min(at + _HEADER + _SMALL, end))
         length = int.from_bytes(start[:_HEADER], "little") >> 1
         stop = at + _HEADER + length
@@ -68,6 +72,7 @@ def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kin
         if not length or (is_small and not decompress(start[: stop - at], kind)):
             raise FormatError("a compressed part of the ORC file is empty", offset=at)
         at = stop
+    return count
 
 
 def _decompress_chunk(chunk: bytes, kind: int) -> bytes:

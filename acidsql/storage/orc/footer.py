@@ -32,6 +32,7 @@ CALENDAR_JULIAN = 1
 CALENDAR_PROLEPTIC = 2
 ZSTD = 5  # the number of this CompressionKind
 MAX_BLOCK = 1 << 23  # bytes; the length of a chunk has 23 bits, so a chunk is shorter
+_SHORT = 1024  # bytes of a type that is decoded once
 _FIRST_READ = 16 * 1024  # bytes: holds the whole tail of most files
 
 # Type.Kind, in the order of orc_proto.proto.
@@ -321,8 +322,16 @@ def _with_names(message: bytes) -> bytes:
 # ── types ────────────────────────────────────────────────────────────────────────────────────
 
 
-@lru_cache(maxsize=4096)  # all files of a table have the same few messages
 def _type(message: bytes) -> OrcType:
+    return _short_type(message) if len(message) <= _SHORT else _decoded_type(message)
+
+
+@lru_cache(maxsize=1024)  # all files of a table have the same few messages
+def _short_type(message: bytes) -> OrcType:
+    return _decoded_type(message)
+
+
+def _decoded_type(message: bytes) -> OrcType:
     kind, children, names = 0, list[int](), list[str]()
     numbers = {4: 0, 5: 0, 6: 0}  # length, precision, scale
     for number, value in decode_fields(message):

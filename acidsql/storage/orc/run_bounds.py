@@ -47,6 +47,36 @@ def all_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
     return True
 
 
+def is_sum_within(data: bytes, most: int, *, is_new: bool) -> bool:
+    """Whether unsigned integers of a stream are not negative, and their sum is at most ``most``.
+
+    Unlike ``all_within``, this decodes every run.
+
+    Raises:
+        FormatError: The stream is damaged.
+    """
+    if not is_new:
+        values = rle.decode_old(data, False)
+        return _are_within(values, most) and int(values.sum()) <= most
+    at, total = 0, 0
+    try:
+        while at < len(data) and total <= most:
+            if data[at] >> 6 == _DELTA and not data[at] & 0x3E:
+                first, step, count, at = rle.even_steps(data, at, False)
+                least, part = min(first, first + step * (count - 1)), count * first
+                part += step * count * (count - 1) // 2
+            else:
+                values, at = rle.decode_run(data, at, False)
+                least = 0 if _are_within(values, most) else -1
+                part = int(values.sum())
+            if least < 0:
+                return False
+            total += part
+    except (IndexError, ValueError, StopIteration) as error:
+        raise FormatError("an integer stream of an ORC file is damaged") from error
+    return total <= most
+
+
 def _passed(data: bytes, at: int) -> int:
     """The position of the first run from ``at`` on that is not plain."""
     found = _plain_runs().match(data, at)

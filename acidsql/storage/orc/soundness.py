@@ -4,22 +4,35 @@ ORC has no checksums, and the C++ reader trusts a stripe in some ways. It takes 
 from a list that may be too short. It reads on behind the end of an empty chunk. It takes the
 lengths of lists and maps as they are, even if they are negative. And if a decimal has another
 scale, the reader multiplies by ten until the scale is right. So all of these are checked before
-Arrow reads a stripe. The lengths of texts are not checked: that would take too long.
+Arrow reads a stripe. The lengths of texts are checked in small files, which the driver reads: in
+large ones that would take too long.
 
 This module runs in workers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from acidsql.errors import FormatError
 from acidsql.storage.orc.compression import check_chunks, decompress
 from acidsql.storage.orc.footer import Footer, PostScript
 from acidsql.storage.orc.protobuf import decode_fields
-from acidsql.storage.orc.run_bounds import all_within
-from acidsql.storage.orc.stripe import LENGTH, ROW_INDEX, SECONDARY, Stripe, stripe_footer
+from acidsql.storage.orc.run_bounds import all_within, is_sum_within
+from acidsql.storage.orc.stripe import (
+    DATA,
+    DICTIONARY_DATA,
+    LENGTH,
+    ROW_INDEX,
+    SECONDARY,
+    Stripe,
+    StripeFooter,
+    stripe_footer,
+)
 
+SMALL = 1 << 20  # bytes of a stripe whose texts are checked
+_TEXTS = ("string", "varchar", "char", "binary")
 _MOST_LENGTH, _MOST_SCALE = (1 << 31) - 1, 38
 # For streams of these kinds in columns of these types: what their integers are, the largest that
 # is possible, and whether they are signed.
@@ -49,7 +62,7 @@ def check_stripes(
     """
     for stripe in footer.stripes:
         try:
-            _check(read_at, footer, script.compression, stripe, indexes=indexes)
+            _check(read_at, footer, script, stripe, indexes=indexes)
         except FormatError as error:
             offset = error.parameters.get("offset", stripe.offset)
             raise FormatError(error.message, offset=offset) from error
@@ -58,11 +71,12 @@ def check_stripes(
 def _check(
     read_at: Callable[[int, int], bytes],
     footer: Footer,
-    compression: int,
+    script: PostScript,
     stripe: Stripe,
     *,
     indexes: bool,
 ) -> None:
+    compression, room = script.compression, Counter[int]()  # for texts, by column
     found = stripe_footer(read_at, stripe, compression)
     if len(found.has_new_runs) != len(footer.types):
         raise FormatError("a stripe has not all columns", offset=stripe.footer_offset)
@@ -74,7 +88,9 @@ def _check(
             continue
         if begin + stream.length > stripe.footer_offset:
             raise FormatError("a stream is longer than its stripe", offset=begin)
-        check_chunks(read_at, begin, begin + stream.length, compression)
+        chunks = check_chunks(read_at, begin, begin + stream.length, compression)
+        if stream.kind in (DATA, DICTIONARY_DATA):
+            room[stream.column] += max(chunks * script.block_size, stream.length)
         trusted = _TRUSTED.get((stream.kind, footer.types[stream.column].kind))
         if trusted is not None:
             what, most, signed = trusted
@@ -82,6 +98,27 @@ def _check(
             is_new = found.has_new_runs[stream.column]
             if not all_within(data, most, signed=signed, is_new=is_new):
                 raise FormatError(f"column {stream.column} has impossible {what}", offset=begin)
+    if stripe.length <= SMALL:
+        _check_texts(read_at, footer, compression, stripe, found, room)
+
+
+def _check_texts(
+    read_at: Callable[[int, int], bytes],
+    footer: Footer,
+    compression: int,
+    stripe: Stripe,
+    found: StripeFooter,
+    room: Counter[int],
+) -> None:
+    """Refuse texts that are longer than the chunks of their column can be."""
+    for kind, column, offset, length in found.streams:
+        if kind != LENGTH or column >= len(footer.types) or not length:
+            continue
+        if footer.types[column].kind in _TEXTS:
+            begin = stripe.offset + offset
+            data = decompress(read_at(begin, begin + length), compression)
+            if not is_sum_within(data, room[column], is_new=found.has_new_runs[column]):
+                raise FormatError(f"column {column} has impossible lengths", offset=begin)
 
 
 def _check_index(data: bytes, compression: int, begin: int) -> None:

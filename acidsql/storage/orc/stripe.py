@@ -13,8 +13,15 @@ from typing import NamedTuple
 from acidsql.storage.orc.compression import decompress
 from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields, encode_fields
 
-DATA, LENGTH, SECONDARY, ROW_INDEX = 1, 2, 5, 6  # kinds of stream; kinds from 6 on are indexes
+DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX = (
+    1,
+    2,
+    3,
+    5,
+    6,
+)  # kinds of stream; kinds from 6 on are indexes
 _STREAM, _ENCODING, _ZONE = 1, 2, 3  # fields of StripeFooter
+_SHORT = 64  # bytes of a message that is decoded once
 _NEW_RUNS = (2, 3)  # kinds of ColumnEncoding: DIRECT_V2, DICTIONARY_V2
 
 
@@ -88,9 +95,17 @@ class StripeFooter:
         return cls(tuple(streams), tuple(encodings), zone)
 
 
-@lru_cache(maxsize=4096)  # small files have the same few messages again and again
 def _numbers(message: bytes) -> tuple[int, int, int]:
     """The first three fields of a Stream or ColumnEncoding."""
+    return _short_numbers(message) if len(message) <= _SHORT else _decoded_numbers(message)
+
+
+@lru_cache(maxsize=4096)  # small files have the same few messages again and again
+def _short_numbers(message: bytes) -> tuple[int, int, int]:
+    return _decoded_numbers(message)
+
+
+def _decoded_numbers(message: bytes) -> tuple[int, int, int]:
     fields = dict(decode_fields(message))
     return as_int(fields.get(1)), as_int(fields.get(2)), as_int(fields.get(3))
 

@@ -54,7 +54,6 @@ _VALUES_MAX = 1 << 24  # values of a stripe that are decoded, perhaps for a sing
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
 _ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 _SMALL = 64 * 1024  # bytes of a small file
-_SMALL_FILES = 100  # that are read before their rows are counted
 _READERS = min(4, os.cpu_count() or 1)  # few, because each keeps a stripe's columns in memory
 
 _Places = npt.NDArray[np.int64]
@@ -131,27 +130,33 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
     Raises:
         SnapshotTooOldError: A file is gone.
     """
+    rows = size = 0
 
     def work(one: tuple[int, FileRead]) -> list[pa.Table] | None:
-        return _in_file(*one, what)
+        nonlocal rows, size
+        if rows > what.limit or size > _FOUND_MAX:
+            return None
+        parts = _in_file(*one, what)
+        rows += sum(map(len, parts or ()))
+        size += sum(part.nbytes for part in parts or ())
+        return parts
 
     small = [one for one in reads if 0 < one[1].size <= _SMALL]
     large = [one for one in reads if not 0 < one[1].size <= _SMALL]
-    found, rows = [what.schema.empty_table()], 0
+    found = [what.schema.empty_table()]
     with ThreadPoolExecutor(_READERS) as pool:
-        # Arrow decodes large files in threads at once. Of a small file, most of the work is
-        # Python's, so this thread reads those meanwhile.
-        of_large = pool.map(work, large)
-        some = (small[at : at + _SMALL_FILES] for at in range(0, len(small), _SMALL_FILES))
-        of_small = chain.from_iterable(in_threads(work, files) for files in some)
-        for parts in chain(of_small, of_large):
-            found += parts or []
-            rows += sum(map(len, parts or []))
-            if parts is None or rows > what.limit:
-                pool.shutdown(cancel_futures=True)
-                return None
-    result = pa.concat_tables(found)
-    return None if result.nbytes > _FOUND_MAX else result
+        try:
+            # Arrow decodes large files in threads at once. Of a small file, most of the work is
+            # Python's, so this thread reads those meanwhile.
+            of_large = pool.map(work, large)
+            for parts in chain(in_threads(work, small), of_large):
+                if parts is None or rows > what.limit or size > _FOUND_MAX:
+                    return None
+                found += parts
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    result = pa.concat_tables(found)  # threads may have counted too few
+    return None if len(result) > what.limit or result.nbytes > _FOUND_MAX else result
 
 
 def column_name(ordinal: int) -> str:
