@@ -116,8 +116,8 @@ class Settings(CompactorSettings):
         "there are more rows, a job does all the work, and the time of the attempt is lost. In a "
         "table of 16 to 256 MiB the driver also reads the files itself to find the rows of such an "
         "UPDATE or DELETE, if WHERE compares columns with literals; for AUTO CDC of up to 5,000 "
-        "keys also in a smaller table. And it compacts up to 100 files of together 1 MiB. "
-        "0: never.",
+        "keys also in a smaller table. And it compacts up to 100 ORC files of together 1 MiB, "
+        "but not on an object store. 0: never.",
         least=0,
     )
     fast_paths: bool = boolean(

@@ -91,13 +91,16 @@ class Compacting:
         """Whether a job, with a Python worker, would take longer than the folds themselves.
 
         The footers of small files are read: if rows are alike, a few bytes have millions of them.
+        On an object store these are requests, so a job folds there.
 
         Raises:
             FormatError: A file is damaged.
             WriteError: A file could not be read.
         """
         sizes = self.plan.sizes
-        if len(sizes) > _FEW_FILES or sum(sizes) > _FEW_BYTES or self.spec.parquet is not None:
+        if len(sizes) > _FEW_FILES or sum(sizes) > _FEW_BYTES:
+            return False
+        if self.spec.parquet is not None or not self._fs.has_directories:
             return False
         reads = [one for fold in self.plan.folds for one in (*fold.inserts, *fold.deletes)]
         with _naming_os_errors():
