@@ -450,21 +450,3 @@ def test_explain_says_the_rules_and_changes_nothing(acid, t):
             assert acid.metastore.tables("default") == ["t"]
             acid.sql(CDC)
     assert "default.t: 1 of 1 files" in text
-
-
-@pytest.mark.parametrize("few", [0, 1000])
-@pytest.mark.parametrize("kind", ["INT", "STRING", "DATE"])
-def test_a_partition_column_may_be_the_key_of_a_table_without_partitions(acid, kind, few):
-    acid.sql(f"SET acidsql.driver.max.rows = {few}")
-    acid.sql(f"CREATE TABLE t (v STRING) PARTITIONED BY (k {kind})")
-    one, other = ("DATE'2024-01-01'", "DATE'2024-01-02'") if kind == "DATE" else ("1", "2")
-    for number, (op, keys, expected) in enumerate([
-        ("d", [one, other], 0), ("u", [one], 1), ("d", [one], 0), ("u", [one, other], 2),
-    ]):  # fmt: skip
-        values = ", ".join(f"({key}, '{op}{number}', {number}, '{op}')" for key in keys)
-        source = f"SELECT CAST(k AS {kind}) AS k, v, at, op FROM VALUES {values} AS s(k, v, at, op)"
-        acid.sql(
-            f"AUTO CDC INTO t FROM ({source}) KEYS (k) APPLY AS DELETE WHEN op = 'd' "
-            "SEQUENCE BY at COLUMNS * EXCEPT (op, at)"
-        )
-        assert acid.sql("SELECT * FROM t").count() == expected
