@@ -293,6 +293,13 @@ def test_no_more_files_are_read_when_too_much_was_found(monkeypatch, limits):
     assert len(sizes) < 15
 
 
+def test_no_more_files_are_read_if_spark_must_search_one_of_them(monkeypatch):
+    sizes = found_in_each(monkeypatch, lambda read: None if read.size == 100 else [])
+    schema = pa.schema([("v", pa.int64())])
+    assert search(READS, SimpleNamespace(schema=schema, limit=10)) is None
+    assert len(sizes) < 15
+
+
 def test_no_more_files_are_read_after_an_error(monkeypatch):
     def find(read):
         if read.size == 100:

@@ -116,7 +116,7 @@ def test_integers_that_cannot_be(tmp_path, kind, column, runs, what):
 
 
 def test_texts_of_a_dictionary_are_no_longer_than_the_dictionary(tmp_path):
-    texts = pa.table({"i": ["a", "bcd"] * 200})
+    texts = pa.table({"i": ["x" * length for length in range(1, 9)] * 50})
     sink = BytesIO()
     orc.write_table(texts, sink, compression="uncompressed", dictionary_key_size_threshold=1.0)
     data = sink.getvalue()
@@ -125,10 +125,9 @@ def test_texts_of_a_dictionary_are_no_longer_than_the_dictionary(tmp_path):
     path.write_bytes(data)
     ((batch, _),) = orc_reader.read_batches(str(path))
     assert batch.to_pydict() == texts.to_pydict()
-    assert rle.decode(data[at : at + length], signed=False).tolist() == [1, 3]
-    longer = rle.encode(np.array([1, 300_000], np.int64), False)[:length]
-    damaged = data[:at] + longer.ljust(length, b"\0") + data[at + length :]
-    refused(tmp_path, damaged)
+    assert rle.decode(data[at : at + length], signed=False).tolist() == list(range(1, 9))
+    message = refused(tmp_path, replaced(data, LENGTH, "i", b"\xc0\x07\x7f\x00"))  # 8 times 127
+    assert "impossible lengths" in message
 
 
 def test_lengths_of_texts_in_a_large_stripe_are_left_to_the_reader(tmp_path, monkeypatch):

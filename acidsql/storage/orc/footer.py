@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import BinaryIO
 
 from acidsql.acid.types import HiveType
@@ -23,6 +22,7 @@ from acidsql.storage.orc.protobuf import (
     as_int,
     decode_fields,
     encode_fields,
+    once_if_short,
     varints,
 )
 from acidsql.storage.orc.stripe import Stripe
@@ -32,7 +32,6 @@ CALENDAR_JULIAN = 1
 CALENDAR_PROLEPTIC = 2
 ZSTD = 5  # the number of this CompressionKind
 MAX_BLOCK = 1 << 23  # bytes; the length of a chunk has 23 bits, so a chunk is shorter
-_SHORT = 1024  # bytes of a type that is decoded once
 _FIRST_READ = 16 * 1024  # bytes: holds the whole tail of most files
 
 # Type.Kind, in the order of orc_proto.proto.
@@ -322,16 +321,8 @@ def _with_names(message: bytes) -> bytes:
 # ── types ────────────────────────────────────────────────────────────────────────────────────
 
 
+@once_if_short(1024)
 def _type(message: bytes) -> OrcType:
-    return _short_type(message) if len(message) <= _SHORT else _decoded_type(message)
-
-
-@lru_cache(maxsize=1024)  # all files of a table have the same few messages
-def _short_type(message: bytes) -> OrcType:
-    return _decoded_type(message)
-
-
-def _decoded_type(message: bytes) -> OrcType:
     kind, children, names = 0, list[int](), list[str]()
     numbers = {4: 0, 5: 0, 6: 0}  # length, precision, scale
     for number, value in decode_fields(message):

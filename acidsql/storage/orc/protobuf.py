@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import TypeVar
 
 from acidsql.errors import FormatError
 
 _MAX_BITS = 70  # the bits of a varint of ten bytes, which is enough for 64 bits
+_Decoded = TypeVar("_Decoded")
 Field = tuple[int, int | bytes]  # the field's number; an int for a varint, else bytes
 
 
@@ -33,6 +36,21 @@ def decode_fields(message: bytes) -> Iterator[Field]:
             at += value
     if at != end:
         raise FormatError("the ORC footer is cut short")
+
+
+def once_if_short(
+    longest: int,
+) -> Callable[[Callable[[bytes], _Decoded]], Callable[[bytes], _Decoded]]:
+    """Decode equal messages of up to so many bytes once: small files of a table have the same few.
+
+    The limit bounds the memory: a damaged file may have messages of any length.
+    """
+
+    def decorated(decode: Callable[[bytes], _Decoded]) -> Callable[[bytes], _Decoded]:
+        known = lru_cache(maxsize=4096)(decode)
+        return lambda message: known(message) if len(message) <= longest else decode(message)
+
+    return decorated
 
 
 def encode_fields(fields: Iterable[Field]) -> bytes:

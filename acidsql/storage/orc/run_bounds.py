@@ -8,7 +8,9 @@ those that are plain.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
+from typing import NamedTuple
 
 from acidsql.errors import FormatError
 from acidsql.storage.orc import rle
@@ -31,20 +33,9 @@ def all_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
     Raises:
         FormatError: The stream is damaged.
     """
-    if not is_new:
-        return _are_within(rle.decode_old(data, signed), most)
-    at, end = 0, len(data)
-    try:
-        while at < end:
-            if not signed and most >> 16:
-                at = _passed(data, at)
-            if at < end:
-                at, is_within = _run(data, at, most, signed)
-                if not is_within:
-                    return False
-    except (IndexError, ValueError, StopIteration) as error:
-        raise FormatError("an integer stream of an ORC file is damaged") from error
-    return True
+    # The largest integer of a plain run is not looked at, so it must be allowed.
+    runs = _runs(data, signed=signed, is_new=is_new, all_of_them=signed or not most >> 16)
+    return all(run.least >= 0 and run.greatest <= most for run in runs)
 
 
 def is_sum_within(data: bytes, most: int, *, is_new: bool) -> bool:
@@ -55,26 +46,37 @@ def is_sum_within(data: bytes, most: int, *, is_new: bool) -> bool:
     Raises:
         FormatError: The stream is damaged.
     """
+    total = 0
+    for run in _runs(data, signed=False, is_new=is_new, all_of_them=True):
+        if run.least < 0 or run.greatest > most:
+            return False
+        total += run.total
+        if total > most:
+            return False
+    return True
+
+
+class _Run(NamedTuple):
+    least: int
+    greatest: int
+    total: int
+
+
+def _runs(data: bytes, *, signed: bool, is_new: bool, all_of_them: bool) -> Iterator[_Run]:
+    """The runs of a stream, without the plain ones if not all of them are wanted."""
     if not is_new:
-        values = rle.decode_old(data, False)
-        return _are_within(values, most) and int(values.sum()) <= most
-    at, total = 0, 0
+        yield _of(rle.decode_old(data, signed))
+        return
+    at, end = 0, len(data)
     try:
-        while at < len(data) and total <= most:
-            if data[at] >> 6 == _DELTA and not data[at] & 0x3E:
-                first, step, count, at = rle.even_steps(data, at, False)
-                least, part = min(first, first + step * (count - 1)), count * first
-                part += step * count * (count - 1) // 2
-            else:
-                values, at = rle.decode_run(data, at, False)
-                least = 0 if _are_within(values, most) else -1
-                part = int(values.sum())
-            if least < 0:
-                return False
-            total += part
+        while at < end:
+            if not all_of_them:
+                at = _passed(data, at)
+            if at < end:
+                run, at = _run(data, at, signed)
+                yield run
     except (IndexError, ValueError, StopIteration) as error:
         raise FormatError("an integer stream of an ORC file is damaged") from error
-    return total <= most
 
 
 def _passed(data: bytes, at: int) -> int:
@@ -105,15 +107,18 @@ def _literal(byte: int) -> bytes:
     return b"\\x%02X" % byte
 
 
-def _run(data: bytes, at: int, most: int, signed: bool) -> tuple[int, bool]:
-    """The position after a run, and whether its integers are from 0 to ``most``."""
+def _run(data: bytes, at: int, signed: bool) -> tuple[_Run, int]:
+    """A run, and the position after it."""
     if data[at] >> 6 == _DELTA and not data[at] & 0x3E:  # all steps are equal
         first, step, count, end = rle.even_steps(data, at, signed)
         last = first + step * (count - 1)
-        return end, 0 <= min(first, last) and max(first, last) <= most
+        total = (first + last) * count // 2
+        return _Run(min(first, last), max(first, last), total), end
     values, end = rle.decode_run(data, at, signed)
-    return end, _are_within(values, most)
+    return _of(values), end
 
 
-def _are_within(values: rle.Int64s, most: int) -> bool:
-    return not len(values) or bool(values.min() >= 0 and values.max() <= most)
+def _of(values: rle.Int64s) -> _Run:
+    if not len(values):
+        return _Run(0, 0, 0)
+    return _Run(int(values.min()), int(values.max()), int(values.sum()))

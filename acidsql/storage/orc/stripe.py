@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from acidsql.storage.orc.compression import decompress
-from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields, encode_fields
+from acidsql.storage.orc.protobuf import (
+    as_bytes,
+    as_int,
+    decode_fields,
+    encode_fields,
+    once_if_short,
+)
 
 DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX = (
     1,
@@ -21,7 +26,6 @@ DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX = (
     6,
 )  # kinds of stream; kinds from 6 on are indexes
 _STREAM, _ENCODING, _ZONE = 1, 2, 3  # fields of StripeFooter
-_SHORT = 64  # bytes of a message that is decoded once
 _NEW_RUNS = (2, 3)  # kinds of ColumnEncoding: DIRECT_V2, DICTIONARY_V2
 
 
@@ -95,17 +99,9 @@ class StripeFooter:
         return cls(tuple(streams), tuple(encodings), zone)
 
 
+@once_if_short(64)
 def _numbers(message: bytes) -> tuple[int, int, int]:
     """The first three fields of a Stream or ColumnEncoding."""
-    return _short_numbers(message) if len(message) <= _SHORT else _decoded_numbers(message)
-
-
-@lru_cache(maxsize=4096)  # small files have the same few messages again and again
-def _short_numbers(message: bytes) -> tuple[int, int, int]:
-    return _decoded_numbers(message)
-
-
-def _decoded_numbers(message: bytes) -> tuple[int, int, int]:
     fields = dict(decode_fields(message))
     return as_int(fields.get(1)), as_int(fields.get(2)), as_int(fields.get(3))
 

@@ -324,29 +324,21 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
     if not pages.size:
         return _Index(np.zeros(0, np.int32), "true")
     page, write_id, *others = parts = _parts(pages, modulus)
-    if _fits(parts):
-        return _index_of(parts)
-    if page.width * write_id.width > INDEX_MAX:
-        return None
+    index = _index_of(parts)
+    if index is not None or page.width * write_id.width > INDEX_MAX:
+        return index
     # In a table with many changes, each write id has its own few pages.
-    parts = [page.with_other(write_id), *others]
-    return _index_of(parts) if _fits(parts) else None
+    return _index_of([page.with_other(write_id), *others])
 
 
-def _fits(parts: Sequence[_Part]) -> bool:
-    return sum(part.width for part in parts) + _entries(parts) + 1 <= INDEX_MAX
-
-
-def _entries(parts: Sequence[_Part]) -> int:
-    """The number of entries for pages: one for each combination of the numbers of all parts."""
-    return _rounded(math.prod(len(np.unique(part.numbers)) for part in parts))
-
-
-def _index_of(parts: Sequence[_Part]) -> _Index:
-    missing, pages = _entries(parts), len(parts[0].numbers)
+def _index_of(parts: Sequence[_Part]) -> _Index | None:
+    """The index of these parts: an entry for each combination of their numbers."""
+    values = [np.unique(part.numbers, return_inverse=True) for part in parts]
+    missing, pages = _rounded(math.prod(len(unique) for unique, _ in values)), len(values[0][1])
+    if sum(part.width for part in parts) + missing + 1 > INDEX_MAX:
+        return None
     indexes, entry, size, begin, terms = [], np.zeros(pages, np.int64), 1, 0, list[str]()
-    for part in parts:
-        unique, at = np.unique(part.numbers, return_inverse=True)
+    for part, (unique, at) in zip(parts, values, strict=True):
         index = np.full(part.width, missing, np.int32)
         index[unique - part.low] = np.arange(len(unique)) * size
         terms.append(f"{_INDEX}[{part.sql} - {part.low - begin}L]")

@@ -130,16 +130,17 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
     Raises:
         SnapshotTooOldError: A file is gone.
     """
-    rows = size = 0
+    rows, size, gives_up = 0, 0, False
 
     def work(one: tuple[int, FileRead]) -> list[pa.Table] | None:
-        nonlocal rows, size
-        if rows > what.limit or size > _FOUND_MAX:
+        nonlocal rows, size, gives_up
+        if gives_up:
             return None
         parts = _in_file(*one, what)
         rows += sum(map(len, parts or ()))
         size += sum(part.nbytes for part in parts or ())
-        return parts
+        gives_up |= parts is None or rows > what.limit or size > _FOUND_MAX
+        return None if gives_up else parts
 
     small = [one for one in reads if 0 < one[1].size <= _SMALL]
     large = [one for one in reads if not 0 < one[1].size <= _SMALL]
@@ -150,7 +151,7 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
             # Python's, so this thread reads those meanwhile.
             of_large = pool.map(work, large)
             for parts in chain(in_threads(work, small), of_large):
-                if parts is None or rows > what.limit or size > _FOUND_MAX:
+                if parts is None:
                     return None
                 found += parts
         finally:
