@@ -14,7 +14,7 @@ from uuid import uuid4
 import over_connect
 import pytest
 from over_connect import OVER_CONNECT
-from over_hive import ON_S3, OVER_HIVE, OVER_HIVE_3, skip_what_hive_lacks
+from over_hive import ON_S3, OVER_HIVE, session_over_hive, skip_what_hive_lacks
 from small_spark import small_spark
 
 from acidsql.java import use_java
@@ -221,20 +221,6 @@ def _running(missing: str | None, start: Callable[[], Any]) -> Iterator[Any]:
     server.close()
 
 
-def _drop_all(session: Any, warehouse: Path) -> None:
-    """Leave nothing to the next test in a metastore that all tests share."""
-    for table in session.metastore.tables("default"):
-        session.sql(f"DROP TABLE IF EXISTS default.`{table}`")  # it may have gone with another
-    for view in session.metastore.views("default"):
-        session.sql(f"DROP VIEW default.`{view}`")
-    for database in session.metastore.databases():
-        if database.name != "default":
-            session.sql(f"DROP DATABASE `{database.name}` CASCADE")
-    for left in warehouse.iterdir():
-        if left.is_symlink() and not left.name.endswith("current"):  # those are pytest's
-            left.unlink()
-
-
 @pytest.fixture(scope="session")
 def new_metastore(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The SQLite file that ``connect`` would make. To make its tables takes longer than many
@@ -258,12 +244,8 @@ def acid(
     import acidsql
 
     if OVER_HIVE:
-        server = request.getfixturevalue("hive3_metastore" if OVER_HIVE_3 else "hive_metastore")
-        with acidsql.connect(spark, metastore=server.url) as session:
+        with session_over_hive(spark, request) as session:
             yield session
-        spark.catalog.setCurrentDatabase("default")
-        with acidsql.connect(spark, metastore=server.url) as last:  # the test may have closed its
-            _drop_all(last, server.warehouse)
         return
     warehouse = str(tmp_path / "warehouse")
     if ON_S3:

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,3 +93,31 @@ def beside(acid: Any, **options: Any) -> Any:
         acid.spark, warehouse=acid.warehouse, metastore=acid.metastore.url, settings=as_there,
         **options,
     )  # fmt: skip
+
+
+@contextmanager
+def session_over_hive(spark: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A session on the Hive Metastore of a run of ``ACIDSQL_OVER_HIVE``. At its end, what the tests
+    made is dropped."""
+    import acidsql
+
+    server = request.getfixturevalue("hive3_metastore" if OVER_HIVE_3 else "hive_metastore")
+    with acidsql.connect(spark, metastore=server.url) as session:
+        yield session
+    spark.catalog.setCurrentDatabase("default")
+    with acidsql.connect(spark, metastore=server.url) as last:  # the test may have closed its
+        _drop_all(last, server.warehouse)
+
+
+def _drop_all(session: Any, warehouse: Path) -> None:
+    """Leave nothing to the next test in a metastore that all tests share."""
+    for table in session.metastore.tables("default"):
+        session.sql(f"DROP TABLE IF EXISTS default.`{table}`")  # it may have gone with another
+    for view in session.metastore.views("default"):
+        session.sql(f"DROP VIEW default.`{view}`")
+    for database in session.metastore.databases():
+        if database.name != "default":
+            session.sql(f"DROP DATABASE `{database.name}` CASCADE")
+    for left in warehouse.iterdir():
+        if left.is_symlink() and not left.name.endswith("current"):  # those are pytest's
+            left.unlink()

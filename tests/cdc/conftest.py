@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kit_cdc import Calendar
+from over_hive import OVER_HIVE, session_over_hive
 
 import acidsql
 from acidsql.plan import cdc_state
@@ -30,8 +31,14 @@ def no_view_stays(spark: Any) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def acid_of_all(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def acid_of_all(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Any]:
     """A session that all examples of a property share."""
+    if OVER_HIVE:
+        with session_over_hive(spark, request) as acid:
+            yield acid
+        return
     warehouse = tmp_path_factory.mktemp("warehouse")
     with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as acid:
         yield acid

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fault_points import FaultyFileSystem, Line
-from fault_state import State, narrowed, state_of
+from fault_state import State, differences, narrowed, state_of
 from sqlalchemy import event
 
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
@@ -40,6 +40,16 @@ class Clock:
 
 def _with_foreign(only: frozenset[str] | None) -> frozenset[str] | None:
     return None if only is None else only | {"is open", "locks"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """True if nothing differs. An assertion that fails shows what differs."""
+
+    differs: dict[str, tuple[Any, Any]]
+
+    def __bool__(self) -> bool:
+        return not self.differs
 
 
 class Place:
@@ -104,9 +114,9 @@ class Place:
             found["(foreign transaction)"] = {"is open": is_open, "locks": len(locks)}
         return found
 
-    def sees(self, state: State, only: frozenset[str] | None = None) -> bool:
+    def sees(self, state: State, only: frozenset[str] | None = None) -> Seen:
         """True if other sessions see this state now."""
-        return self.state(only) == narrowed(state, _with_foreign(only))
+        return Seen(differences(self.state(only), narrowed(state, _with_foreign(only))))
 
     def open_txns(self) -> list[int]:
         """The numbers of the open transactions, without the foreign one, and without those that

@@ -79,6 +79,19 @@ def narrowed(state: State, only: frozenset[str] | None) -> State:
     }
 
 
+def differences(found: Any, expected: Any, name: str = "") -> dict[str, tuple[Any, Any]]:
+    """What differs between two states: its name, what was found, and what was expected."""
+    if not (isinstance(found, dict) and isinstance(expected, dict)):
+        return {} if found == expected else {name: (found, expected)}
+    return {
+        path: pair
+        for key in {**found, **expected}
+        for path, pair in differences(
+            found.get(key, "absent"), expected.get(key, "absent"), f"{name}.{key}".lstrip(".")
+        ).items()
+    }
+
+
 def rows_of(state: State, name: str, database: str = "default") -> list[tuple[Any, ...]]:
     """All rows of one table in a state, without partition columns."""
     partitions = state[database][name]["partitions"].values()
