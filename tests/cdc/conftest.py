@@ -30,7 +30,8 @@ def no_view_stays(spark: Any) -> Iterator[None]:
             spark.catalog.dropTempView(table.name)
 
 
-@pytest.fixture(scope="module")
+# On a Hive Metastore, all tests share one database, so what is left is dropped after each of them.
+@pytest.fixture(scope="function" if OVER_HIVE else "module")
 def acid_of_all(
     spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Any]:

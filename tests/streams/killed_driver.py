@@ -1,6 +1,6 @@
 """A driver that follows a directory of JSON files until it is killed.
 
-    python killed_driver.py DIRECTORY append|changes
+    python killed_driver.py DIRECTORY append|changes metastore=URL|warehouse=PATH
 
 The rows go into the table ``t``, which is there.
 """
@@ -14,9 +14,10 @@ from small_spark import small_spark
 import acidsql
 
 
-def main(directory: str, kind: str) -> None:
+def main(directory: str, kind: str, where: str) -> None:
     spark = small_spark(f"{directory}/spark", threads=2)
-    with acidsql.connect(spark, warehouse=f"{directory}/warehouse", compactor="inline") as acid:
+    option, _, place = where.partition("=")
+    with acidsql.connect(spark, **{option: place}, compactor="inline") as acid:
         records = (
             spark.readStream.schema("id BIGINT, number BIGINT").option("maxFilesPerTrigger", 3)
             .json(f"{directory}/source")

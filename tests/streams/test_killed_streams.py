@@ -2,7 +2,7 @@
 the records of some files make of it, and after the last one, those of all files.
 
 ``ACIDSQL_KILLS=50`` says how often. The drivers live ten seconds on average if the stream appends,
-and 25 if AUTO CDC applies changes.
+and 25 if AUTO CDC applies changes. With ``ACIDSQL_OVER_HIVE=4``, the table is in a Hive Metastore.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from over_hive import OVER_HIVE
 
 import acidsql
 
@@ -57,34 +59,36 @@ class Source:
 class Driver:
     """The process with the stream."""
 
-    def __init__(self, place: Path, kind: str) -> None:
-        self._place, self._kind = place, kind
+    def __init__(self, *told: Any) -> None:
+        self._told, self._log = told, Path(told[0]) / "log"
         self.start()
 
     def start(self) -> None:
         program = Path(__file__).with_name("killed_driver.py")
         path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-        with (self._place / "log").open("ab") as log:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, program, self._place, self._kind],
+                [sys.executable, program, *self._told],
                 env={**os.environ, "PYTHONPATH": path}, stdout=log, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
 
     def kill(self) -> None:
         """Kill it with its JVM. It must not have ended by itself."""
-        assert self._process.poll() is None, (self._place / "log").read_text()[-3000:]
+        assert self._process.poll() is None, self._log.read_text()[-3000:]
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
 
 @pytest.mark.parametrize("kind", LIVES)
-def test_a_killed_stream_goes_on_and_no_record_is_lost_or_doubled(spark, tmp_path, kind):
+def test_a_killed_stream_goes_on_and_no_record_is_lost_or_doubled(spark, tmp_path, kind, request):
     source, begin, moments = Source(tmp_path / "source"), time.monotonic(), random.Random(KILLS)
-    warehouse = str(tmp_path / "warehouse")
-    with acidsql.connect(spark, warehouse=warehouse, compactor="off") as acid:
+    option, place = "warehouse", tmp_path / "warehouse"
+    if OVER_HIVE:
+        option, place = "metastore", request.getfixturevalue("hive_metastore").url
+    with acidsql.connect(spark, **{option: str(place)}, compactor="off") as acid:
         acid.sql("CREATE TABLE t (id BIGINT, number BIGINT)")
-        driver, seen, lives_with_news = Driver(tmp_path, kind), 0, 0
+        driver, seen, lives_with_news = Driver(tmp_path, kind, f"{option}={place}"), 0, 0
         for _ in range(KILLS):
             source.grow(moments.uniform(*LIVES[kind]))
             driver.kill()
@@ -97,6 +101,7 @@ def test_a_killed_stream_goes_on_and_no_record_is_lost_or_doubled(spark, tmp_pat
             time.sleep(1)
         driver.kill()
         (entry,) = acid.streams().collect()
+        acid.sql("DROP TABLE t")
     told = f"{KILLS} kills in {took:.0f} s, {lives_with_news} after news, {entry.txnVersion + 1}"
     print(f"{kind}: {told} batches, {len(source.records)} records, all were equal")
     assert lives_with_news > KILLS // 10

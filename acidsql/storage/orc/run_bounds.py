@@ -38,16 +38,20 @@ def all_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
     return all(run.least >= 0 and run.greatest <= most for run in runs)
 
 
-def is_sum_within(data: bytes, most: int, *, is_new: bool) -> bool:
+def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> bool:
     """Whether unsigned integers of a stream are not negative, and their sum is at most ``most``.
 
-    Unlike ``all_within``, this decodes every run.
+    Args:
+        data: The stream, decompressed.
+        most: The greatest sum that is allowed.
+        is_new: Whether the stream has run-length encoding version 2.
+        exactly: Decode every run. Otherwise plain runs, whose values are below 2**16, do not count.
 
     Raises:
         FormatError: The stream is damaged.
     """
     total = 0
-    for run in _runs(data, signed=False, is_new=is_new, all_of_them=True):
+    for run in _runs(data, signed=False, is_new=is_new, all_of_them=exactly):
         if run.least < 0 or run.greatest > most:
             return False
         total += run.total
@@ -87,8 +91,9 @@ def _passed(data: bytes, at: int) -> int:
 
 @cache
 def _plain_runs() -> re.Pattern[bytes]:
-    """Matches any number of runs of the kinds SHORT_REPEAT and DIRECT, if they have few bits."""
-    runs = [rb"[\x00-\x07].", rb"[\x08-\x0F].."]
+    """Matches any number of runs of the kinds SHORT_REPEAT and DIRECT, and DELTA without steps, if
+    they have few bits."""
+    runs = [rb"[\x00-\x07].", rb"[\x08-\x0F]..", rb"[\xC0\xC1].[\x80-\xFF]?[\x00-\x7F]\x00"]
     for width in _WIDTHS:
         header = 0x40 | width - 1 << 1
         sizes = []

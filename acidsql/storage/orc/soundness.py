@@ -4,8 +4,8 @@ ORC has no checksums, and the C++ reader trusts a stripe in some ways. It takes 
 from a list that may be too short. It reads on behind the end of an empty chunk. It takes the
 lengths of lists and maps as they are, even if they are negative. And if a decimal has another
 scale, the reader multiplies by ten until the scale is right. So all of these are checked before
-Arrow reads a stripe. The lengths of texts are checked in small files, which the driver reads: in
-large ones that would take too long.
+Arrow reads a stripe. The lengths of texts are added up in small stripes. In large ones that would
+take too long, so only lengths count that may be 2**16 or more.
 
 This module runs in workers.
 """
@@ -31,7 +31,7 @@ from acidsql.storage.orc.stripe import (
     stripe_footer,
 )
 
-SMALL = 1 << 20  # bytes of a stripe whose texts are checked
+_SMALL = 1 << 20  # bytes of a stripe, all lengths of whose texts are added up
 _TEXTS = ("string", "varchar", "char", "binary")
 _MOST_LENGTH, _MOST_SCALE = (1 << 31) - 1, 38
 # For streams of these kinds in columns of these types: what their integers are, the largest that
@@ -98,8 +98,7 @@ def _check(
             is_new = found.has_new_runs[stream.column]
             if not all_within(data, most, signed=signed, is_new=is_new):
                 raise FormatError(f"column {stream.column} has impossible {what}", offset=begin)
-    if stripe.length <= SMALL:
-        _check_texts(read_at, footer, compression, stripe, found, room)
+    _check_texts(read_at, footer, compression, stripe, found, room)
 
 
 def _check_texts(
@@ -117,7 +116,12 @@ def _check_texts(
         if footer.types[column].kind in _TEXTS:
             begin = stripe.offset + offset
             data = decompress(read_at(begin, begin + length), compression)
-            if not is_sum_within(data, room[column], is_new=found.has_new_runs[column]):
+            if not is_sum_within(
+                data,
+                room[column],
+                is_new=found.has_new_runs[column],
+                exactly=stripe.length <= _SMALL,
+            ):
                 raise FormatError(f"column {column} has impossible lengths", offset=begin)
 
 
