@@ -76,6 +76,7 @@ def main():
         query = query.option("checkpointLocation", str(engine.work / "checkpoint")).start()
         query.awaitTermination()
         seconds = time.perf_counter() - begin
+        engine.refresh(TARGET.name)
         left = engine.sql(f"SELECT count(*), sum(n) FROM {engine.table(TARGET.name)}").first()
         print(
             f"{engine.name} on Spark {spark.version}: {count:,} changes of {rows:,} rows in "

@@ -60,6 +60,10 @@ class Engine:
     def table(self, name):
         return f"{self.catalog}{name}"
 
+    def refresh(self, name):
+        """Forget what the session has cached of a table: a stream, which has a session of its own,
+        has changed the table."""
+
     def path(self, name):
         return self.work / "warehouse" / name
 

@@ -19,6 +19,9 @@ class IcebergCow(Engine):
             "spark.sql.catalog.ice.warehouse": str(self.work / "warehouse"),
         }
 
+    def refresh(self, name):
+        self.spark.catalog.refreshTable(self.table(name))
+
     def path(self, name):
         return self.work / "warehouse" / "bench" / name
 
