@@ -17,7 +17,9 @@ import acidsql
 def main(directory: str, kind: str, where: str) -> None:
     spark = small_spark(f"{directory}/spark", threads=2)
     option, _, place = where.partition("=")
-    with acidsql.connect(spark, **{option: place}, compactor="inline") as acid:
+    with acidsql.connect(
+        spark, **{option: place}, compactor="inline", settings={"acidsql.hive.compactor": "session"}
+    ) as acid:
         records = (
             spark.readStream.schema("id BIGINT, number BIGINT").option("maxFilesPerTrigger", 3)
             .json(f"{directory}/source")
