@@ -99,7 +99,7 @@ def fold(
     converted = [
         f"/*+ REPARTITION({', '.join(keys)}) */ {given_keys[0]} AS k0",
         *(f"{sql} AS k{i}" for i, sql in enumerate(given_keys) if i),
-        f"coalesce({_TRUNCATES}, false) AS tr",
+        *([f"coalesce({_TRUNCATES}, false) AS tr"] if rules.truncate_when else []),
         f"{sequence} AS s",
         f"coalesce({_DELETES} OR {_TRUNCATES}, false) AS d",
         *(
@@ -107,7 +107,8 @@ def fold(
             for i, sql in enumerate(plain[len(keys) :])
         ),
     ]
-    keys.append("tr")
+    # Spark would sort anew by each group's constant.
+    keys += ["tr"] if rules.truncate_when else []
     text = planned.new().raw("SELECT\n").commas(_of_key(rules, keys, has_null("s", kind)))
     text.raw("\nFROM (SELECT\n").commas(_of_order(rules, keys))
     text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
@@ -161,6 +162,7 @@ def _of_order(rules: Rules, keys: list[str]) -> list[Text | str]:
 def _of_key(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
     found: list[Text | str] = [
         *keys,
+        *([] if rules.truncate_when else ["false AS tr"]),
         "max(s) AS s",
         "max_by(top, s) AS top",
         "max(CASE WHEN top.d THEN s END) AS gone",
