@@ -95,15 +95,17 @@ def fold(
     keys = [f"k{i}" for i in range(len(rules.keys))]
     # Texts with a collation would compare by it.
     plain = [f"CAST({values[one.name]} AS {shown_type(one.type)})" for one in columns]
-    given_keys = [f"CASE WHEN {_TRUNCATES} THEN NULL ELSE {sql} END" for sql in plain[: len(keys)]]
+    # The word NULL is no BOOLEAN.
+    truncates = f"coalesce({_TRUNCATES}, false)"
+    given_keys = [f"CASE WHEN {truncates} THEN NULL ELSE {sql} END" for sql in plain[: len(keys)]]
     converted = [
         f"/*+ REPARTITION({', '.join(keys)}) */ {given_keys[0]} AS k0",
         *(f"{sql} AS k{i}" for i, sql in enumerate(given_keys) if i),
-        *([f"coalesce({_TRUNCATES}, false) AS tr"] if rules.truncate_when else []),
+        *([f"{truncates} AS tr"] if rules.truncate_when else []),
         f"{sequence} AS s",
         f"coalesce({_DELETES} OR {_TRUNCATES}, false) AS d",
         *(
-            f"CASE WHEN {_DELETES} OR {_TRUNCATES} THEN NULL ELSE {sql} END AS v{i}"
+            f"CASE WHEN {_DELETES} OR {truncates} THEN NULL ELSE {sql} END AS v{i}"
             for i, sql in enumerate(plain[len(keys) :])
         ),
     ]

@@ -62,6 +62,16 @@ def test_older_rows_go_newer_rows_stay_and_older_records_stay_out(acid, kind):
     assert [tuple(row) for row in state] == [(None, 20)]
 
 
+def test_a_condition_may_be_the_word_null(acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING, p STRING)")
+    put(acid, "s", [Change(1, "a", 1), Change(2, "b", 1, op="d")])
+    text = CDC.format(", ts").replace("op = 't'", "NULL")
+    acid.sql(text)
+    assert live(acid) == {1: ("a", "x")}
+    acid.sql(text.replace("op = 'd'", "NULL"))
+    assert live(acid) == {1: ("a", "x")}
+
+
 def test_a_truncation_can_be_declared_with_the_table_and_needs_an_order(acid):
     acid.sql(
         "CREATE TABLE t (id INT, v STRING, p STRING) TBLPROPERTIES ('acidsql.cdc.keys' = 'id', "

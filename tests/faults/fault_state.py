@@ -31,6 +31,7 @@ from acidsql.txn import Snapshot
 
 State = dict[str, Any]
 Key = tuple[int, int, int]
+_ABSENT = object()
 
 
 def state_of(store: Metastore, only: frozenset[str] | None = None) -> State:
@@ -87,7 +88,7 @@ def differences(found: Any, expected: Any, name: str = "") -> dict[str, tuple[An
         path: pair
         for key in {**found, **expected}
         for path, pair in differences(
-            found.get(key, "absent"), expected.get(key, "absent"), f"{name}.{key}".lstrip(".")
+            found.get(key, _ABSENT), expected.get(key, _ABSENT), f"{name}.{key}".lstrip(".")
         ).items()
     }
 

@@ -15,9 +15,8 @@ from typing import NamedTuple
 from acidsql.errors import FormatError
 from acidsql.storage.orc import rle
 
-# The regular expression knows DIRECT runs of these widths in bits and sizes in bytes, and longest
-# runs. The values of all runs that it knows are below 2**16.
-_WIDTHS, _SIZES, _LONGEST = range(1, 17), range(1, 33), 512
+# The regular expressions know DIRECT runs of these sizes in bytes, and longest runs.
+_SIZES, _LONGEST = range(1, 33), 512
 _DELTA = 3
 
 
@@ -34,7 +33,9 @@ def all_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
         FormatError: The stream is damaged.
     """
     # The largest integer of a plain run is not looked at, so it must be allowed.
-    runs = _runs(data, signed=signed, is_new=is_new, all_of_them=signed or not most >> 16)
+    runs = _runs(
+        data, signed=signed, is_new=is_new, plain_bits=0 if signed or not most >> 16 else 16
+    )
     return all(run.least >= 0 and run.greatest <= most for run in runs)
 
 
@@ -45,13 +46,13 @@ def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> boo
         data: The stream, decompressed.
         most: The greatest sum that is allowed.
         is_new: Whether the stream has run-length encoding version 2.
-        exactly: Decode every run. Otherwise plain runs, whose values are below 2**16, do not count.
+        exactly: Decode every run. Otherwise plain runs with values below 256 do not count.
 
     Raises:
         FormatError: The stream is damaged.
     """
     total = 0
-    for run in _runs(data, signed=False, is_new=is_new, all_of_them=exactly):
+    for run in _runs(data, signed=False, is_new=is_new, plain_bits=0 if exactly else 8):
         if run.least < 0 or run.greatest > most:
             return False
         total += run.total
@@ -66,16 +67,17 @@ class _Run(NamedTuple):
     total: int
 
 
-def _runs(data: bytes, *, signed: bool, is_new: bool, all_of_them: bool) -> Iterator[_Run]:
-    """The runs of a stream, without the plain ones if not all of them are wanted."""
+def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterator[_Run]:
+    """The runs of a stream, without the plain ones with values of up to so many bits (8 or 16; 0:
+    all runs)."""
     if not is_new:
         yield _of(rle.decode_old(data, signed))
         return
     at, end = 0, len(data)
     try:
         while at < end:
-            if not all_of_them:
-                at = _passed(data, at)
+            if plain_bits:
+                at = _passed(data, at, plain_bits)
             if at < end:
                 run, at = _run(data, at, signed)
                 yield run
@@ -83,18 +85,20 @@ def _runs(data: bytes, *, signed: bool, is_new: bool, all_of_them: bool) -> Iter
         raise FormatError("an integer stream of an ORC file is damaged") from error
 
 
-def _passed(data: bytes, at: int) -> int:
+def _passed(data: bytes, at: int, bits: int) -> int:
     """The position of the first run from ``at`` on that is not plain."""
-    found = _plain_runs().match(data, at)
+    found = _plain_runs(bits).match(data, at)
     return found.end() if found else at
 
 
 @cache
-def _plain_runs() -> re.Pattern[bytes]:
+def _plain_runs(bits: int) -> re.Pattern[bytes]:
     """Matches any number of runs of the kinds SHORT_REPEAT and DIRECT, and DELTA without steps, if
-    they have few bits."""
-    runs = [rb"[\x00-\x07].", rb"[\x08-\x0F]..", rb"[\xC0\xC1].[\x80-\xFF]?[\x00-\x7F]\x00"]
-    for width in _WIDTHS:
+    their values have at most so many bits."""
+    runs = [rb"[\x00-\x07].", rb"[\xC0\xC1].[\x00-\x7F]\x00"]
+    if bits == 16:
+        runs += [rb"[\x08-\x0F]..", rb"[\xC0\xC1].[\x80-\xFF][\x00-\x7F]\x00"]
+    for width in range(1, bits + 1):
         header = 0x40 | width - 1 << 1
         sizes = []
         for size in _SIZES:

@@ -5,7 +5,7 @@ from a list that may be too short. It reads on behind the end of an empty chunk.
 lengths of lists and maps as they are, even if they are negative. And if a decimal has another
 scale, the reader multiplies by ten until the scale is right. So all of these are checked before
 Arrow reads a stripe. The lengths of texts are added up in small stripes. In large ones that would
-take too long, so only lengths count that may be 2**16 or more.
+take too long, so only lengths count that may be 256 or more.
 
 This module runs in workers.
 """
