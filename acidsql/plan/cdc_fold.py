@@ -39,6 +39,7 @@ _GIVEN = f"{ew.PREFIX}r"  # + ordinal
 _DELETES = f"{ew.PREFIX}d"
 _TRUNCATES = f"{ew.PREFIX}t"
 _ORDER = f"{ew.PREFIX}q"
+_TRUNCATED = f"coalesce({_TRUNCATES}, false)"  # a condition that is the word NULL is no BOOLEAN
 
 # The column of ``Fold.faults``: the condition of the error that the record is; NULL: it is none.
 FAULT = f"{ew.PREFIX}fault"
@@ -95,17 +96,15 @@ def fold(
     keys = [f"k{i}" for i in range(len(rules.keys))]
     # Texts with a collation would compare by it.
     plain = [f"CAST({values[one.name]} AS {shown_type(one.type)})" for one in columns]
-    # The word NULL is no BOOLEAN.
-    truncates = f"coalesce({_TRUNCATES}, false)"
-    given_keys = [f"CASE WHEN {truncates} THEN NULL ELSE {sql} END" for sql in plain[: len(keys)]]
+    given_keys = [f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in plain[: len(keys)]]
     converted = [
         f"/*+ REPARTITION({', '.join(keys)}) */ {given_keys[0]} AS k0",
         *(f"{sql} AS k{i}" for i, sql in enumerate(given_keys) if i),
-        *([f"{truncates} AS tr"] if rules.truncate_when else []),
+        *([f"{_TRUNCATED} AS tr"] if rules.truncate_when else []),
         f"{sequence} AS s",
         f"coalesce({_DELETES} OR {_TRUNCATES}, false) AS d",
         *(
-            f"CASE WHEN {_DELETES} OR {truncates} THEN NULL ELSE {sql} END AS v{i}"
+            f"CASE WHEN {_DELETES} OR {_TRUNCATES} THEN NULL ELSE {sql} END AS v{i}"
             for i, sql in enumerate(plain[len(keys) :])
         ),
     ]
@@ -126,7 +125,7 @@ def _faults(keys: Sequence[str], no_order: str) -> str:
     """SQL that says what is wrong with a record. One that truncates needs no key."""
     no_key = " OR ".join(f"{key} IS NULL" for key in keys)
     return (
-        f"CASE WHEN NOT coalesce({_TRUNCATES}, false) AND ({no_key}) THEN {literal(NULL_KEY)} "
+        f"CASE WHEN NOT {_TRUNCATED} AND ({no_key}) THEN {literal(NULL_KEY)} "
         f"WHEN {no_order} THEN {literal(NULL_SEQUENCE)} END AS {FAULT}"
     )
 

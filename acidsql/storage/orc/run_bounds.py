@@ -46,7 +46,8 @@ def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> boo
         data: The stream, decompressed.
         most: The greatest sum that is allowed.
         is_new: Whether the stream has run-length encoding version 2.
-        exactly: Decode every run. Otherwise plain runs with values below 256 do not count.
+        exactly: Decode every run. Otherwise plain runs with values below 256 do not count; version
+            1 has none.
 
     Raises:
         FormatError: The stream is damaged.
