@@ -100,10 +100,11 @@ test: install ## Run the whole suite: fast tests first, then those with Spark (A
 	  $(PY) -m pytest -m "$$tests" $(AT_ONCE) $(ARGS) || [ $$? -eq 5 ] || failed=1; \
 	done && exit $$failed
 
+ON_HIVE := dml streams cdc history/test_history_spark.py
+
 .PHONY: test-hive
 test-hive: install ## Run the tests of SQL and of streams over a Hive Metastore 4.0.1, which Maven fetches
-	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=4 $(PY) -m pytest tests/dml tests/streams tests/cdc tests/history/test_history_spark.py $(AT_ONCE) \
-	  $(ARGS)
+	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=4 $(PY) -m pytest $(ON_HIVE:%=tests/%) $(AT_ONCE) $(ARGS)
 
 ON_HIVE_3 := oracle transaction_oracle insert update_delete merge transactions conflicts insert_only partition_ddl \
   returning constraints types conversion

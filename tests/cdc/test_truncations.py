@@ -64,12 +64,13 @@ def test_older_rows_go_newer_rows_stay_and_older_records_stay_out(acid, kind):
 
 def test_a_condition_may_be_the_word_null(acid):
     acid.sql("CREATE TABLE t (id INT, v STRING, p STRING)")
-    put(acid, "s", [Change(1, "a", 1), Change(2, "b", 1, op="d")])
     text = CDC.format(", ts").replace("op = 't'", "NULL")
+    put(acid, "s", [Change(1, "a", 1), Change(2, "b", 1, op="d")])
     acid.sql(text)
     assert live(acid) == {1: ("a", "x")}
+    put(acid, "s", [Change(1, "c", 2, op="t"), Change(2, "d", 2, op="d")])
     acid.sql(text.replace("op = 'd'", "NULL"))
-    assert live(acid) == {1: ("a", "x")}
+    assert live(acid) == {1: ("c", "x"), 2: ("d", "x")}
 
 
 def test_a_truncation_can_be_declared_with_the_table_and_needs_an_order(acid):

@@ -17,6 +17,7 @@ import acidsql
 def main(directory: str, kind: str, where: str) -> None:
     spark = small_spark(f"{directory}/spark", threads=2)
     option, _, place = where.partition("=")
+    # A Hive Metastore of a test has no workers.
     with acidsql.connect(
         spark, **{option: place}, compactor="inline", settings={"acidsql.hive.compactor": "session"}
     ) as acid:
