@@ -31,28 +31,21 @@ _FORMATS = click.Choice(["table", "csv", "json"])
 @click.option("--metastore", metavar="URL", help="Default: an SQLite file in the warehouse.")
 @click.option("--master", metavar="URL", help="Spark's master, such as local[4].")
 @click.option(
+    "--remote", metavar="URL", envvar="SPARK_REMOTE", show_envvar=True,
+    help="A server of Spark Connect, such as sc://host:15002.",
+)  # fmt: skip
+@click.option(
     "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A Spark conf; may be repeated."
 )
 @click.pass_context
-def main(
-    context: click.Context,
-    warehouse: str | None,
-    metastore: str | None,
-    master: str | None,
-    confs: tuple[str, ...],
-) -> None:
+def main(context: click.Context, /, confs: tuple[str, ...], **given: str | None) -> None:
     """SQL DML for PySpark over Hive ACID tables: INSERT, UPDATE, DELETE and MERGE.
 
     Without a command, acidsql opens a shell. If standard input is no terminal, acidsql runs the
     statements that standard input has, as `acidsql sql` does.
     """
     _print_any_character()
-    context.obj = {
-        "warehouse": warehouse,
-        "metastore": metastore,
-        "master": master,
-        "confs": dict(_pair(conf, "--conf") for conf in confs),
-    }
+    context.obj = {**given, "confs": dict(_pair(conf, "--conf") for conf in confs)}
     if context.invoked_subcommand is None:
         if sys.stdin.isatty():
             _shell(context.obj)
@@ -356,7 +349,7 @@ def _ended_by_sigterm() -> Iterator[None]:
 @contextmanager
 def _session(given: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
     """A session on a new SparkSession. A statement's error is shown without a traceback."""
-    if not os.environ.get("SPARK_HOME"):
+    if not os.environ.get("SPARK_HOME") and not (given["remote"] or "").startswith("sc:"):
         use_java()
     # Imported here: pyspark takes half a second to import, and --help should not wait for it.
     from pyspark.errors import PySparkException
@@ -382,6 +375,8 @@ def _spark(given: dict[str, Any]) -> Any:
     builder = SparkSession.builder.appName("acidsql")
     if given["master"]:
         builder = builder.master(given["master"])
+    if given["remote"]:
+        builder, quiet = builder.remote(given["remote"]), {}  # a server has these confs already
     for name, value in {**quiet, **given["confs"]}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -13,7 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PLUGIN = "spark.plugins=org.apache.spark.sql.connect.SparkConnectPlugin"
+# As start-connect-server.sh starts one.
+CONF = (
+    "spark.plugins=org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.sql.artifact.isolation.enabled=true",
+    "spark.sql.artifact.isolation.alwaysApplyClassloader=true",
+)
 # Without the module site, Python does not read the .pth files, and so does not find this project.
 WORKER = """#!/bin/sh
 PYTHONPATH="$PYTHONPATH:{packages}" exec {python} -S "$@"
@@ -31,7 +36,8 @@ class ConnectServer:
         python.chmod(0o755)
         with socket.create_server(("localhost", 0)) as free:
             port = free.getsockname()[1]
-        options = f"--conf {PLUGIN} --conf spark.connect.grpc.binding.port={port} pyspark-shell"
+        confs = [*CONF, f"spark.connect.grpc.binding.port={port}"]
+        options = " ".join([*(f"--conf {conf}" for conf in confs), "pyspark-shell"])
         self._process = subprocess.Popen(
             [sys.executable, __file__, str(directory), str(python)],
             # Python looks for modules in its current directory and in PYTHONPATH first.

@@ -25,10 +25,18 @@ def session(directory: Path) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     server = ConnectServer(directory)
-    remote = SparkSession.builder.remote(server.url).getOrCreate()
+    os.environ["SPARK_REMOTE"] = server.url  # for programs, too
+    remote = SparkSession.builder.getOrCreate()
     yield remote
     remote.stop()
     server.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what is about a classic session."""
+    for item in items:
+        if item.get_closest_marker("classic"):
+            item.add_marker(pytest.mark.skip(reason="about a classic session of Spark"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -89,7 +89,7 @@ JVM_HOMES = (
     "storage/spark/uploads.py",
     "storage/spark/job_progress.py",
     "storage/spark/repeatable.py",
-    "storage/spark/column_sql.py",
+    "storage/spark/columns/nodes.py",
     "storage/reading/sargs.py",
 )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hive_values import rows_of
+from over_connect import OVER_CONNECT
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.errors import FormatError, UnsupportedError
@@ -167,7 +168,7 @@ def test_the_python_reader_gives_the_same(spark, monkeypatch, name):
     case = case_of(name)
     rows = read_case(spark, case)
     assert "MapInArrow" in jvm.explain(rows, None)
-    if name == "types":  # without delete events
+    if name == "types" and not OVER_CONNECT:  # without delete events
         files = (GOLDEN / name / "data").rglob("bucket_*")
         size = sum(file.stat().st_size for file in files)
         assert size / 2 < repeatable(rows).bytes < 2 * size  # as if Spark had listed them

@@ -198,6 +198,7 @@ def test_words_are_completed(acid, spark):
 
 
 @pytest.mark.slow
+@pytest.mark.classic
 def test_in_a_terminal_tab_completes_names_and_ctrl_c_undoes_a_statement(acid, tmp_path):
     """The shell is a process of its own, and its terminal sends a real signal."""
     acid.sql("CREATE TABLE planes (id BIGINT)")

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
+from column_cases import (
+    columns_become_the_sql_that_spark_reads_as_the_same,
+    literals_stay_the_same_values_of_the_same_types,
+)
 from connect_server import ConnectServer
+from IPython.core.formatters import DisplayFormatter
 from over_connect import OVER_CONNECT
 from pages import DOCS, blocks
+from pyspark.errors import PySparkException
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 import acidsql
-from acidsql.errors import AnalysisError, ConstraintError, SettingError, UnsupportedError
+from acidsql import cli
+from acidsql.errors import (
+    AcidSqlError,
+    AnalysisError,
+    ConstraintError,
+    SettingError,
+    UnsupportedError,
+)
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.interface import FileSystem
 from acidsql.storage.reading import server as probe
-from acidsql.storage.spark import jobs, views
+from acidsql.storage.spark import jobs, python_workers, views
 
 pytestmark = [
     pytest.mark.spark,
@@ -28,17 +45,22 @@ OFF = {"acidsql.history.retention": "0s"}
 
 
 @pytest.fixture(scope="module")
-def remote(java_home, tmp_path_factory):
+def server(java_home, tmp_path_factory):
+    running = ConnectServer(tmp_path_factory.mktemp("connect"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def remote(server):
     from pyspark.sql.connect.session import SparkSession
 
-    server = ConnectServer(tmp_path_factory.mktemp("connect"))
     with pytest.MonkeyPatch.context() as patch:
         # PySpark's functions ask this: it is set in a process without a classic session.
         patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         session = SparkSession.builder.remote(server.url).create()
         yield session
         session.stop()
-    server.close()
 
 
 @pytest.fixture
@@ -258,6 +280,47 @@ def test_jobs_are_cancelled_by_their_tag(remote):
     assert remote.getTags() == set() and jobs.task_slots(remote) == 2
 
 
+def test_columns_are_values_and_conditions(acid, remote):
+    columns_become_the_sql_that_spark_reads_as_the_same(remote)
+    literals_stay_the_same_values_of_the_same_types(remote)
+    plus = F.udf(lambda n: n + 100, "int")
+    acid.update("t", {"name": F.concat("name", F.lit("'"))}, F.col("id") > plus(F.lit(-98)))
+    acid.delete("t", F.col("id").isin([]) | (F.col("p") == 2))
+    new = remote.createDataFrame([(1, "m"), (9, "n")], "id INT, name STRING")
+    writer = acid.merge_into(new.alias("s"), "t", F.col("t.id") == new["id"])
+    writer = writer.whenMatched(F.col("s.name") == "m").update({"name": new["name"]})
+    writer.whenNotMatched().insert({"id": "s.id", "name": F.upper("s.name"), "p": F.lit(5)}).merge()
+    found = acid.sql("SELECT id, name, p FROM t ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(1, "m", 1), (3, "b'", 3), (9, "N", 5)]
+    assert not [one for one in remote.catalog.listFunctions() if one.name.startswith("acidsql")]
+    for column, error in (
+        (remote.range(1)["id"] == 1, "belongs to a DataFrame"),
+        (new.withColumnRenamed("id", "key")["id"] == 1, "belongs to a DataFrame"),
+        (F.expr("id = 1) OR (true"), "no expression"),
+        (F.col("name").cast("string) IS NULL OR (true AND 'x' AS string"), "PARSE_SYNTAX_ERROR"),
+        (F.sum("id").over(Window.partitionBy("p")) > 1, "SQL text instead"),
+    ):
+        with pytest.raises((AcidSqlError, PySparkException), match=error):
+            acid.delete("t", column)
+    assert acid.table("t").count() == 3
+
+
+def test_a_notebook_shows_results_as_html(acid):
+    shown, _ = DisplayFormatter().format(acid.health("t"))
+    assert shown["text/html"].startswith("<svg")
+
+
+def test_the_command_line_needs_no_java(acid, server, tmp_path, monkeypatch):
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(cli, "use_java", lambda: pytest.fail("the server has Spark's Java"))
+    words = ["--remote", server.url, "--warehouse", str(tmp_path)]
+    words += ["sql", "--format", "csv", "DELETE FROM t WHERE id = 1; SELECT id FROM t ORDER BY id"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of confs that only a classic session has
+        done = CliRunner().invoke(cli.main, words)
+    assert done.stdout == "id\n2\n3\n", done.output
+
+
 def test_streams_into_tables_are_refused_by_name(acid):
     cdc = acid.auto_cdc("t", keys="id", sequence_by="at")  # its method apply(…) needs no stream
     writer = acid.spark.readStream.format("rate").load().writeStream
@@ -280,5 +343,20 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
         has_its_own = hasattr(type(remote), "newSession")  # from PySpark 4.3 on
         assert (beside.session_id != remote.session_id) == has_its_own
     assert beside.is_stopped == has_its_own and not remote.is_stopped
+    # The end of that session takes nothing from this one.
+    with acidsql.connect(remote, warehouse=str(tmp_path), compactor="off") as session:
+        session.sql("INSERT INTO t SELECT id FROM range(9)")
+        assert session.table("t").count() == 10
+    monkeypatch.setattr(jobs, "isolates_artifacts", lambda _: False)
+    assert jobs.session_beside(remote) is remote
+    monkeypatch.undo()
     monkeypatch.delattr(type(remote), "newSession", raising=False)
     assert jobs.session_beside(remote) is remote
+
+
+def test_a_server_that_keeps_files_of_sessions_together_is_told(remote, monkeypatch, caplog):
+    """Sessions of such a server fail after the end of another one."""
+    monkeypatch.setattr(python_workers, "_prepared", set())
+    monkeypatch.setattr(type(remote.conf), "get", lambda *_: "false")
+    python_workers.prepare_workers(remote)
+    assert "spark.sql.artifact.isolation.enabled=true" in caplog.text

@@ -95,6 +95,7 @@ def test_what_a_session_in_another_zone_writes_is_read_back(spark, acid):
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.classic
 @pytest.mark.parametrize(("jvm_zone", "session_zone"), ZONES)
 def test_the_jvms_zone_changes_nothing(java_home, clocks, tmp_path, jvm_zone, session_zone):
     script = [sys.executable, str(ROOT / "wall_clocks.py")]

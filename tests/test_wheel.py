@@ -60,6 +60,7 @@ def test_the_wheel_has_all_files_of_the_packages_and_nothing_else(dist):
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.classic
 def test_an_installed_wheel_runs_the_first_steps(dist, java_home, tmp_path):
     (wheel,) = dist.glob("*.whl")
     installed, warehouse = tmp_path / "installed", tmp_path / "warehouse"

@@ -16,7 +16,8 @@ from acidsql.dataframes.text import (
 )
 from acidsql.errors import SettingError
 from acidsql.storage.columns import quote
-from acidsql.storage.spark.column_sql import ColumnSql, alias_of, column_sql
+from acidsql.storage.spark.columns.column_sql import alias_of, column_sql
+from acidsql.storage.spark.columns.writer import ColumnSql
 
 SOURCE = "source"  # the name of a statement's DataFrame, and its alias if it has none
 Run = Callable[..., DataFrame]  # ``Session.sql``

@@ -22,7 +22,7 @@ from acidsql.plan.evolution import storable
 from acidsql.plan.lower import hive_type
 from acidsql.sql.tokens import split_statements
 from acidsql.storage.columns import quote
-from acidsql.storage.spark.column_sql import column_sql
+from acidsql.storage.spark.columns.column_sql import column_sql
 
 
 class DataFrameMethods:

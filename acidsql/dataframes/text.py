@@ -10,7 +10,7 @@ from acidsql.errors import SqlSyntaxError
 from acidsql.sql.parts import parts_of
 from acidsql.sql.tokens import match_brackets, tokenize
 from acidsql.storage.columns import quote, quoted_path
-from acidsql.storage.spark.column_sql import ColumnSql
+from acidsql.storage.spark.columns.writer import ColumnSql
 
 Expression = str | Column
 

@@ -205,7 +205,15 @@ def _shows(kind: Any) -> type[DataFrame]:
     def as_html(frame: Any) -> str:
         return str(frame._acidsql_shown._repr_html_())
 
-    return type("DataFrame", (kind,), {"__repr__": text, "_repr_html_": as_html})
+    def missing(frame: Any, name: str) -> Any:
+        # A DataFrame of Spark Connect takes any name for a column's. IPython shows no HTML of an
+        # object that has whatever method IPython asks for.
+        if name.startswith(("_ipython_", "_repr_")):
+            raise AttributeError(name)
+        return kind.__getattr__(frame, name)
+
+    methods = {"__repr__": text, "_repr_html_": as_html, "__getattr__": missing}
+    return type("DataFrame", (kind,), methods)
 
 
 def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:

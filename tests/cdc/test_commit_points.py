@@ -182,6 +182,7 @@ def test_any_cuts_of_any_transactions_give_what_whole_transactions_give(acid, ki
         assert set(waiting(acid, "a", "b")) == model.left()
 
 
+@pytest.mark.classic
 def test_a_crash_anywhere_and_a_replay_lose_and_double_nothing(acid, tmp_path, monkeypatch):
     """The first try of each batch fails at another step; the last batch is run again after it."""
     source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"

@@ -6,6 +6,10 @@ import datetime
 import random
 
 import pytest
+from column_cases import (
+    columns_become_the_sql_that_spark_reads_as_the_same,
+    literals_stay_the_same_values_of_the_same_types,
+)
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql import types as T  # noqa: N812
@@ -17,7 +21,7 @@ from acidsql.errors import (
     SqlSyntaxError,
     UnsupportedError,
 )
-from acidsql.storage.spark.column_sql import column_sql
+from acidsql.storage.spark.columns.column_sql import column_sql
 
 pytestmark = pytest.mark.spark
 
@@ -30,49 +34,8 @@ def table(acid, name="t"):
     return rows(acid.sql(f"SELECT * FROM {name}"))
 
 
-# Each Column, and the SQL text that a person would write for it.
-def _columns():
-    return [
-        (F.col("i") * 2 + 1, "i * 2 + 1"),
-        ((F.col("i") > 1) & ~F.col("b") | F.col("s").isNull(), "(i > 1 AND NOT b) OR s IS NULL"),
-        (-F.col("i") % F.lit(7), "(-i) % 7"),
-        (
-            F.when(F.col("i") > 1, "x").when(F.col("b"), "y"),
-            "CASE WHEN i > 1 THEN 'x' WHEN b THEN 'y' END",
-        ),
-        (F.when(F.col("b"), 1).otherwise(F.lit(None)), "CASE WHEN b THEN 1 ELSE NULL END"),
-        (F.col("i").isin(1, 2), "i IN (1, 2)"),
-        (F.col("i").between(1, 2), "i >= 1 AND i <= 2"),
-        (F.col("s").like("a%") | F.col("s").startswith("b"), "s LIKE 'a%' OR startswith(s, 'b')"),
-        (F.col("s").cast("int"), "CAST(s AS INT)"),
-        (F.col("s").try_cast("int"), "TRY_CAST(s AS INT)"),
-        (F.col("a.f") + F.col("a").getField("f"), "a.f + a['f']"),
-        (F.col("l")[0] + F.col("m")["k"], "l[0] + m['k']"),
-        (F.transform("l", lambda x: x + F.col("i")), "transform(l, x -> x + i)"),
-        (F.aggregate("l", F.lit(0), lambda x, y: x + y), "aggregate(l, 0, (x, y) -> x + y)"),
-        (F.expr("i + 1 -- a comment"), "i + 1"),
-        (F.concat_ws("-", "s", F.lit("x y")), "concat_ws('-', s, 'x y')"),
-        (F.lit(datetime.date(2024, 1, 2)), "DATE '2024-01-02'"),
-        (F.lit(2**40), "1099511627776"),
-        (F.lit(1.5).cast(T.DecimalType(5, 2)), "CAST(1.5D AS DECIMAL(5, 2))"),
-        (F.col("`odd name`").alias("z"), "`odd name`"),
-        (F.col("i").eqNullSafe(None), "i <=> NULL"),
-        (F.col("s").substr(1, 2), "substr(s, 1, 2)"),
-        (F.count_distinct("i", "s"), "count(DISTINCT i, s)"),
-        (F.struct("i", F.col("s").alias("t")), "struct(i, s AS t)"),
-        (F.col("s").rlike("a+b"), "s RLIKE 'a+b'"),
-        (F.col("i").bitwiseAND(3), "i & 3"),
-    ]
-
-
 def test_a_column_becomes_the_sql_that_spark_reads_as_the_same(spark):
-    frame = _typed(spark)
-    for column, text in _columns():
-        with column_sql(spark) as write:
-            sql = write(column)
-        written = frame.selectExpr(f"{sql} AS c")
-        assert frame.select(column.alias("c")).sameSemantics(written), sql
-        assert written.sameSemantics(frame.selectExpr(f"{text} AS c")), sql
+    columns_become_the_sql_that_spark_reads_as_the_same(spark)
 
 
 def test_each_part_of_a_column_is_written_once(spark):
@@ -107,17 +70,18 @@ def test_a_column_keeps_its_meaning_in_every_session(spark, conf):
                 assert written.collect() == expected.collect()
 
 
-def _typed(spark):
-    nested = "a STRUCT<f: INT>, l ARRAY<INT>, m MAP<STRING, INT>"
-    return spark.createDataFrame([], f"i INT, b BOOLEAN, s STRING, {nested}, `odd name` INT")
-
-
 def test_a_text_stays_the_same_text(spark):
     """Whatever it has that is special in SQL or in a variable."""
     text = "it's \"\\ \n {x} ${x} :y ? -- \u00e9"
     with column_sql(spark) as write:
         sql = write(F.lit(text))
     assert spark.sql(f"SELECT {sql}").first()[0] == text
+
+
+@pytest.mark.parametrize("clock", ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"])
+def test_a_literal_stays_the_same_value_of_the_same_type(spark, conf, clock):
+    conf("spark.sql.timestampType", clock)
+    literals_stay_the_same_values_of_the_same_types(spark)
 
 
 def test_an_instant_stays_the_same_instant(spark):

@@ -53,6 +53,7 @@ def where(request, tmp_path):
     return {"warehouse": str(tmp_path / "warehouse")}
 
 
+@pytest.mark.classic
 def test_two_spark_sessions_on_the_same_rows_are_snapshot_isolation(spark, tmp_path, where):
     now = tmp_path / "now"
     with acidsql.connect(spark, **where) as acid:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.spark.jvm import is_remote, spark_context
-from acidsql.storage.spark.python_workers import prepare_workers
+from acidsql.storage.spark.python_workers import isolates_artifacts, prepare_workers
 
 _MANY = 100_000  # Spark makes as many partitions of a range as tasks run at once
 _slots: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
@@ -54,10 +54,11 @@ def named_jobs(
 def session_beside(spark: SparkSession) -> SparkSession:
     """A new session of the same application with its own settings.
 
-    Before PySpark 4.3, Spark Connect makes none: then it is the same session.
+    Over Spark Connect it is the same session if PySpark makes none (before 4.3), or if the end of
+    another one would harm this one (``isolates_artifacts``).
     """
     make = getattr(spark, "newSession", None)
-    if make is None:
+    if make is None or (is_remote(spark) and not isolates_artifacts(spark)):
         return spark
     beside: SparkSession = make()
     prepare_workers(beside)  # over Spark Connect, a session has its own artifacts

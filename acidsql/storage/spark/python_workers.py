@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import os
 import shutil
 import site
@@ -28,6 +29,8 @@ _PROBE = (
     "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
 )
 
+_ISOLATION = "spark.sql.artifact.isolation.enabled"
+_log = logging.getLogger(__name__)
 _prepared: WeakSet[Any] = WeakSet()  # Spark contexts, and sessions of Spark Connect
 
 
@@ -47,6 +50,13 @@ def prepare_workers(spark: SparkSession) -> None:
     if asked in _prepared:
         return
     if context is None:
+        if not isolates_artifacts(spark):
+            _log.warning(
+                "This server of Spark Connect keeps the files of all sessions together, this "
+                "session's copy of acidsql, too. After the session has ended, new executors wait "
+                "for the file in vain, and the tasks of all sessions fail. Set %s=true on the "
+                "server, as start-connect-server.sh does.", _ISOLATION,
+            )  # fmt: skip
         spark.addArtifacts(_package(), pyfile=True)
         _prepared.add(spark)
         return
@@ -61,6 +71,12 @@ def prepare_workers(spark: SparkSession) -> None:
         # Another Python may have no copy of our code, or another version.
         context.addPyFile(_package())
     _prepared.add(context)
+
+
+def isolates_artifacts(spark: SparkSession) -> bool:
+    """Whether a server of Spark Connect keeps the files of its sessions apart. Before 4.1, each
+    does; later ones do not if they run as a plugin alone."""
+    return spark.conf.get(_ISOLATION, "true") == "true"
 
 
 def _is_ours(python: str) -> bool:

@@ -1,0 +1,45 @@
+"""Chooses what writes the Columns of a session, a classic one or one of Spark Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.storage.spark.columns import nodes
+from acidsql.storage.spark.columns.writer import ColumnSql
+from acidsql.storage.spark.jvm import is_remote
+
+
+@contextmanager
+def column_sql(
+    spark: SparkSession, source: tuple[DataFrame, str] | None = None
+) -> Iterator[ColumnSql]:
+    """A ``ColumnSql`` for the statements of the block.
+
+    Args:
+        spark: The Spark session.
+        source: A DataFrame whose own columns may be used (``df["id"]``), and its name in the
+            statement.
+    """
+    writer: ColumnSql
+    if is_remote(spark):
+        from acidsql.storage.spark.columns.messages import ColumnMessages
+
+        writer = ColumnMessages(spark, source)
+    else:
+        writer = nodes.ColumnNodes(spark, source)
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+def alias_of(frame: DataFrame) -> str | None:
+    """The name that ``df.alias("s")`` gave."""
+    if not is_remote(frame.sparkSession):
+        return nodes.alias_of(frame)
+    from acidsql.storage.spark.columns import messages
+
+    return messages.alias_of(frame)

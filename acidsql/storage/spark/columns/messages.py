@@ -1,0 +1,252 @@
+"""Columns of a session of Spark Connect: messages of its protocol (``expressions.proto``).
+
+The server would give them their meaning. So the SQL says what the server's ``SparkConnectPlanner``
+and ``LiteralValueProtoConverter`` make of them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.column import Column as RemoteColumn
+from pyspark.sql.connect.expressions import ColumnReference
+from pyspark.sql.connect.plan import SubqueryAlias
+from pyspark.sql.connect.types import parse_attr_name, proto_schema_to_pyspark_data_type
+
+from acidsql.errors import SqlSyntaxError
+from acidsql.storage.columns import literal as sql_literal
+from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.spark.columns.writer import (
+    ColumnSql,
+    another_frames,
+    another_sessions,
+    case,
+    lambda_function,
+    no_sql,
+)
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MICROS_OF_A_SECOND = 1_000_000
+
+
+class ColumnMessages(ColumnSql):
+    """Writes columns of a session of Spark Connect.
+
+    Args:
+        spark: The Spark session.
+        source: As of ``column_sql``.
+    """
+
+    def __init__(self, spark: SparkSession, source: tuple[DataFrame, str] | None = None) -> None:
+        super().__init__(spark)
+        self._remote: Any = spark
+        self._source = source
+        self._shown = ""  # the column that is written
+
+    def __call__(self, column: Column) -> str:
+        """See ``ColumnSql``."""
+        if not isinstance(column, RemoteColumn):
+            raise another_sessions("a session of Spark Connect")
+        self._shown = str(column)
+        return self._sql(column.to_plan(self._remote.client))
+
+    def _sql(self, part: Any) -> str:
+        kind = part.WhichOneof("expr_type")
+        write: Callable[[Any], str] | None = getattr(self, f"_{kind}", None)
+        if write is None:
+            raise no_sql(str(kind), self._shown)
+        return write(getattr(part, kind))
+
+    def _alias_name(self, part: Any) -> str | None:
+        return part.alias.name[0] if part.WhichOneof("expr_type") == "alias" else None
+
+    def _null_is_in_nothing(self) -> bool:
+        conf, name = self._spark.conf, "spark.sql.legacy.nullInEmptyListBehavior"
+        legacy = conf.get(name, None) or conf.get("spark.sql.ansi.enabled") == "false"
+        return legacy not in ("true", True)
+
+    # ── one method for each kind of message ──────────────────────────────────────────────────
+
+    def _alias(self, message: Any) -> str:
+        return self._sql(message.expr)
+
+    def _unresolved_attribute(self, message: Any) -> str:
+        if message.HasField("plan_id"):
+            return self._column_of_frame(message.unparsed_identifier, message.plan_id)
+        if message.is_metadata_column:
+            raise no_sql("metadata column", self._shown)
+        return quoted_path(parse_attr_name(message.unparsed_identifier) or [])
+
+    def _column_of_frame(self, name: str, plan_id: int) -> str:
+        """A column that belongs to a DataFrame: ``df["id"]``. The server knows whether it does."""
+        if self._source is None:
+            raise another_frames(name)
+        frame, alias = self._source
+        column: Any = RemoteColumn(ColumnReference(name, plan_id))
+        try:
+            (found,) = frame.select(column).columns
+        except AnalysisException:
+            raise another_frames(name) from None
+        return f"{quote(alias)}.{quote(found)}"
+
+    def _literal(self, message: Any) -> str:
+        kind = message.WhichOneof("literal_type")
+        write = _LITERALS.get(kind)
+        if write is None:
+            raise no_sql(str(kind), self._shown)
+        return write(getattr(message, kind))
+
+    def _expression_string(self, message: Any) -> str:
+        text = message.expression
+        try:  # a bracket that closes nothing would end ours
+            _ = self._spark.range(0).select(F.expr(text)).schema
+        except ParseException:
+            raise SqlSyntaxError("This text is no expression.", text, 0, len(text)) from None
+        except AnalysisException:
+            pass  # the columns are those of the statement
+        return f"({text}\n)"
+
+    def _unresolved_function(self, message: Any) -> str:
+        name, arguments = message.function_name, message.arguments
+        if message.is_internal:
+            raise no_sql(name, self._shown)
+        if name == "when":
+            sqls = [self._sql(one) for one in arguments]
+            pairs = list(zip(sqls[::2], sqls[1::2], strict=False))
+            return case(pairs, sqls[-1] if len(sqls) % 2 else None)
+        return self._called(name, arguments, is_distinct=message.is_distinct)
+
+    def _call_function(self, message: Any) -> str:
+        arguments = ", ".join(self._argument(one) for one in message.arguments)
+        return f"{quoted_path(parse_attr_name(message.function_name) or [])}({arguments})"
+
+    def _cast(self, message: Any) -> str:
+        is_try = message.eval_mode == proto.Expression.Cast.EvalMode.EVAL_MODE_TRY
+        if message.WhichOneof("cast_to_type") == "type":
+            kind = proto_schema_to_pyspark_data_type(message.type)
+        else:  # the server parses the text, so that nothing but a type is written
+            kind = self._remote._parse_ddl(message.type_str)
+        return f"{'TRY_CAST' if is_try else 'CAST'}({self._sql(message.expr)} AS {type_sql(kind)})"
+
+    def _unresolved_extract_value(self, message: Any) -> str:
+        return f"{self._sql(message.child)}[{self._sql(message.extraction)}]"
+
+    def _lambda_function(self, message: Any) -> str:
+        names = [one.name_parts[0] for one in message.arguments]
+        return lambda_function(names, self._sql(message.function))
+
+    def _unresolved_named_lambda_variable(self, message: Any) -> str:
+        return quoted_path(message.name_parts)
+
+    def _named_argument_expression(self, message: Any) -> str:
+        return f"{quote(message.key)} => {self._sql(message.value)}"
+
+    def _common_inline_user_defined_function(self, message: Any) -> str:
+        """A call of a Python function, which gets a name in the session."""
+        if message.WhichOneof("function") != "python_udf":
+            raise no_sql(message.WhichOneof("function"), self._shown)
+        arguments = [self._sql(one) for one in message.arguments]
+        command = proto.Command()
+        command.register_function.CopyFrom(message)
+        command.register_function.ClearField("arguments")
+        command.register_function.function_name = name = self._function_name()
+        self._remote.client.execute_command(command)
+        return f"{name}({', '.join(arguments)})"
+
+
+def alias_of(frame: DataFrame) -> str | None:
+    """The name that ``df.alias("s")`` gave."""
+    remote: Any = frame
+    return remote._plan._alias if isinstance(remote._plan, SubqueryAlias) else None
+
+
+# ── types and literals ───────────────────────────────────────────────────────────────────────
+
+
+def type_sql(kind: T.DataType) -> str:
+    """The SQL of a type, which means the same in every session."""
+    match kind:
+        case T.StructType():
+            fields = [
+                f"{quote(one.name)}: {type_sql(one.dataType)}{'' if one.nullable else ' NOT NULL'}"
+                for one in kind.fields
+            ]
+            return f"STRUCT<{', '.join(fields)}>"
+        case T.ArrayType():
+            return f"ARRAY<{type_sql(kind.elementType)}>"
+        case T.MapType():
+            return f"MAP<{type_sql(kind.keyType)}, {type_sql(kind.valueType)}>"
+        case T.TimestampType():  # the word TIMESTAMP depends on spark.sql.timestampType
+            return "TIMESTAMP_LTZ"
+        case _:
+            return kind.simpleString().upper()
+
+
+def _null(message: Any) -> str:
+    kind = proto_schema_to_pyspark_data_type(message)
+    return "NULL" if isinstance(kind, T.NullType) else f"CAST(NULL AS {type_sql(kind)})"
+
+
+def _binary_float(value: float, letter: str, kind: str) -> str:
+    return f"{value!r}{letter}" if math.isfinite(value) else f"CAST('{value!r}' AS {kind})"
+
+
+def _decimal(message: Any) -> str:
+    """The server widens the type until the value fits."""
+    _, digits, exponent = Decimal(message.value).as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(message.scale, -exponent)
+    precision = max(message.precision, len(digits) + max(exponent, 0), scale)
+    return f"CAST('{message.value}' AS DECIMAL({precision}, {scale}))"
+
+
+def _timestamp_ntz(micros: int) -> str:
+    moment = _EPOCH + datetime.timedelta(microseconds=micros)
+    return f"TIMESTAMP_NTZ '{moment.isoformat(sep=' ')}'"
+
+
+def _day_time_interval(micros: int) -> str:
+    seconds, rest = divmod(abs(micros), _MICROS_OF_A_SECOND)
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    shown = f"{days} {hours:02}:{minutes:02}:{seconds % 60:02}.{rest:06}"
+    return f"INTERVAL '{'-' if micros < 0 else ''}{shown}' DAY TO SECOND"
+
+
+def _array(message: Any) -> str:
+    kind = T.ArrayType(proto_schema_to_pyspark_data_type(message.element_type))
+    return f"CAST(array({', '.join(_elements(message.elements))}) AS {type_sql(kind)})"
+
+
+def _elements(messages: Sequence[Any]) -> list[str]:
+    kinds = [one.WhichOneof("literal_type") for one in messages]
+    return [_LITERALS[kind](getattr(one, kind)) for kind, one in zip(kinds, messages, strict=True)]
+
+
+# All that PySpark's Columns have, but TIME, which Spark has only as a preview.
+_LITERALS: dict[str, Callable[[Any], str]] = {
+    "null": _null,
+    "binary": lambda value: f"X'{value.hex()}'",
+    "boolean": lambda value: str(value).lower(),
+    "byte": lambda value: f"{value}Y",
+    "short": lambda value: f"{value}S",
+    "integer": str,
+    "long": lambda value: f"{value}L",
+    "float": lambda value: _binary_float(value, "F", "FLOAT"),
+    "double": lambda value: _binary_float(value, "D", "DOUBLE"),
+    "decimal": _decimal,
+    "string": sql_literal,
+    "date": lambda days: f"DATE '{_EPOCH.date() + datetime.timedelta(days=days)}'",
+    "timestamp": lambda micros: f"timestamp_micros({micros})",  # a wall clock may come twice a year
+    "timestamp_ntz": _timestamp_ntz,
+    "day_time_interval": _day_time_interval,
+    "array": _array,
+}

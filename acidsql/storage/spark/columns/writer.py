@@ -1,0 +1,135 @@
+"""The SQL of a Column's parts, whatever tree it is of."""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, SparkSession
+
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.storage.columns import quote, quoted_path
+
+# Functions that are operators of two operands in SQL.
+_INFIX = frozenset(
+    ["+", "-", "*", "/", "%", "=", "==", "<=>", ">", ">=", "<", "<=", "and", "or", "&", "|", "^",
+     "rlike"]
+)  # fmt: skip
+_PREFIX = {"!": "NOT", "not": "NOT", "negative": "-", "~": "~"}
+
+
+class ColumnSql(ABC):
+    """Writes the columns of one statement.
+
+    Args:
+        spark: The Spark session.
+
+    Python functions in the columns get names, which ``close`` removes.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._functions: list[str] = []
+
+    @abstractmethod
+    def __call__(self, column: Column) -> str:
+        """The SQL of a column.
+
+        Raises:
+            UnsupportedError: No SQL has the same meaning.
+            AnalysisError: The column is one of another DataFrame's.
+        """
+
+    def close(self) -> None:
+        """Remove the names of Python functions."""
+        for name in self._functions:
+            self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+        self._functions.clear()
+
+    # ── what a tree must tell ────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _sql(self, part: Any) -> str:
+        """The SQL of a part."""
+
+    @abstractmethod
+    def _alias_name(self, part: Any) -> str | None:
+        """The alias of a part, if it has one."""
+
+    @abstractmethod
+    def _null_is_in_nothing(self) -> bool:
+        """Whether NULL is known to be in no empty list: ``legacy.nullInEmptyListBehavior``."""
+
+    # ── what all trees have ──────────────────────────────────────────────────────────────────
+
+    def _called(self, name: str, arguments: Sequence[Any], *, is_distinct: bool) -> str:
+        """A function, or an operator, of some parts."""
+        if name in _INFIX and len(arguments) == 2:
+            left, right = map(self._sql, arguments)
+            return f"({left} {name.upper()} {right})"
+        if name in _PREFIX and len(arguments) == 1:
+            return f"({_PREFIX[name]} {self._sql(arguments[0])})"
+        if name == "in":
+            return self._is_in(*map(self._sql, arguments))
+        named = ", ".join(map(self._argument, arguments))
+        called = name if name.isidentifier() else quoted_path(name.split("."))
+        return f"{called}({'DISTINCT ' if is_distinct else ''}{named})"
+
+    def _argument(self, part: Any) -> str:
+        """An argument keeps its alias, which may be the name of a struct's field."""
+        alias, sql = self._alias_name(part), self._sql(part)
+        return sql if alias is None else f"{sql} AS {quote(alias)}"
+
+    def _is_in(self, value: str, *values: str) -> str:
+        if values:
+            return f"({value} IN ({', '.join(values)}))"
+        # SQL has no empty list.
+        if self._null_is_in_nothing():
+            return f"({value} IS NULL AND false)"
+        return f"nullif({value} IS NULL, true)"
+
+    def _function_name(self) -> str:
+        """A name for a Python function, until ``close``."""
+        self._functions.append(f"acidsql_function_{uuid.uuid4().hex}")
+        return self._functions[-1]
+
+
+def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
+    """CASE, from conditions with their values."""
+    whens = [f"WHEN {condition} THEN {value}" for condition, value in branches]
+    whens += [] if otherwise is None else [f"ELSE {otherwise}"]
+    return f"CASE {' '.join(whens)} END"
+
+
+def lambda_function(names: Sequence[str], body: str) -> str:
+    """A lambda function. Spark parses no brackets around one argument."""
+    arguments = ", ".join(map(quote, names))
+    return f"{arguments if len(names) == 1 else f'({arguments})'} -> {body}"
+
+
+def no_sql(kind: str, shown: str) -> UnsupportedError:
+    """The error of a part that no SQL has."""
+    return UnsupportedError(
+        f"This Column cannot be written as SQL ({kind}): {shown[:100]}. Write the "
+        "expression as SQL text instead.",
+        condition="UNSUPPORTED_FEATURE.COLUMN",
+    )
+
+
+def another_frames(name: str) -> AnalysisError:
+    """The error of a column that no table of the statement has."""
+    return AnalysisError(
+        f"The column '{name}' belongs to a DataFrame that the statement does not read. "
+        f'Name it: F.col("{name}"), or F.col("t.{name}") for a table t.',
+        condition="UNRESOLVED_COLUMN", sqlstate="42703",
+    )  # fmt: skip
+
+
+def another_sessions(session: str) -> UnsupportedError:
+    """The error of a Column that was made for another kind of Spark session."""
+    return UnsupportedError(
+        f"This Column was not made for {session}, in which the statement runs. Write SQL text.",
+        condition="UNSUPPORTED_FEATURE.COLUMN",
+    )
