@@ -130,6 +130,10 @@ def load(bench: Bench) -> Found:
     bench.acid.sql(f"CREATE TABLE inserted ({COLUMNS})")
     insert = "INSERT INTO inserted BY NAME SELECT id, v, n FROM {source}"
     yield f"INSERT of {rows:,} rows", seconds(bench.acid.sql, insert, source=source)
+    bench.acid.sql(f"CREATE TABLE newest ({COLUMNS})")
+    of_keys = "SELECT id, max_by(struct(v, n), at) AS r FROM {source} GROUP BY id"
+    insert = f"INSERT INTO newest BY NAME SELECT id, r.v, r.n FROM ({of_keys})"
+    yield "INSERT of each key's newest row", seconds(bench.acid.sql, insert, source=source)
     bench.acid.sql(f"CREATE TABLE loaded ({COLUMNS})")
     cdc, key = bench.applier("loaded"), KEY.format(rows=rows)
     yield "first load of the same rows", seconds(cdc.apply, source)

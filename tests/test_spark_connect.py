@@ -305,6 +305,26 @@ def test_columns_are_values_and_conditions(acid, remote):
     assert acid.table("t").count() == 3
 
 
+def test_a_char_is_compared_as_a_char_and_a_condition_is_the_same_each_time(acid):
+    acid.sql("CREATE TABLE c (v CHAR(3), CONSTRAINT k CHECK (v <> 'no'))")
+    with pytest.raises(ConstraintError, match="CHECK_CONSTRAINT_VIOLATION"):
+        acid.sql("INSERT INTO c SELECT 'no'")
+    acid.sql("INSERT INTO c VALUES ('ab')")
+    assert acid.sql("SELECT v FROM c WHERE v = 'ab'").collect() == [("ab ",)]
+    assert acid.sql("DELETE FROM c WHERE v = 'ab'").first()[3] == 1
+    with pytest.raises(AnalysisError, match="NON_DETERMINISTIC"):
+        acid.sql("CREATE TABLE d (a INT CHECK (a > rand()))")
+
+
+def test_changes_of_a_transaction_that_nobody_has_committed(acid):
+    """Tables of commits in the driver are empty, and Spark Connect derives no types from them."""
+    after = acid.history("t").first().version + 1
+    with acid.transaction():
+        acid.sql("DELETE FROM t WHERE id = 1")
+        (own,) = acid.changes("t", after).collect()
+        assert (own.id, own._change_type, own._commit_version) == (1, "delete", after)
+
+
 def test_a_notebook_shows_results_as_html(acid):
     shown, _ = DisplayFormatter().format(acid.health("t"))
     assert shown["text/html"].startswith("<svg")

@@ -49,14 +49,25 @@ def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> l
 
 def condition_over(table: Table, condition: Text) -> Text:
     """A query that Spark analyses if a condition is one over the columns of a table."""
+    query = condition.new().raw("SELECT (").add(condition)
+    return query.raw(f"\n)\nFROM {_row_of(table)}\nWHERE (").add(condition).raw("\n)")
+
+
+def fixed_condition_over(table: Table, condition: Text) -> Text:
+    """A query that Spark also refuses (``INVALID_NON_DETERMINISTIC_EXPRESSIONS``) if the condition
+    need not be the same each time: a join could not be planned."""
+    one_row = f"VALUES (1) AS {ew.PREFIX}one ({ew.PREFIX}n)"
+    query = condition.new().raw(f"SELECT 1 FROM {_row_of(table)}\nJOIN {one_row}\nON (")
+    return query.add(condition).raw("\n)")
+
+
+def _row_of(table: Table) -> str:
     columns = (
         f"CAST(NULL AS {shown_type(column.type)}) AS {quote(column.name)}"
         for column in table.all_columns
     )
-    query = condition.new().raw("SELECT (").add(condition)
     # Without an alias, Spark reads WHERE (a) as an alias and the name of a column.
-    query.raw(f"\n)\nFROM (SELECT {', '.join(columns)}) AS {ew.PREFIX}row\nWHERE (")
-    return query.add(condition).raw("\n)")
+    return f"(SELECT {', '.join(columns)}) AS {ew.PREFIX}row"
 
 
 def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:

@@ -36,9 +36,9 @@ from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import may_correlate
 from acidsql.sql.tokens import Span
-from acidsql.storage.columns import as_char
 from acidsql.storage.reading.orc_scan import kept_apart
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.char_columns import as_char
 from acidsql.storage.spark.jvm import changed_conf, select
 from acidsql.storage.spark.repeatable import source_changed
 from acidsql.storage.spark.views import queried, settled

@@ -14,7 +14,12 @@ from acidsql.acid.constraints import Constraint, Kind
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan import lower
-from acidsql.plan.checks import INVALID, condition_over, quoted_in_backticks
+from acidsql.plan.checks import (
+    INVALID,
+    condition_over,
+    fixed_condition_over,
+    quoted_in_backticks,
+)
 from acidsql.plan.locking import exclusive
 from acidsql.plan.names import refuse_temporary
 from acidsql.plan.sqltext import Text
@@ -26,7 +31,6 @@ from acidsql.statements.existing_rows import ExistingRows
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import Receipt
 from acidsql.statements.said import has_double_quoted_names
-from acidsql.storage.spark.repeatable import is_deterministic
 from acidsql.storage.spark.temporary import is_of_session
 
 _NAME_MAX = 128  # characters
@@ -228,18 +232,22 @@ class _Binder:
                 "A CHECK decides about one row, so it has no aggregate, window or generator "
                 "function.", place,
             ) from None  # fmt: skip
-        self._need_fixed(found, place)
+        self._need_fixed(found, condition, place)
         return condition.sql
 
-    def _need_fixed(self, found: DataFrame, place: Span) -> None:
+    def _need_fixed(self, found: DataFrame, condition: Text, place: Span) -> None:
         ((_, kind),) = lower.fields_of(found)
         if kind.kind != "boolean":
             raise self._invalid(f"A CHECK is a condition: true or false, no {kind}.", place)
-        if not is_deterministic(found):
+        try:
+            lower.condition(self.context.spark, fixed_condition_over(self.table, condition))
+        except SqlError as error:
+            if error.condition != "INVALID_NON_DETERMINISTIC_EXPRESSIONS":
+                raise
             raise self._error(
                 "A CHECK cannot have a function that gives another value each time.", place,
                 "NON_DETERMINISTIC_CHECK_CONSTRAINT", "42621",
-            )  # fmt: skip
+            ) from None  # fmt: skip
         if is_of_session(found):
             raise self._invalid(
                 "A CHECK cannot have a function or a variable of this session: others lack it.",

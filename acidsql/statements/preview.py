@@ -26,7 +26,7 @@ from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import as_char, quote, shown_type
+from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.reading.change_columns import (
     CHANGE_TYPE,
     DELETE,
@@ -37,6 +37,7 @@ from acidsql.storage.reading.change_columns import (
 )
 from acidsql.storage.reading.scan_columns import row_id_sql
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.char_columns import as_char
 from acidsql.txn import Snapshot
 
 _OLD = f"{ew.PREFIX}old_"

@@ -10,15 +10,8 @@ tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType, parse_type, spark_ddl
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 
 def quote(name: str) -> str:
@@ -111,16 +104,3 @@ def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignor
         for name, child in zip(node.names, node.children, strict=True)
     )
     return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({parts}) END"
-
-
-def as_char(rows: DataFrame, table: Table) -> DataFrame:
-    """Tell Spark which strings are CHAR.
-
-    Spark then pads the values that a CHAR is compared with, as it does for its own tables.
-    """
-    for column in table.all_columns:
-        if column.type.startswith("char") and column.name in rows.columns:
-            metadata = {_CHAR_TYPE: column.type}
-            marked = rows[quote(column.name)].alias(column.name, metadata=metadata)
-            rows = rows.withColumns({column.name: marked})
-    return rows

@@ -25,7 +25,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
-from acidsql.storage.columns import as_char, quote
+from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.gone import directory_gone, naming_missing
@@ -43,6 +43,7 @@ from acidsql.storage.reading.scan import (
 )
 from acidsql.storage.reading.scan_columns import empty, row_id_sql
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.char_columns import as_char
 from acidsql.storage.spark.local_rows import local_rows
 
 

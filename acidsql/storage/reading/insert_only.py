@@ -16,7 +16,6 @@ from acidsql.acid.types import parse_type
 from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.columns import (
-    as_char,
     has_timestamp,
     literal,
     quote,
@@ -36,6 +35,7 @@ from acidsql.storage.reading.partition_columns import PathPartitions, partition_
 from acidsql.storage.reading.python_rows import python_rows
 from acidsql.storage.reading.scan_columns import needed, of_row
 from acidsql.storage.spark import zones
+from acidsql.storage.spark.char_columns import as_char
 
 FORMATS = (ORC, PARQUET, "text")
 

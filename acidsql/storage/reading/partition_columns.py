@@ -22,9 +22,10 @@ from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Predicate, Some, about
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
-from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
+from acidsql.storage.columns import literal, quote, shown, shown_type
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.reading.lookup import Lookup
+from acidsql.storage.spark.char_columns import as_char
 from acidsql.storage.spark.local_rows import local_rows
 
 PATH = "__acidsql_path"  # the path of a row's file, as Spark shows it: a URL

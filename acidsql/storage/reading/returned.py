@@ -18,7 +18,7 @@ from acidsql.acid.layout import parse_directory, replaced_bucket_id
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.acid.write_ids import NONE_OPEN, ValidWriteIdList
-from acidsql.storage.columns import as_char, literal, quote, shown_type
+from acidsql.storage.columns import literal, quote, shown_type
 from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID, WRITE_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
@@ -34,6 +34,7 @@ from acidsql.storage.reading.scan import (
 )
 from acidsql.storage.reading.scan_columns import empty, row_id_sql
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.char_columns import as_char
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
 MERGE_ACTION = f"{PREFIX}merge_action"

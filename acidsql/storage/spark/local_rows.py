@@ -7,6 +7,7 @@ from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from acidsql.storage.spark.jvm import changed_conf
@@ -44,6 +45,8 @@ def local_rows(
     whole = rows.combine_chunks()
     if isinstance(schema, str):
         schema = cast(StructType, StructType.fromDDL(schema))
+    if schema is None and not whole.num_rows:  # Spark Connect derives no types from no rows
+        schema = from_arrow_schema(whole.schema)
     conf = {_BATCHES: str(max(1, whole.num_rows)), **({_LOCAL_BYTES: "0"} if in_job else {})}
     with changed_conf(spark, conf):
         return spark.createDataFrame(whole, schema)

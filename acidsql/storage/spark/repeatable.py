@@ -106,12 +106,6 @@ def repeatable(frame: DataFrame) -> Repeatable | None:
     return Repeatable(estimated_bytes(frame), stamps)
 
 
-def is_deterministic(frame: DataFrame) -> bool:
-    """Whether Spark calls all expressions of a query deterministic; True without a JVM."""
-    execution = getattr(frame, "_jdf", None)
-    return execution is None or bool(execution.queryExecution().analyzed().deterministic())
-
-
 def is_of_literals(frame: DataFrame) -> bool:
     """Whether Spark's plan names the rows from which all others are made; False without a JVM."""
     execution = getattr(frame, "_jdf", None)

@@ -1,0 +1,28 @@
+"""CHAR columns: Spark compares and pads them as such if the columns' metadata says so."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.table import Table
+from acidsql.storage.columns import quote
+from acidsql.storage.spark.jvm import is_remote
+
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
+
+
+def as_char(rows: DataFrame, table: Table) -> DataFrame:
+    """Tell Spark which strings are CHAR.
+
+    Spark then pads the values that a CHAR is compared with, as it does for its own tables.
+    """
+    chars = {one.name: one.type for one in table.all_columns if one.type.startswith("char")}
+    names = rows.columns if chars else []
+    marked = {
+        name: rows[quote(name)].alias(name, metadata={_CHAR_TYPE: chars[name]})
+        for name in names
+        if name in chars
+    }
+    if marked and is_remote(rows.sparkSession):  # whose withColumns would lose the metadata
+        return rows.select(*(marked.get(name, rows[quote(name)]) for name in names))
+    return rows.withColumns(marked) if marked else rows
