@@ -22,7 +22,8 @@ _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _SOURCE = "SELECT id, if(id = 7, NULL, 'x') AS a, repeat('ü', if(id = 7, 10000, 3)) AS b FROM "
 
 
-pytestmark = pytest.mark.usefixtures("by_jobs")
+# Without a JVM, each row is measured.
+pytestmark = [pytest.mark.usefixtures("by_jobs"), pytest.mark.classic]
 
 
 @pytest.fixture

@@ -170,6 +170,7 @@ def test_few_rows_are_looked_for_by_the_driver_if_it_can_tell_what_a_row_needs(t
     assert rows(t, "SELECT count(*), sum(if(name = 'many', 1, 0)) FROM t") == [(left, ROWS - 20001)]
 
 
+@pytest.mark.classic
 def test_of_what_is_deleted_only_what_decides_is_read(t, searches):
     t.sql("DELETE FROM t WHERE id BETWEEN 100 AND 199")
     t.sql("DELETE FROM t WHERE id BETWEEN 200 AND 299 AND ratio > 70 AND T.`Name` IS NOT NULL")
@@ -189,6 +190,7 @@ def test_of_what_is_deleted_only_what_decides_is_read(t, searches):
     ]  # fmt: skip
 
 
+@pytest.mark.classic
 def test_the_driver_finds_ten_times_as_many_row_ids_as_rows(t, searches):
     t.sql("DELETE FROM t WHERE id >= 40000")
     t.sql("DELETE FROM t WHERE id >= 10000 AND ratio >= 0")
@@ -253,6 +255,7 @@ def test_rows_that_are_found_keep_their_values(spark, acid, searches, kind):
         assert rows(acid, "SELECT id FROM w") == [(10,), (11,), (12,)]
 
 
+@pytest.mark.classic
 def test_a_partition_of_no_such_rows_is_not_opened(acid):
     acid.sql("CREATE TABLE p (id INT) PARTITIONED BY (day DATE, kind STRING)")
     acid.sql(
@@ -270,6 +273,7 @@ def test_a_partition_of_no_such_rows_is_not_opened(acid):
         assert rows(acid, f"SELECT count(*) FROM p WHERE {condition}") == [(10,)]
 
 
+@pytest.mark.classic
 def test_of_few_partitions_a_merge_opens_those_that_its_source_has_rows_for(acid, monkeypatch):
     monkeypatch.setattr(reading, "MANY_PARTITIONS", 8)
     acid.sql("CREATE TABLE p (id BIGINT, v STRING) PARTITIONED BY (n BIGINT)")
@@ -287,6 +291,7 @@ def test_of_few_partitions_a_merge_opens_those_that_its_source_has_rows_for(acid
 @pytest.mark.parametrize(
     ("kind", "version"), [("INT", 1), ("STRING", 2), ("DECIMAL(10,2)", 2), ("VARCHAR(9)", 1)]
 )
+@pytest.mark.classic
 def test_of_a_bucketed_table_only_the_buckets_files_are_opened(acid, kind, version):
     acid.sql(
         f"CREATE TABLE b (k {kind}, v INT) CLUSTERED BY (k, v) INTO 4 BUCKETS "
@@ -374,6 +379,7 @@ def test_a_multi_inserts_source_and_branches_have_conditions_of_their_own(acid):
     assert rows(acid, "SELECT * FROM high") == [(49,)]
 
 
+@pytest.mark.classic
 def test_a_search_argument_has_no_thousands_of_values(t):
     table = t.metastore.find(TableName("default", "t"))
     names = [column.name for column in table.columns]

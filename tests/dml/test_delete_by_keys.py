@@ -44,6 +44,7 @@ def first_steps(monkeypatch):
     return calls_of(monkeypatch, write, "_inserts_pass_deletes")
 
 
+@pytest.mark.classic
 def test_files_and_tables_of_keys_are_the_same_each_time(t, keys, first_steps):
     t.sql("DELETE FROM t WHERE id IN (SELECT id FROM keys)")
     assert rows(t, "SELECT count(*), max(id) FROM t") == [(900, 900)]
@@ -67,6 +68,7 @@ def test_what_might_be_others_the_second_time_is_followed_from_task_to_task(
     assert len(first_steps) == 2
 
 
+@pytest.mark.classic
 def test_keys_that_others_change_meanwhile_fail_and_delete_nothing(t, keys, monkeypatch):
     events = Writing.events
 
@@ -90,6 +92,7 @@ def test_keys_that_others_change_meanwhile_fail_and_delete_nothing(t, keys, monk
     assert rows(t, "SELECT count(*) FROM t") == [(1000,)]
 
 
+@pytest.mark.classic
 def test_a_row_that_is_matched_twice_is_deleted_once(t, keys, first_steps):
     twice = "(SELECT id FROM keys UNION ALL SELECT id FROM keys)"
     done = t.sql(f"MERGE INTO t USING {twice} k ON t.id = k.id WHEN MATCHED THEN DELETE").first()

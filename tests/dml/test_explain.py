@@ -26,6 +26,7 @@ def explained(acid, text):
     return row[0]
 
 
+@pytest.mark.classic
 def test_a_query_is_explained_with_what_is_left_after_pruning(t):
     plan = explained(t, "EXPLAIN SELECT v FROM t WHERE p = 2")
     assert plan.startswith("== ACID Tables ==\n")
@@ -39,6 +40,7 @@ def test_a_query_is_explained_with_what_is_left_after_pruning(t):
     assert "== Analyzed Logical Plan ==" in explained(t, "EXPLAIN EXTENDED SELECT * FROM t")
 
 
+@pytest.mark.classic
 def test_what_no_condition_prunes_is_all_told_in_subqueries_too(t):
     plan = explained(
         t, "EXPLAIN SELECT id FROM VALUES (1) s(id) WHERE id = (SELECT max(id) FROM t)"
@@ -57,6 +59,7 @@ def test_a_query_is_explained_without_adaptive_execution(t, conf):
     assert "  delete events: 1 in 1 file\n" in plan
 
 
+@pytest.mark.classic
 def test_a_change_is_explained_with_its_locks_and_not_done(t):
     before = table(t)
     plan = explained(t, "EXPLAIN UPDATE t SET v = 'y' WHERE p = 1")
@@ -115,6 +118,7 @@ def test_each_branch_and_each_source_is_explained(t):
     assert "default.s: 1 of 1" in plan
 
 
+@pytest.mark.classic
 def test_files_that_python_tasks_read_are_told(acid, monkeypatch):
     fill(acid, "t (id INT)", "1")
     monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)

@@ -74,6 +74,7 @@ def test_ten_times_as_many_row_ids_are_few(acid, jobs):
 
 
 @pytest.mark.parametrize("limit", [0, 10, 1000])
+@pytest.mark.classic
 def test_a_small_query_is_inserted_by_the_driver(acid, jobs, limit):
     acid.sql(f"SET acidsql.driver.max.rows = {limit}")
     acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT)")
@@ -97,6 +98,7 @@ def test_a_query_that_spark_takes_for_large_is_not_tried(acid, jobs):
     assert rows(acid, "SELECT * FROM t") == [(0,), (500000,)]
 
 
+@pytest.mark.classic
 def test_a_small_overwrite_is_written_by_the_driver(acid, jobs):
     fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1", "2, 2")
     acid.sql("INSERT OVERWRITE TABLE t PARTITION (p = 1) SELECT id * 10 FROM range(3)")
@@ -107,6 +109,7 @@ def test_a_small_overwrite_is_written_by_the_driver(acid, jobs):
 
 @pytest.mark.parametrize("limit", [0, 1000])
 @pytest.mark.parametrize("layout", ["", "CLUSTERED BY (id) INTO 3 BUCKETS"])
+@pytest.mark.classic
 def test_a_merge_with_a_tiny_source_is_written_by_the_driver(acid, jobs, layout, limit):
     acid.sql(f"SET acidsql.driver.max.rows = {limit}")
     acid.sql(f"CREATE TABLE t (id INT, v STRING) {layout}")
@@ -190,6 +193,7 @@ def test_a_null_among_structs_without_nulls_is_written_by_a_job(acid, jobs):
     assert len(jobs) == 1
 
 
+@pytest.mark.classic
 def test_days_that_python_does_not_know_are_written(acid, jobs):
     acid.sql("CREATE TABLE t (id INT, d DATE)")
     acid.sql("INSERT INTO t SELECT 1, make_date(12024, 2, 29)")

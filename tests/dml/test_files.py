@@ -77,6 +77,7 @@ def test_a_file_that_is_damaged_or_gone_has_no_number_of_rows(acid):
 
 
 @needs("can_work")
+@pytest.mark.classic
 def test_who_reads_a_damaged_file_is_told_which(acid):
     """By Spark's reader, by acidsql's in the driver, and in a Python task. It is never a write
     error."""

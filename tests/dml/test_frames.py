@@ -57,6 +57,7 @@ def test_a_statement_of_sparks_names_dataframes(acid, news):
     assert rows(acid.sql("SELECT '{a}', ?", [1], a=news)) == [("{a}", 1)]
 
 
+@pytest.mark.classic
 def test_a_variable_may_name_a_dataframe(old, news, conf):
     conf("source", "{df}")
     assert rows(old.sql("SELECT count(*) FROM ${source}", df=news)) == [(2,)]
@@ -79,6 +80,7 @@ def test_a_new_table_gets_the_rows_of_a_dataframe(acid, news):
     assert table(acid) == [(1, "new"), (4, "new")]
 
 
+@pytest.mark.classic
 def test_a_lazy_result_keeps_its_dataframe(old, news):
     found = old.sql("SELECT t.id FROM t JOIN {df} ON t.id = df.id", df=news)
     assert rows(found) == [(1,)]

@@ -163,6 +163,7 @@ def test_few_rows_become_the_same_in_every_session(acid, conf, name):
     assert len(found[0]) == 5
 
 
+@pytest.mark.classic
 def test_rows_in_temporary_files_are_those_that_were_written(spark, conf, tmp_path):
     """Whatever Parquet files the session writes for other programs."""
     for name, value in {
