@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from decimal import Decimal
 
 import numpy
@@ -47,6 +48,9 @@ def columns_with_sql():
         (F.col("i").bitwiseAND(3), "i & 3"),
         ((F.col("s") == "x") & (F.col("i") != 1), "s = 'x' AND NOT (i = 1)"),
         (F.call_function("concat", F.col("s"), F.lit("y")), "concat(s, 'y')"),
+        (F.upper(F.col("s").alias("z")), "upper(s)"),
+        (F.col("a")["größe"] + F.col("m")["größe"], "a['größe'] + m['größe']"),
+        (F.current_date(), "current_date"),
     ]
 
 
@@ -63,8 +67,9 @@ VALUES = [
 
 def columns_become_the_sql_that_spark_reads_as_the_same(spark):
     """Of each Column, the SQL that is written, and the text of a person."""
-    nested = "a STRUCT<f: INT>, l ARRAY<INT>, m MAP<STRING, INT>"
-    frame = spark.createDataFrame([], f"i INT, b BOOLEAN, s STRING, {nested}, `odd name` INT")
+    nested = "a STRUCT<f: INT, `größe`: INT>, l ARRAY<INT>, m MAP<STRING, INT>"
+    columns = f"i INT, b BOOLEAN, s STRING, {nested}, `odd name` INT"
+    frame = spark.createDataFrame([], columns)
     for column, text in columns_with_sql():
         with column_sql(spark) as write:
             sql = write(column)
@@ -81,3 +86,13 @@ def literals_stay_the_same_values_of_the_same_types(spark):
     expected = spark.range(1).select(*(one.alias("c") for one in literals))
     assert found.dtypes == expected.dtypes
     assert list(map(repr, found.first())) == list(map(repr, expected.first()))
+
+
+def variables_of_lambda_functions_hide_no_column(spark):
+    """PySpark numbers the variables. The next one gets the name of a column."""
+    number = int(re.search(r"x_(\d+)", str(F.transform("l", lambda x: x)))[1]) + 1
+    frame = spark.sql(f"SELECT array(1, 2) AS l, 1000 AS x_{number}")
+    column = F.transform("l", lambda x: x + F.col(f"x_{number}"))
+    with column_sql(spark) as write:
+        assert frame.selectExpr(write(column)).first()[0] == [1001, 1002]
+    assert frame.select(column).first()[0] == [1001, 1002]

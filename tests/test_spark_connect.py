@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 from column_cases import (
     columns_become_the_sql_that_spark_reads_as_the_same,
     literals_stay_the_same_values_of_the_same_types,
+    variables_of_lambda_functions_hide_no_column,
 )
 from connect_server import ConnectServer
 from IPython.core.formatters import DisplayFormatter
@@ -283,6 +286,7 @@ def test_jobs_are_cancelled_by_their_tag(remote):
 def test_columns_are_values_and_conditions(acid, remote):
     columns_become_the_sql_that_spark_reads_as_the_same(remote)
     literals_stay_the_same_values_of_the_same_types(remote)
+    variables_of_lambda_functions_hide_no_column(remote)
     plus = F.udf(lambda n: n + 100, "int")
     acid.update("t", {"name": F.concat("name", F.lit("'"))}, F.col("id") > plus(F.lit(-98)))
     acid.delete("t", F.col("id").isin([]) | (F.col("p") == 2))
@@ -296,6 +300,10 @@ def test_columns_are_values_and_conditions(acid, remote):
     for column, error in (
         (remote.range(1)["id"] == 1, "belongs to a DataFrame"),
         (new.withColumnRenamed("id", "key")["id"] == 1, "belongs to a DataFrame"),
+        (F.col("id.") - 7 < 0, "INVALID_ATTRIBUTE_NAME_SYNTAX"),
+        (F.call_function("a..b", F.col("id")) < 0, "INVALID_ATTRIBUTE_NAME_SYNTAX"),
+        (F.lit(datetime.datetime.min) == F.lit(Decimal("NaN")), "SQL text instead"),
+        (F.col("id").cast("a INT") == 1, "no type"),
         (F.expr("id = 1) OR (true"), "no expression"),
         (F.col("name").cast("string) IS NULL OR (true AND 'x' AS string"), "PARSE_SYNTAX_ERROR"),
         (F.sum("id").over(Window.partitionBy("p")) > 1, "SQL text instead"),
@@ -303,6 +311,23 @@ def test_columns_are_values_and_conditions(acid, remote):
         with pytest.raises((AcidSqlError, PySparkException), match=error):
             acid.delete("t", column)
     assert acid.table("t").count() == 3
+
+
+def test_a_column_of_a_dataframe_is_no_other_column_of_its_name(acid, remote):
+    nested = remote.createDataFrame([(1, (111,), 222)], "id INT, a STRUCT<f: INT>, f INT")
+    left = remote.createDataFrame([(1, 5)], "id INT, x INT")
+    right = remote.createDataFrame([(2, 6)], "id INT, y INT")
+    joined = left.join(right, "id", "left")
+    for source, column in ((nested, nested["a.f"]), (joined, right["id"])):
+        writer = acid.merge_into(source, "t", F.col("t.id") == source["id"])
+        with pytest.raises(AnalysisError, match="belongs to a DataFrame"):
+            writer.whenMatched().update({"p": column}).merge()
+    conf = "spark.sql.ansi.enabled"
+    try:
+        remote.conf.set(conf, "FALSE")  # then NULL may be in an empty list
+        assert acid.delete("t", ~F.col("at").isin([])).first()[3] == 1
+    finally:
+        remote.conf.unset(conf)
 
 
 def test_a_char_is_compared_as_a_char_and_a_condition_is_the_same_each_time(acid):

@@ -25,6 +25,7 @@ _REFUSED = re.compile(
 )
 _DEFAULT_DECIMAL = (10, 0)
 _BARE_NAME = re.compile(r"[A-Za-z_]\w*")
+_BARE_IN_SPARK = re.compile(_BARE_NAME.pattern, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class HiveType:
 
     def __str__(self) -> str:
         """Hive's text; field names are back-quoted if necessary."""
-        return _text(self, {})
+        return _text(self, {}, _BARE_NAME)
 
     def holds(self, *kinds: str) -> bool:
         """True if this type, or a type inside it, is of one of these kinds."""
@@ -83,16 +84,17 @@ def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> st
             bigint, and give seconds as microseconds without an error.
     """
     parsed = parse_type(hive_type) if isinstance(hive_type, str) else hive_type
-    return _text(parsed, {"timestamp": timestamp, "char": "string", "varchar": "string"})
+    renamed = {"timestamp": timestamp, "char": "string", "varchar": "string"}
+    return _text(parsed, renamed, _BARE_IN_SPARK)
 
 
-def _text(node: HiveType, renamed: dict[str, str]) -> str:
+def _text(node: HiveType, renamed: dict[str, str], bare: re.Pattern[str]) -> str:
     if node.kind in renamed:
         return renamed[node.kind]
-    children = [_text(child, renamed) for child in node.children]
+    children = [_text(child, renamed, bare) for child in node.children]
     if node.kind == "struct":
         pairs = zip(node.names, children, strict=True)
-        children = [f"{_quoted(name)}:{child}" for name, child in pairs]
+        children = [f"{_quoted(name, bare)}:{child}" for name, child in pairs]
     if children:
         return f"{node.kind}<{','.join(children)}>"
     if node.parameters:
@@ -100,8 +102,8 @@ def _text(node: HiveType, renamed: dict[str, str]) -> str:
     return node.kind
 
 
-def _quoted(name: str) -> str:
-    if _BARE_NAME.fullmatch(name):
+def _quoted(name: str, bare: re.Pattern[str]) -> str:
+    if bare.fullmatch(name):
         return name
     return "`" + name.replace("`", "``") + "`"
 

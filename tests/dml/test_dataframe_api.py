@@ -9,7 +9,9 @@ import pytest
 from column_cases import (
     columns_become_the_sql_that_spark_reads_as_the_same,
     literals_stay_the_same_values_of_the_same_types,
+    variables_of_lambda_functions_hide_no_column,
 )
+from pyspark.errors import AnalysisException
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql import types as T  # noqa: N812
@@ -38,12 +40,16 @@ def test_a_column_becomes_the_sql_that_spark_reads_as_the_same(spark):
     columns_become_the_sql_that_spark_reads_as_the_same(spark)
 
 
+def test_variables_of_lambda_functions_hide_no_column(spark):
+    variables_of_lambda_functions_hide_no_column(spark)
+
+
 def test_each_part_of_a_column_is_written_once(spark):
     column = F.udf(lambda x: x, "int")(F.col("i"))
     for _ in range(5):
         column = F.abs(column)
     with column_sql(spark) as write:
-        assert write(column).count("abs(") == 5
+        assert write(column).count("abs`(") == 5
         assert spark.sql("SHOW USER FUNCTIONS LIKE 'acidsql_function_*'").count() == 1
     assert spark.sql("SHOW USER FUNCTIONS LIKE 'acidsql_function_*'").count() == 0
 
@@ -198,6 +204,8 @@ def test_what_is_wrong_is_said_before_anything_is_done(acid, spark):
         acid.delete("t", "id = 1) OR (v = 'a'")
     with pytest.raises(SqlSyntaxError, match="no expression"):
         acid.delete("t", F.expr("id = 1) OR (v = 'a'"))
+    with pytest.raises((AnalysisError, AnalysisException), match="ATTRIBUTE_NAME"):
+        acid.delete("t", F.col("id.") - 7 < 0)
     with pytest.raises(SqlSyntaxError, match="found nothing"):
         acid.delete("t", "  ")
     with pytest.raises(SettingError, match="one column at least"):

@@ -62,6 +62,7 @@ MERGE = (
 )
 
 
+@pytest.mark.classic
 def test_a_merge_lists_the_partitions_that_its_source_has_rows_for(t, listed):
     t.sql("CREATE TABLE u (id INT, p INT)")
     t.sql("INSERT INTO u VALUES (3, 3), (50, 50), (3, 50), (77, 77), (9, NULL)")
@@ -114,6 +115,7 @@ def test_a_source_without_rows_changes_nothing(t):
     assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(60,)]
 
 
+@pytest.mark.classic
 def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
     t, spark, tmp_path, monkeypatch
 ):
@@ -144,6 +146,7 @@ def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
         ("t.id = 3", ["p"]),
     ],
 )
+@pytest.mark.classic
 def test_a_source_is_not_asked_for_partitions_that_the_text_names(
     t, listed, monkeypatch, more, asked
 ):

@@ -76,6 +76,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=["files", "files and a table of ours"])
+@pytest.mark.classic
 def test_a_file_that_comes_at_any_moment_is_read_by_all_or_by_none(t, landing, source):
     t.sql("CREATE TABLE one (id INT)")
     t.sql("INSERT INTO one VALUES (0)")

@@ -45,6 +45,7 @@ def plan_of(acid, source):
     return acid.sql(f"EXPLAIN {MERGE.format(source=source)}").first()[0]
 
 
+@pytest.mark.classic
 def test_of_a_target_only_rows_with_a_partner_are_joined(t, files):
     assert "LeftSemi" in plan_of(t, "files")
     t.sql(MERGE.format(source="files"))
@@ -71,6 +72,7 @@ CASE = "CASE WHEN t.a = 2 AND s.b = 1 THEN false ELSE true END"
         ("STRING BIGINT", "STRING BIGINT", BOTH),
     ],
 )
+@pytest.mark.classic
 def test_partners_are_the_same_as_of_a_join(spark, acid, own, others, on):
     def merged(threshold):
         acid.sql("DROP TABLE IF EXISTS t")
@@ -132,6 +134,7 @@ def test_a_condition_inside_of_case_prunes_no_partition(acid):
     assert rows(acid, "SELECT id FROM t WHERE v = 'x'") == [(3,)]
 
 
+@pytest.mark.classic
 def test_literals_are_the_same_every_time(t):
     source = "(SELECT 1000 AS id, 'new' AS v UNION ALL VALUES (1001, 'new'))"
     assert "LeftSemi" in plan_of(t, source)
@@ -139,6 +142,7 @@ def test_literals_are_the_same_every_time(t):
     assert rows(t, "SELECT * FROM t WHERE v = 'new'") == [(1000, "new"), (1001, "new")]
 
 
+@pytest.mark.classic
 def test_an_acid_table_is_a_source_that_may_be_read_twice(t):
     t.sql("CREATE TABLE u (id INT, v STRING)")
     t.sql("INSERT INTO u VALUES (1, 'new'), (0, 'new')")
@@ -205,12 +209,14 @@ def test_where_a_table_proves_too_large_to_send_none_is_sent(spark, t, files, st
     assert rows(t, counts) == [left]
 
 
+@pytest.mark.classic
 def test_a_source_that_would_fill_the_drivers_memory_is_not_sent(t, files, monkeypatch):
     assert "LeftSemi" in plan_of(t, "files")
     monkeypatch.setattr(repeatable_module, "heap_bytes", lambda spark: 2**15)
     assert "LeftSemi" not in plan_of(t, "files")
 
 
+@pytest.mark.classic
 def test_a_source_that_others_change_meanwhile_fails_and_changes_nothing(t, files, monkeypatch):
     write = Writing.events
 
@@ -244,6 +250,7 @@ def test_a_delete_only_merge_reads_no_columns_but_those_of_on(t, files):
         "UPDATE t SET v = 'new' WHERE id IN (SELECT id FROM files)",
     ],
 )
+@pytest.mark.classic
 def test_no_row_id_is_made_of_rows_without_a_partner(t, files, statement):
     plan = t.sql(f"EXPLAIN {statement}").first()[0]
     assert "LeftSemi" in plan and "named_struct(writeid" not in plan
@@ -251,6 +258,7 @@ def test_no_row_id_is_made_of_rows_without_a_partner(t, files, statement):
     assert rows(t, "SELECT count(*) FROM t WHERE v = 'old'") == [(999,)]
 
 
+@pytest.mark.classic
 def test_files_are_known_by_their_sizes_and_times(spark, files):
     found = repeatable(spark.table("files"))
     assert found is not None
@@ -261,6 +269,7 @@ def test_files_are_known_by_their_sizes_and_times(spark, files):
     found.refuse_changed(spark)
 
 
+@pytest.mark.classic
 def test_files_that_are_never_changed_are_not_looked_at_again(spark):
     gone = Repeatable(0, [("file:/warehouse/t/delta_1_1/bucket_0", "1", "1")])
     gone.refuse_changed(spark, but_below="/warehouse/t")
@@ -269,6 +278,7 @@ def test_files_that_are_never_changed_are_not_looked_at_again(spark):
             gone.refuse_changed(spark, but_below=elsewhere)
 
 
+@pytest.mark.classic
 def test_files_that_python_tasks_read_may_change_if_they_are_not_an_acid_tables(spark, monkeypatch):
     """Nobody notes their sizes and times."""
     monkeypatch.setattr(zones, "zone_offset_micros", lambda spark: None)

@@ -76,7 +76,7 @@ def prepare_workers(spark: SparkSession) -> None:
 def isolates_artifacts(spark: SparkSession) -> bool:
     """Whether a server of Spark Connect keeps the files of its sessions apart. Before 4.1, each
     does; later ones do not if they run as a plugin alone."""
-    return spark.conf.get(_ISOLATION, "true") == "true"
+    return str(spark.conf.get(_ISOLATION, "true")).lower() == "true"
 
 
 def _is_ours(python: str) -> bool:

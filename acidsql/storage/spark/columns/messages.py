@@ -22,7 +22,7 @@ from pyspark.sql.connect.expressions import ColumnReference
 from pyspark.sql.connect.plan import SubqueryAlias
 from pyspark.sql.connect.types import parse_attr_name, proto_schema_to_pyspark_data_type
 
-from acidsql.errors import SqlSyntaxError
+from acidsql.errors import AnalysisError, SqlSyntaxError, UnsupportedError
 from acidsql.storage.columns import literal as sql_literal
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.columns.writer import (
@@ -30,12 +30,13 @@ from acidsql.storage.spark.columns.writer import (
     another_frames,
     another_sessions,
     case,
-    lambda_function,
+    field,
     no_sql,
 )
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROS_OF_A_SECOND = 1_000_000
+_OF_UNITS = ("timestampadd", "timestampdiff")  # their first argument is a word
 
 
 class ColumnMessages(ColumnSql):
@@ -50,29 +51,37 @@ class ColumnMessages(ColumnSql):
         super().__init__(spark)
         self._remote: Any = spark
         self._source = source
-        self._shown = ""  # the column that is written
+        self._column: Column | None = None  # which is written
 
     def __call__(self, column: Column) -> str:
         """See ``ColumnSql``."""
         if not isinstance(column, RemoteColumn):
             raise another_sessions("a session of Spark Connect")
-        self._shown = str(column)
+        self._column = column
         return self._sql(column.to_plan(self._remote.client))
 
     def _sql(self, part: Any) -> str:
         kind = part.WhichOneof("expr_type")
         write: Callable[[Any], str] | None = getattr(self, f"_{kind}", None)
         if write is None:
-            raise no_sql(str(kind), self._shown)
+            raise self._no_sql(str(kind))
         return write(getattr(part, kind))
+
+    def _no_sql(self, kind: str) -> UnsupportedError:
+        try:
+            return no_sql(kind, str(self._column))
+        except ValueError:  # PySpark cannot show each day
+            return no_sql(kind, "")
 
     def _alias_name(self, part: Any) -> str | None:
         return part.alias.name[0] if part.WhichOneof("expr_type") == "alias" else None
 
     def _null_is_in_nothing(self) -> bool:
         conf, name = self._spark.conf, "spark.sql.legacy.nullInEmptyListBehavior"
-        legacy = conf.get(name, None) or conf.get("spark.sql.ansi.enabled") == "false"
-        return legacy not in ("true", True)
+        legacy = conf.get(name, None)
+        if legacy is None:
+            return _is_true(conf.get("spark.sql.ansi.enabled"))
+        return not _is_true(legacy)
 
     # ── one method for each kind of message ──────────────────────────────────────────────────
 
@@ -83,8 +92,8 @@ class ColumnMessages(ColumnSql):
         if message.HasField("plan_id"):
             return self._column_of_frame(message.unparsed_identifier, message.plan_id)
         if message.is_metadata_column:
-            raise no_sql("metadata column", self._shown)
-        return quoted_path(parse_attr_name(message.unparsed_identifier) or [])
+            raise self._no_sql("metadata column")
+        return quoted_path(_path(message.unparsed_identifier))
 
     def _column_of_frame(self, name: str, plan_id: int) -> str:
         """A column that belongs to a DataFrame: ``df["id"]``. The server knows whether it does."""
@@ -93,16 +102,21 @@ class ColumnMessages(ColumnSql):
         frame, alias = self._source
         column: Any = RemoteColumn(ColumnReference(name, plan_id))
         try:
-            (found,) = frame.select(column).columns
+            selected = frame.select(column)
+            (found,) = selected.columns
+            # A field of a struct, or a column that a join has hidden, may have another's name.
+            is_it = selected.sameSemantics(frame.select(F.col(quote(found))))
         except AnalysisException:
-            raise another_frames(name) from None
+            is_it = False
+        if not is_it:
+            raise another_frames(name)
         return f"{quote(alias)}.{quote(found)}"
 
     def _literal(self, message: Any) -> str:
         kind = message.WhichOneof("literal_type")
         write = _LITERALS.get(kind)
         if write is None:
-            raise no_sql(str(kind), self._shown)
+            raise self._no_sql(str(kind))
         return write(getattr(message, kind))
 
     def _expression_string(self, message: Any) -> str:
@@ -118,16 +132,18 @@ class ColumnMessages(ColumnSql):
     def _unresolved_function(self, message: Any) -> str:
         name, arguments = message.function_name, message.arguments
         if message.is_internal:
-            raise no_sql(name, self._shown)
+            raise self._no_sql(name)
         if name == "when":
             sqls = [self._sql(one) for one in arguments]
             pairs = list(zip(sqls[::2], sqls[1::2], strict=False))
             return case(pairs, sqls[-1] if len(sqls) % 2 else None)
-        return self._called(name, arguments, is_distinct=message.is_distinct)
+        if name in _OF_UNITS and (unit := arguments[0].literal.string).isalpha():
+            return f"{name}({unit}, {', '.join(map(self._sql, arguments[1:]))})"
+        path = _path(name) if message.is_user_defined_function else [name]
+        return self._called(path, arguments, is_distinct=message.is_distinct)
 
     def _call_function(self, message: Any) -> str:
-        arguments = ", ".join(self._argument(one) for one in message.arguments)
-        return f"{quoted_path(parse_attr_name(message.function_name) or [])}({arguments})"
+        return self._called(_path(message.function_name), message.arguments, is_distinct=False)
 
     def _cast(self, message: Any) -> str:
         is_try = message.eval_mode == proto.Expression.Cast.EvalMode.EVAL_MODE_TRY
@@ -135,17 +151,25 @@ class ColumnMessages(ColumnSql):
             kind = proto_schema_to_pyspark_data_type(message.type)
         else:  # the server parses the text, so that nothing but a type is written
             kind = self._remote._parse_ddl(message.type_str)
+            is_struct = message.type_str.lower().lstrip().startswith("struct")
+            if isinstance(kind, T.StructType) and not is_struct:  # the columns of a table
+                raise SqlSyntaxError(
+                    "This text is no type.", message.type_str, 0, len(message.type_str)
+                )
         return f"{'TRY_CAST' if is_try else 'CAST'}({self._sql(message.expr)} AS {type_sql(kind)})"
 
     def _unresolved_extract_value(self, message: Any) -> str:
-        return f"{self._sql(message.child)}[{self._sql(message.extraction)}]"
+        child, literal = self._sql(message.child), message.extraction.literal
+        is_text = literal.WhichOneof("literal_type") == "string"
+        found = field(child, literal.string) if is_text else None
+        return found or f"{child}[{self._sql(message.extraction)}]"
 
     def _lambda_function(self, message: Any) -> str:
         names = [one.name_parts[0] for one in message.arguments]
-        return lambda_function(names, self._sql(message.function))
+        return self._lambda(names, self._sql(message.function))
 
     def _unresolved_named_lambda_variable(self, message: Any) -> str:
-        return quoted_path(message.name_parts)
+        return self._variable(message.name_parts[0])
 
     def _named_argument_expression(self, message: Any) -> str:
         return f"{quote(message.key)} => {self._sql(message.value)}"
@@ -153,7 +177,7 @@ class ColumnMessages(ColumnSql):
     def _common_inline_user_defined_function(self, message: Any) -> str:
         """A call of a Python function, which gets a name in the session."""
         if message.WhichOneof("function") != "python_udf":
-            raise no_sql(message.WhichOneof("function"), self._shown)
+            raise self._no_sql(message.WhichOneof("function"))
         arguments = [self._sql(one) for one in message.arguments]
         command = proto.Command()
         command.register_function.CopyFrom(message)
@@ -167,6 +191,21 @@ def alias_of(frame: DataFrame) -> str | None:
     """The name that ``df.alias("s")`` gave."""
     remote: Any = frame
     return remote._plan._alias if isinstance(remote._plan, SubqueryAlias) else None
+
+
+def _is_true(value: str | None) -> bool:
+    return str(value).lower() == "true"
+
+
+def _path(name: str) -> list[str]:
+    """The parts of a name, as the server parses them."""
+    parts = parse_attr_name(name)
+    if not parts or not all(parts):
+        raise AnalysisError(
+            f"The name '{name}' has an empty part, or a backtick without its pair.",
+            condition="INVALID_ATTRIBUTE_NAME_SYNTAX", sqlstate="42604",
+        )  # fmt: skip
+    return list(parts)
 
 
 # ── types and literals ───────────────────────────────────────────────────────────────────────
@@ -203,7 +242,8 @@ def _binary_float(value: float, letter: str, kind: str) -> str:
 def _decimal(message: Any) -> str:
     """The server widens the type until the value fits."""
     _, digits, exponent = Decimal(message.value).as_tuple()
-    assert isinstance(exponent, int)
+    if not isinstance(exponent, int):
+        raise no_sql("decimal", message.value)
     scale = max(message.scale, -exponent)
     precision = max(message.precision, len(digits) + max(exponent, 0), scale)
     return f"CAST('{message.value}' AS DECIMAL({precision}, {scale}))"

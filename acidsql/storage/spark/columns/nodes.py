@@ -17,7 +17,7 @@ from acidsql.storage.spark.columns.writer import (
     another_frames,
     another_sessions,
     case,
-    lambda_function,
+    field,
     no_sql,
 )
 from acidsql.storage.spark.java_classes import java_class
@@ -95,8 +95,12 @@ class ColumnNodes(ColumnSql):
     def _unresolved_function(self, node: Any) -> str:
         if node.isInternal():
             raise _no_sql(node)
-        arguments = _items(node.arguments())
-        return self._called(node.functionName(), arguments, is_distinct=node.isDistinct())
+        name, arguments = node.functionName(), _items(node.arguments())
+        path = self._path(name) if node.isUserDefinedFunction() else [name]
+        return self._called(path, arguments, is_distinct=node.isDistinct())
+
+    def _path(self, name: str) -> list[str]:
+        return _items(self._session_state().sqlParser().parseMultipartIdentifier(name))
 
     def _cast(self, node: Any) -> str:
         mode = node.evalMode()
@@ -110,7 +114,13 @@ class ColumnNodes(ColumnSql):
         return f"{cast}({self._sql(node.child())} AS {kind})"
 
     def _unresolved_extract_value(self, node: Any) -> str:
-        return f"{self._sql(node.child())}[{self._sql(node.extraction())}]"
+        child, key = self._sql(node.child()), self._sql(node.extraction())
+        if node.extraction().getClass().getSimpleName() == "Literal":
+            name = node.extraction().value()
+            found = field(child, name) if isinstance(name, str) else None
+            if found is not None:
+                return found
+        return f"{child}[{key}]"
 
     def _case_when_otherwise(self, node: Any) -> str:
         branches = [(self._sql(one._1()), self._sql(one._2())) for one in _items(node.branches())]
@@ -119,10 +129,10 @@ class ColumnNodes(ColumnSql):
 
     def _lambda_function(self, node: Any) -> str:
         names = [one.name() for one in _items(node.arguments())]
-        return lambda_function(names, self._sql(node.function()))
+        return self._lambda(names, self._sql(node.function()))
 
     def _unresolved_named_lambda_variable(self, node: Any) -> str:
-        return quote(node.name())
+        return self._variable(node.name())
 
     def _column_node_expression(self, node: Any) -> str:
         return self._sql(node.node())

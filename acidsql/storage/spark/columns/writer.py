@@ -32,6 +32,8 @@ class ColumnSql(ABC):
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._functions: list[str] = []
+        # In SQL, a lambda function's variable hides a column of its name; in a Column it does not.
+        self._of_variables = f"acidsql_{uuid.uuid4().hex}_"
 
     @abstractmethod
     def __call__(self, column: Column) -> str:
@@ -64,23 +66,36 @@ class ColumnSql(ABC):
 
     # ── what all trees have ──────────────────────────────────────────────────────────────────
 
-    def _called(self, name: str, arguments: Sequence[Any], *, is_distinct: bool) -> str:
-        """A function, or an operator, of some parts."""
+    def _called(self, path: Sequence[str], arguments: Sequence[Any], *, is_distinct: bool) -> str:
+        """A function, or an operator, of some parts. ``path``: the parts of its name."""
+        name = path[-1] if len(path) == 1 else ""
         if name in _INFIX and len(arguments) == 2:
             left, right = map(self._sql, arguments)
             return f"({left} {name.upper()} {right})"
         if name in _PREFIX and len(arguments) == 1:
             return f"({_PREFIX[name]} {self._sql(arguments[0])})"
+        sqls = [self._sql(one) for one in arguments]
         if name == "in":
-            return self._is_in(*map(self._sql, arguments))
-        named = ", ".join(map(self._argument, arguments))
-        called = name if name.isidentifier() else quoted_path(name.split("."))
-        return f"{called}({'DISTINCT ' if is_distinct else ''}{named})"
+            return self._is_in(*sqls)
+        aliases = [self._alias_name(one) for one in arguments]
+        if name == "arrays_zip" and any(aliases):
+            raise no_sql("an alias in arrays_zip", ", ".join(sqls))
+        if name == "struct":  # an alias is the name of a field
+            sqls = [
+                sql if alias is None else f"{sql} AS {quote(alias)}"
+                for sql, alias in zip(sqls, aliases, strict=True)
+            ]
+        called = name if name == "struct" else quoted_path(path)
+        return f"{called}({'DISTINCT ' if is_distinct else ''}{', '.join(sqls)})"
 
-    def _argument(self, part: Any) -> str:
-        """An argument keeps its alias, which may be the name of a struct's field."""
-        alias, sql = self._alias_name(part), self._sql(part)
-        return sql if alias is None else f"{sql} AS {quote(alias)}"
+    def _lambda(self, names: Sequence[str], body: str) -> str:
+        """A lambda function. Spark parses no brackets around one argument."""
+        arguments = ", ".join(map(self._variable, names))
+        return f"{arguments if len(names) == 1 else f'({arguments})'} -> {body}"
+
+    def _variable(self, name: str) -> str:
+        """A variable of a lambda function."""
+        return quote(self._of_variables + name)
 
     def _is_in(self, value: str, *values: str) -> str:
         if values:
@@ -103,10 +118,13 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
     return f"CASE {' '.join(whens)} END"
 
 
-def lambda_function(names: Sequence[str], body: str) -> str:
-    """A lambda function. Spark parses no brackets around one argument."""
-    arguments = ", ".join(map(quote, names))
-    return f"{arguments if len(names) == 1 else f'({arguments})'} -> {body}"
+def field(child: str, name: str) -> str | None:
+    """A field of a struct, or a value of a map, by its name; None if no plain text has this name.
+
+    The name must be a literal: of a struct, Spark takes no other text.
+    """
+    is_plain = name.isprintable() and not set(name) & set("'\\{}$")
+    return f"{child}['{name}']" if is_plain else None
 
 
 def no_sql(kind: str, shown: str) -> UnsupportedError:
