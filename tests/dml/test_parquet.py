@@ -128,6 +128,7 @@ def acidsql_name(name: str) -> Any:
     return TableName("default", name)
 
 
+@pytest.mark.classic
 def test_files_are_listed_with_their_rows(sales):
     found = sales.files("t").where("kind = 'delta'").select("rows", "state").collect()
     assert sorted(tuple(row) for row in found) == [(1, "visible"), (1, "visible"), (3, "visible")]

@@ -87,11 +87,13 @@ def test_spark_is_not_asked_about_plain_rows(t, asked, text):
         "INSERT INTO so VALUES (1)",
     ],
 )  # fmt: skip
+@pytest.mark.classic
 def test_spark_is_asked_about_all_others(t, asked, text):
     t.sql(text)
     assert asked != []
 
 
+@pytest.mark.classic
 def test_arguments_the_time_zone_and_the_limit_are_minded(t, asked, conf):
     t.sql("INSERT INTO t (i) VALUES (1)", {"unused": 1})
     assert asked != []

@@ -82,6 +82,7 @@ def test_row_id_is_the_struct_that_hive_has(t):
     assert rows(t, "SELECT row__id.writeid, row__id.rowid, id FROM t") == [(1, 0, 1), (1, 1, 2)]
 
 
+@pytest.mark.classic
 def test_a_temporary_view_keeps_its_snapshot(t, spark):
     t.sql("CREATE TEMPORARY VIEW kept AS SELECT id, w FROM u")
     before = t.sql("SELECT * FROM u")

@@ -169,6 +169,7 @@ def test_a_lost_reply_leaves_the_session_knowing_what_the_store_has(acid, monkey
     assert shown(acid) == []
 
 
+@pytest.mark.classic
 def test_what_needs_a_table_that_lasts_refuses_it(acid, spark):
     acid.sql("CREATE TEMPORARY TABLE t (a INT)")
     for query in ("SELECT * FROM t", "SELECT a FROM table_changes('t', 1)"):
