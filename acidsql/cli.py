@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, BinaryIO
@@ -19,6 +20,7 @@ from acidsql.sql.parameters import python_value
 from acidsql.sql.tokens import split_statements
 
 _ALL_ROWS = 1_000_000  # for lists of tables, transactions or files
+_LATE_S = 5.0
 _FORMATS = click.Choice(["table", "csv", "json"])
 
 
@@ -356,16 +358,20 @@ def _session(given: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
 
     import acidsql
 
+    places = {name: given[name] for name in ("warehouse", "metastore")}
+    told = (f"{given['remote']} has not answered yet; PySpark goes on trying.",)
+    late = threading.Timer(_LATE_S, click.echo, told, {"err": True})
+    if given["remote"]:  # PySpark tries for minutes, and says nothing
+        late.start()
     try:
-        with acidsql.connect(
-            _spark(given),
-            warehouse=given["warehouse"],
-            metastore=given["metastore"],
-            compactor=compactor,
-        ) as session:
+        opened = acidsql.connect(_spark(given), compactor=compactor, **places)
+        late.cancel()
+        with opened as session:
             yield session
     except (AcidSqlError, PySparkException) as error:
         raise click.ClickException(str(error)) from None
+    finally:
+        late.cancel()
 
 
 def _spark(given: dict[str, Any]) -> Any:
