@@ -45,7 +45,7 @@ def pytest_pyfunc_call() -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup() -> Generator[None, Any, Any]:
+def pytest_runtest_setup() -> Generator[None, Any, Any]:
     return (yield from _skipping())
 
 

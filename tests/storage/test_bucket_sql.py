@@ -86,6 +86,7 @@ def test_a_session_with_a_function_of_that_name_puts_rows_where_they_belong(spar
     assert sorted(found) == list(enumerate(expected))
 
 
+@pytest.mark.classic
 def test_where_spark_finds_other_buckets_it_is_not_asked(spark, monkeypatch):
     """For any reason, and in any version."""
     assert _knows_buckets(spark, ["int"], 4, 2)

@@ -121,6 +121,7 @@ def test_another_python_is_sent_our_code_once(context, tmp_path, monkeypatch, ma
     assert "acidsql/storage/writing/event_writer.py" in zipfile.ZipFile(archive).namelist()
 
 
+@pytest.mark.classic
 def test_workers_see_the_path_that_they_were_told(acid, spark):
     def paths(batches):
         import pyarrow as pa

@@ -136,6 +136,7 @@ def test_secrets_in_files_of_keys_are_found(spark, hadoop, tmp_path):
         settings_of(spark)
 
 
+@pytest.mark.classic
 def test_spark_without_a_file_system_is_told_which_package_it_lacks(spark):
     need_classes(spark, "file:///d")
     with pytest.raises(SettingError, match=r"'gs:'.*org\.apache\.hadoop:hadoop-gcp:\d"):

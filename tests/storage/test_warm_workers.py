@@ -112,6 +112,7 @@ def test_a_callers_jobs_keep_their_properties(new):
         context.setLocalProperty("spark.scheduler.pool", None)
 
 
+@pytest.mark.classic
 def test_an_error_in_the_thread_reaches_nobody(new, session, monkeypatch, capfd):
     def fail(_):
         raise RuntimeError("the context was stopped")
