@@ -197,7 +197,7 @@ def test_names_that_differ_by_case_are_found_or_refused_never_null(acid, spark, 
     columns = "id BIGINT, s STRUCT<aa: BIGINT>"
     acid.sql(f"CREATE TABLE t ({columns}) LOCATION '{tmp_path}/x' {PARQUET}")
     assert rows(acid, "SELECT id, s.aa FROM t") == [(1, 2)]
-    spark.conf.set("spark.sql.caseSensitive", "true")
+    spark.conf.set("spark.sql.caseSensitive", "TRUE")  # Spark takes any case
     try:
         with pytest.raises(AcidSqlError, match="caseSensitive"):
             acid.sql("SELECT id FROM t")

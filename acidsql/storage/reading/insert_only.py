@@ -175,7 +175,7 @@ def _orc(
 
 def _is_by_case(spark: SparkSession) -> bool:
     """Whether the session is case-sensitive; Spark's readers then are, too."""
-    return spark.conf.get("spark.sql.caseSensitive") == "true"
+    return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
 
 def _need_same_case(
