@@ -34,7 +34,10 @@ from acidsql.statements.said import has_double_quoted_names
 from acidsql.storage.spark.temporary import is_of_session
 
 _NAME_MAX = 128  # characters
-_MANY_ROWS = ("INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE")
+_MANY_ROWS = (
+    "INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+    "_LEGACY_ERROR_TEMP_1034",  # the same in Spark 4.1
+)  # fmt: skip
 _SHORT = {
     Kind.CHECK: "chk", Kind.PRIMARY_KEY: "pk", Kind.UNIQUE: "uk", Kind.FOREIGN_KEY: "fk",
     Kind.NOT_NULL: "nn",
