@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime
 import gc
+import os
+import subprocess
+import sys
 import threading
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from column_cases import (
     columns_become_the_sql_that_spark_reads_as_the_same,
     literals_stay_the_same_values_of_the_same_types,
@@ -27,7 +28,6 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 import acidsql
-from acidsql import cli
 from acidsql.errors import (
     AcidSqlError,
     AnalysisError,
@@ -355,15 +355,20 @@ def test_a_notebook_shows_results_as_html(acid):
     assert shown["text/html"].startswith("<svg")
 
 
-def test_the_command_line_needs_no_java(acid, server, tmp_path, monkeypatch):
-    monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.setattr(cli, "use_java", lambda: pytest.fail("the server has Spark's Java"))
-    words = ["--remote", server.url, "--warehouse", str(tmp_path)]
-    words += ["sql", "--format", "csv", "DELETE FROM t WHERE id = 1; SELECT id FROM t ORDER BY id"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # of confs that only a classic session has
-        done = CliRunner().invoke(cli.main, words)
-    assert done.stdout == "id\n2\n3\n", done.output
+# A process of its own: this one may have a classic session. Warnings would be of confs that only
+# such a session has.
+COMMAND = "from acidsql import cli; cli.use_java = None; cli.main()"
+
+
+def test_the_command_line_needs_no_java(acid, server, tmp_path):
+    words = ["--remote", server.url, "--warehouse", str(tmp_path), "sql", "--format", "csv"]
+    text = "DELETE FROM t WHERE id = 1; SELECT id FROM t ORDER BY id"
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", COMMAND, *words, text],
+        env={**os.environ, "SPARK_HOME": "", "SPARK_CONNECT_MODE_ENABLED": ""},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "id\n2\n3\n", done.stderr
 
 
 def test_streams_into_tables_are_refused_by_name(acid):

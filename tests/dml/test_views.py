@@ -261,6 +261,7 @@ def test_older_versions_inside_of_a_view_are_read_and_a_view_has_none(v):
         ("CREATE VIEW x AS WITH c AS (SELECT number) SELECT id FROM t", "INVALID_TEMP_OBJ", None),
     ],
 )
+@pytest.mark.classic
 def test_what_a_view_cannot_do_is_refused_by_name(refusing, statement, condition, at):
     refused(refusing, statement, condition, at)
 
