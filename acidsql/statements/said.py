@@ -69,7 +69,7 @@ def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
     """Whether ``"…"`` is a name in this session. False for a text without double quotes."""
     names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
     # A second argument of get() would hide Spark's own default, and hence Spark 4's ANSI mode.
-    return '"' in text and all(str(spark.conf.get(name)).lower() == "true" for name in names)
+    return '"' in text and all(jvm.is_on(spark, name) for name in names)
 
 
 def is_utc(spark: SparkSession) -> bool:

@@ -79,7 +79,7 @@ class PaperSession:
     """The part of a session of Spark Connect that is used."""
 
     def __init__(self):
-        self.sent, self.conf = [], {}
+        self.sent, self.conf = [], {python_workers._ISOLATION: "true"}
 
     def addArtifacts(self, path, *, pyfile):  # noqa: N802
         assert pyfile

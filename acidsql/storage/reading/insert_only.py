@@ -36,6 +36,9 @@ from acidsql.storage.reading.python_rows import python_rows
 from acidsql.storage.reading.scan_columns import needed, of_row
 from acidsql.storage.spark import zones
 from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.jvm import is_on
+
+_BY_CASE = "spark.sql.caseSensitive"  # if true, Spark's readers tell names apart by case, too
 
 FORMATS = (ORC, PARQUET, "text")
 
@@ -119,7 +122,7 @@ def _orc_rows(
         values = partition_values(table, list(small), PARTITION)
         parts.append(rows.selectExpr(*columns, *values, *of_row(virtual)))
     if large:
-        if _is_by_case(spark):
+        if is_on(spark, _BY_CASE):
             _need_same_case(table, _paths(large), columns_of)
         where = PathPartitions(table, large, sizes)
         rows = _orc(spark, table, _paths(large), needed(where.needed, virtual))
@@ -173,11 +176,6 @@ def _orc(
     return open_files(spark, paths, ddl, of_file=of_file).selectExpr(*values, *of_file)
 
 
-def _is_by_case(spark: SparkSession) -> bool:
-    """Whether the session is case-sensitive; Spark's readers then are, too."""
-    return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
-
-
 def _need_same_case(
     table: Table, paths: Sequence[str], look: Callable[[str], list[tuple[str, str]]]
 ) -> None:
@@ -216,7 +214,7 @@ def _parquet(
         f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
         for c in table.columns
     )
-    if _is_by_case(spark):
+    if is_on(spark, _BY_CASE):
         _need_same_case(table, paths, columns_of_parquet)
     elif has_timestamp(c.type for c in table.columns):
         need_wall_clocks(paths)

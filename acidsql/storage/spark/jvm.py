@@ -274,6 +274,12 @@ def _set(spark: Any, values: Mapping[str, str | None]) -> None:
         spark.conf.unset(name)
 
 
+def is_on(spark: SparkSession, name: str) -> bool:
+    """Whether a setting of Spark's own is true. Spark takes TRUE, too. No default is passed: it
+    would hide Spark's."""
+    return str(spark.conf.get(name)).lower() == "true"
+
+
 def users_conf(spark: SparkSession, name: str) -> str | None:
     """The value that the user has set (None if unset), even while ``changed_conf`` replaces it."""
     with _CHANGING:

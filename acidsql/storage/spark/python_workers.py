@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import acidsql
 from acidsql.errors import SettingError
-from acidsql.storage.spark.jvm import spark_context
+from acidsql.storage.spark.jvm import is_on, spark_context
 
 # find_spec is cheap: it does not import pyarrow.
 _PROBE = (
@@ -74,9 +74,9 @@ def prepare_workers(spark: SparkSession) -> None:
 
 
 def isolates_artifacts(spark: SparkSession) -> bool:
-    """Whether a server of Spark Connect keeps the files of its sessions apart. Before 4.1, each
-    does; later ones do not if they run as a plugin alone."""
-    return str(spark.conf.get(_ISOLATION, "true")).lower() == "true"
+    """Whether a server of Spark Connect keeps the files of its sessions apart. One that runs as a
+    plugin alone does not, unless its conf says so."""
+    return is_on(spark, _ISOLATION)
 
 
 def _is_ours(python: str) -> bool:
