@@ -35,9 +35,10 @@ from acidsql.errors import AnalysisError, SettingError
 from acidsql.plan.assignment import raise_told
 from acidsql.sql.cdc import is_expression
 from acidsql.storage.columns import literal, quote
+from acidsql.storage.spark.type_sql import type_sql
 from acidsql.streams.envelopes import debezium, dms, goldengate, maxwell
 from acidsql.streams.envelopes.parts import ROOT, TEXT, Envelope, Fields, Image, parsed
-from acidsql.streams.envelopes.values import Values, ddl, text_of
+from acidsql.streams.envelopes.values import Values, text_of
 
 FORMATS: dict[str, ModuleType] = {
     "debezium": debezium, "dms": dms, "goldengate": goldengate, "maxwell": maxwell,
@@ -221,7 +222,7 @@ class _RowSql:
     ) -> tuple[str, list[str]]:
         """SQL of a column's value, and the branches of CASE that say what is wrong with it."""
         name, kind = one.name, one.dataType
-        empty = f"CAST(NULL AS {ddl(kind)})"
+        empty = f"CAST(NULL AS {type_sql(kind)})"
         raw = image.raw(name)
         if otherwise is not None:
             under = otherwise.raw(name)

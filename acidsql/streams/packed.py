@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from acidsql.errors import UnsupportedError
 from acidsql.storage.columns import literal, quote
-from acidsql.streams.envelopes.values import ddl
+from acidsql.storage.spark.type_sql import type_sql
 
 _OPTIONS = {"ignoreNullFields": "false"}
 _PARSING = {"mode": "FAILFAST", "maxStringLen": str(2**31 - 1)}  # Spark's default is 20,000,000
@@ -119,10 +119,10 @@ def _unpack(sql: str, kind: DataType, depth: int = 0) -> str:
         case StringType():
             given = f"CAST(unhex(substr({sql}, {len(_MARK) + 1})) AS STRING)"
             text = f"CASE WHEN startswith({sql}, '{_MARK}') THEN {given} ELSE {sql} END"
-            return f"CAST({text} AS {ddl(kind)})"
+            return f"CAST({text} AS {type_sql(kind)})"
         case NullType():
             return "NULL"
-    return f"CAST({sql} AS {ddl(kind)})"
+    return f"CAST({sql} AS {type_sql(kind)})"
 
 
 def _fields(sql: str, kind: StructType, convert: _Convert, depth: int) -> str:

@@ -16,8 +16,9 @@ from test_changes import ID_AND_NAME, debezium, goldengate, maxwell, read, texts
 
 from acidsql.errors import AnalysisError
 from acidsql.storage.columns import literal
+from acidsql.storage.spark.type_sql import type_sql
 from acidsql.streams.envelopes.parts import parsed
-from acidsql.streams.envelopes.values import Values, ddl
+from acidsql.streams.envelopes.values import Values
 
 pytestmark = pytest.mark.spark
 REFUSED = None  # NULL, which changes_from() tells apart from a NULL in the record
@@ -130,10 +131,10 @@ def converted(spark, cases):
     for number, (kind, given, sql) in enumerate(cases):
         (field,) = StructType.fromDDL(f"v {kind}").fields
         value = read.convert(f"g{number}", given, field.dataType)
-        columns.append((f"{sql} AS g{number}", f"{value} AS v{number}", ddl(field.dataType)))
+        columns.append((f"{sql} AS g{number}", f"{value} AS v{number}", type_sql(field.dataType)))
     rows = spark.range(1).selectExpr(*(given for given, _, _ in columns))
     rows = rows.selectExpr(*(value for _, value, _ in columns))
-    kinds = [ddl(field.dataType) for field in rows.schema]
+    kinds = [type_sql(field.dataType) for field in rows.schema]
     assert kinds == [kind for _, _, kind in columns]
     (row,) = rows.collect()
     return [one.asDict() if hasattr(one, "asDict") else one for one in row]

@@ -28,6 +28,7 @@ from pyspark.sql.types import (
 )
 
 from acidsql.storage.columns import literal, quote
+from acidsql.storage.spark.type_sql import type_sql
 from acidsql.streams.envelopes.parts import lower_names, named, parsed
 
 _DAY = "[-+]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
@@ -44,17 +45,6 @@ def text_of(sql: str, given: DataType) -> str:
     if isinstance(given, _NESTED):
         return f"to_json({sql}, map('ignoreNullFields', 'false'))"
     return f"CAST({sql} AS STRING)"
-
-
-def ddl(kind: DataType) -> str:
-    """A type in SQL that means the same in every session, whatever the names of its fields."""
-    if isinstance(kind, ArrayType):
-        return f"ARRAY<{ddl(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"MAP<{ddl(kind.keyType)}, {ddl(kind.valueType)}>"
-    if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{quote(one.name)}: {ddl(one.dataType)}' for one in kind)}>"
-    return "TIMESTAMP_LTZ" if isinstance(kind, TimestampType) else kind.simpleString()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +83,7 @@ class Values:
             return self._date(text)
         if isinstance(kind, TimestampType | TimestampNTZType):
             return _timestamp(text, kind)
-        return f"try_cast({text} AS {ddl(kind)})"
+        return f"try_cast({text} AS {type_sql(kind)})"
 
     def _binary(self, sql: str, given: DataType, text: str) -> str:
         is_text = "true" if isinstance(given, StringType) else "false"
@@ -176,7 +166,7 @@ class Values:
 
 
 def _null(kind: DataType) -> str:
-    return f"CAST(NULL AS {ddl(kind)})"
+    return f"CAST(NULL AS {type_sql(kind)})"
 
 
 def _is_kept(sql: str, given: DataType, value: str) -> str:
@@ -195,9 +185,9 @@ def _matches(text: str, pattern: str) -> str:
 def _exact(text: str, kind: DataType) -> str:
     """SQL of a decimal or a whole number. A number with an exponent has at most 17 digits."""
     scale = kind.scale if isinstance(kind, DecimalType) else 0
-    value = f"try_cast({text} AS {ddl(kind)})"
+    value = f"try_cast({text} AS {type_sql(kind)})"
     if isinstance(kind, IntegralType):
-        value = f"try_cast(try_cast({text} AS DECIMAL(38,0)) AS {ddl(kind)})"
+        value = f"try_cast(try_cast({text} AS DECIMAL(38,0)) AS {type_sql(kind)})"
     plain = _matches(text, f"[-+]?[0-9]*([.][0-9]{{0,{scale}}}0*)?")
     same = f"CAST({value} AS DOUBLE) = try_cast({text} AS DOUBLE)"
     return f"CASE WHEN {plain} OR ({text} RLIKE '[eE]' AND {same}) THEN {value} END"
@@ -205,7 +195,7 @@ def _exact(text: str, kind: DataType) -> str:
 
 def _float(text: str, kind: DataType) -> str:
     """SQL of a floating number. Spark reads a number that is too large as infinite, and 1d as 1."""
-    value = f"try_cast({text} AS {ddl(kind)})"
+    value = f"try_cast({text} AS {type_sql(kind)})"
     infinite = f"abs({value}) = CAST('Infinity' AS DOUBLE) AND NOT {text} RLIKE '[iI][nN][fF]'"
     suffixed = f"{text} RLIKE {literal('[0-9.][dDfF] *$')}"
     return f"CASE WHEN NOT ({suffixed}) AND NOT coalesce({infinite}, false) THEN {value} END"
@@ -217,7 +207,7 @@ def _timestamp(text: str, kind: DataType) -> str:
     A wall clock takes a zone only if it is UTC, because other zones would be dropped. A point in
     time takes a wall clock only if the session's zone has it: Spark would shift it.
     """
-    value, wall = f"try_cast({text} AS {ddl(kind)})", f"try_cast({text} AS TIMESTAMP_NTZ)"
+    value, wall = f"try_cast({text} AS {type_sql(kind)})", f"try_cast({text} AS TIMESTAMP_NTZ)"
     if isinstance(kind, TimestampNTZType):
         return f"CASE WHEN {_matches(text, f'{_DAY}({_CLOCK}({_UTC})?)?')} THEN {value} END"
     is_there = f"CAST({value} AS TIMESTAMP_NTZ) = {wall}"

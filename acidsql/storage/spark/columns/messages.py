@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 from pyspark.sql.connect import proto
@@ -30,9 +30,10 @@ from acidsql.storage.spark.columns.writer import (
     another_frames,
     another_sessions,
     case,
-    field,
     no_sql,
 )
+from acidsql.storage.spark.jvm import is_on
+from acidsql.storage.spark.type_sql import type_sql
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROS_OF_A_SECOND = 1_000_000
@@ -40,32 +41,31 @@ _OF_UNITS = ("timestampadd", "timestampdiff")  # their first argument is a word
 
 
 class ColumnMessages(ColumnSql):
-    """Writes columns of a session of Spark Connect.
+    """Writes columns of a session of Spark Connect."""
 
-    Args:
-        spark: The Spark session.
-        source: As of ``column_sql``.
-    """
-
-    def __init__(self, spark: SparkSession, source: tuple[DataFrame, str] | None = None) -> None:
-        super().__init__(spark)
-        self._remote: Any = spark
-        self._source = source
-        self._column: Column | None = None  # which is written
+    _column: Column | None = None  # which is written
 
     def __call__(self, column: Column) -> str:
         """See ``ColumnSql``."""
         if not isinstance(column, RemoteColumn):
             raise another_sessions("a session of Spark Connect")
         self._column = column
-        return self._sql(column.to_plan(self._remote.client))
+        return self._sql(column.to_plan(self._spark.client))
 
-    def _sql(self, part: Any) -> str:
-        kind = part.WhichOneof("expr_type")
-        write: Callable[[Any], str] | None = getattr(self, f"_{kind}", None)
-        if write is None:
-            raise self._no_sql(str(kind))
-        return write(getattr(part, kind))
+    def _read(self, part: Any) -> tuple[str, Any]:
+        kind = str(part.WhichOneof("expr_type"))
+        return kind, getattr(part, kind)
+
+    def _unknown(self, part: Any) -> UnsupportedError:
+        return self._no_sql(part.WhichOneof("expr_type"))
+
+    def _parse(self, text: str) -> None:
+        try:
+            _ = self._spark.range(0).select(F.expr(text)).schema
+        except ParseException:
+            raise
+        except AnalysisException:
+            pass  # the columns are those of the statement
 
     def _no_sql(self, kind: str) -> UnsupportedError:
         try:
@@ -77,11 +77,10 @@ class ColumnMessages(ColumnSql):
         return part.alias.name[0] if part.WhichOneof("expr_type") == "alias" else None
 
     def _null_is_in_nothing(self) -> bool:
-        conf, name = self._spark.conf, "spark.sql.legacy.nullInEmptyListBehavior"
-        legacy = conf.get(name, None)
-        if legacy is None:
-            return _is_true(conf.get("spark.sql.ansi.enabled"))
-        return not _is_true(legacy)
+        legacy = "spark.sql.legacy.nullInEmptyListBehavior"
+        if self._spark.conf.get(legacy, None) is None:
+            return is_on(self._spark, "spark.sql.ansi.enabled")
+        return not is_on(self._spark, legacy)
 
     # ── one method for each kind of message ──────────────────────────────────────────────────
 
@@ -120,14 +119,7 @@ class ColumnMessages(ColumnSql):
         return write(getattr(message, kind))
 
     def _expression_string(self, message: Any) -> str:
-        text = message.expression
-        try:  # a bracket that closes nothing would end ours
-            _ = self._spark.range(0).select(F.expr(text)).schema
-        except ParseException:
-            raise SqlSyntaxError("This text is no expression.", text, 0, len(text)) from None
-        except AnalysisException:
-            pass  # the columns are those of the statement
-        return f"({text}\n)"
+        return self._parsed(message.expression)
 
     def _unresolved_function(self, message: Any) -> str:
         name, arguments = message.function_name, message.arguments
@@ -150,19 +142,21 @@ class ColumnMessages(ColumnSql):
         if message.WhichOneof("cast_to_type") == "type":
             kind = proto_schema_to_pyspark_data_type(message.type)
         else:  # the server parses the text, so that nothing but a type is written
-            kind = self._remote._parse_ddl(message.type_str)
+            kind = self._spark._parse_ddl(message.type_str)
             is_struct = message.type_str.lower().lstrip().startswith("struct")
             if isinstance(kind, T.StructType) and not is_struct:  # the columns of a table
                 raise SqlSyntaxError(
                     "This text is no type.", message.type_str, 0, len(message.type_str)
                 )
-        return f"{'TRY_CAST' if is_try else 'CAST'}({self._sql(message.expr)} AS {type_sql(kind)})"
+        cast, text = "TRY_CAST" if is_try else "CAST", type_sql(kind, with_not_null=True)
+        return f"{cast}({self._sql(message.expr)} AS {text})"
 
     def _unresolved_extract_value(self, message: Any) -> str:
-        child, literal = self._sql(message.child), message.extraction.literal
+        literal = message.extraction.literal
         is_text = literal.WhichOneof("literal_type") == "string"
-        found = field(child, literal.string) if is_text else None
-        return found or f"{child}[{self._sql(message.extraction)}]"
+        return self._extracted(
+            message.child, message.extraction, literal.string if is_text else None
+        )
 
     def _lambda_function(self, message: Any) -> str:
         names = [one.name_parts[0] for one in message.arguments]
@@ -183,7 +177,7 @@ class ColumnMessages(ColumnSql):
         command.register_function.CopyFrom(message)
         command.register_function.ClearField("arguments")
         command.register_function.function_name = name = self._function_name()
-        self._remote.client.execute_command(command)
+        self._spark.client.execute_command(command)
         return f"{name}({', '.join(arguments)})"
 
 
@@ -191,10 +185,6 @@ def alias_of(frame: DataFrame) -> str | None:
     """The name that ``df.alias("s")`` gave."""
     remote: Any = frame
     return remote._plan._alias if isinstance(remote._plan, SubqueryAlias) else None
-
-
-def _is_true(value: str | None) -> bool:
-    return str(value).lower() == "true"
 
 
 def _path(name: str) -> list[str]:
@@ -208,26 +198,7 @@ def _path(name: str) -> list[str]:
     return list(parts)
 
 
-# ── types and literals ───────────────────────────────────────────────────────────────────────
-
-
-def type_sql(kind: T.DataType) -> str:
-    """The SQL of a type, which means the same in every session."""
-    match kind:
-        case T.StructType():
-            fields = [
-                f"{quote(one.name)}: {type_sql(one.dataType)}{'' if one.nullable else ' NOT NULL'}"
-                for one in kind.fields
-            ]
-            return f"STRUCT<{', '.join(fields)}>"
-        case T.ArrayType():
-            return f"ARRAY<{type_sql(kind.elementType)}>"
-        case T.MapType():
-            return f"MAP<{type_sql(kind.keyType)}, {type_sql(kind.valueType)}>"
-        case T.TimestampType():  # the word TIMESTAMP depends on spark.sql.timestampType
-            return "TIMESTAMP_LTZ"
-        case _:
-            return kind.simpleString().upper()
+# ── literals ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _null(message: Any) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
-from pyspark.errors import ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 
-from acidsql.errors import SqlSyntaxError, UnsupportedError
+from acidsql.errors import UnsupportedError
 from acidsql.storage.columns import literal as sql_literal
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.columns.writer import (
@@ -17,7 +16,6 @@ from acidsql.storage.spark.columns.writer import (
     another_frames,
     another_sessions,
     case,
-    field,
     no_sql,
 )
 from acidsql.storage.spark.java_classes import java_class
@@ -29,17 +27,16 @@ _TIMESTAMP = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\bTIMESTAMP\b(?!:)", 
 
 
 class ColumnNodes(ColumnSql):
-    """Writes columns of a classic session.
+    """Writes columns of a classic session."""
 
-    Args:
-        spark: The Spark session.
-        source: As of ``column_sql``.
-    """
-
-    def __init__(self, spark: SparkSession, source: tuple[DataFrame, str] | None = None) -> None:
-        super().__init__(spark)
-        self._jvm = spark._jvm
-        self._known = {} if source is None else _own_columns(*source)
+    @cached_property
+    def _known(self) -> dict[int, str]:
+        """SQL of the columns of the source, by their ids in Spark's plans."""
+        if self._source is None:
+            return {}
+        frame, name = self._source
+        output = _items(frame._jdf.queryExecution().analyzed().output())
+        return {one.exprId().id(): f"{quote(name)}.{quote(one.name())}" for one in output}
 
     def __call__(self, column: Column) -> str:
         """See ``ColumnSql``."""
@@ -48,12 +45,14 @@ class ColumnNodes(ColumnSql):
             raise another_sessions("a classic session")
         return self._sql(java.node())
 
-    def _sql(self, part: Any) -> str:
-        kind = part.getClass().getSimpleName()
-        write: Callable[[Any], str] | None = getattr(self, f"_{_snake(kind)}", None)
-        if write is None:
-            raise _no_sql(part)
-        return write(part)
+    def _read(self, part: Any) -> tuple[str, Any]:
+        return _snake(part.getClass().getSimpleName()), part
+
+    def _unknown(self, part: Any) -> UnsupportedError:
+        return no_sql(part.getClass().getSimpleName(), str(part.sql()))
+
+    def _parse(self, text: str) -> None:
+        self._session_state().sqlParser().parseExpression(text)
 
     def _alias_name(self, part: Any) -> str | None:
         if part.getClass().getSimpleName() != "Alias":
@@ -76,7 +75,7 @@ class ColumnNodes(ColumnSql):
         return quoted_path(_items(node.nameParts()))
 
     def _literal(self, node: Any) -> str:
-        converter = getattr(self._jvm, _CONVERTER)
+        converter = getattr(self._spark._jvm, _CONVERTER)
         literal = getattr(converter, "MODULE$").apply(node)
         if literal.dataType().typeName() == "timestamp" and literal.value() is not None:
             return f"timestamp_micros({literal.value()})"  # a wall clock may come twice a year
@@ -85,16 +84,11 @@ class ColumnNodes(ColumnSql):
         return str(literal.sql())
 
     def _sql_expression(self, node: Any) -> str:
-        text = node.expression()
-        try:  # a bracket that closes nothing would end ours
-            self._session_state().sqlParser().parseExpression(text)
-        except ParseException:
-            raise SqlSyntaxError("This text is no expression.", text, 0, len(text)) from None
-        return f"({text}\n)"
+        return self._parsed(node.expression())
 
     def _unresolved_function(self, node: Any) -> str:
         if node.isInternal():
-            raise _no_sql(node)
+            raise self._unknown(node)
         name, arguments = node.functionName(), _items(node.arguments())
         path = self._path(name) if node.isUserDefinedFunction() else [name]
         return self._called(path, arguments, is_distinct=node.isDistinct())
@@ -114,13 +108,9 @@ class ColumnNodes(ColumnSql):
         return f"{cast}({self._sql(node.child())} AS {kind})"
 
     def _unresolved_extract_value(self, node: Any) -> str:
-        child, key = self._sql(node.child()), self._sql(node.extraction())
-        if node.extraction().getClass().getSimpleName() == "Literal":
-            name = node.extraction().value()
-            found = field(child, name) if isinstance(name, str) else None
-            if found is not None:
-                return found
-        return f"{child}[{key}]"
+        key = node.extraction()
+        is_literal = key.getClass().getSimpleName() == "Literal"
+        return self._extracted(node.child(), key, key.value() if is_literal else None)
 
     def _case_when_otherwise(self, node: Any) -> str:
         branches = [(self._sql(one._1()), self._sql(one._2())) for one in _items(node.branches())]
@@ -153,12 +143,12 @@ class ColumnNodes(ColumnSql):
     def _python_udf(self, expression: Any) -> str:
         """A call of a Python function, which gets a name in the session."""
         arguments = [self._sql(one) for one in _items(expression.children())]
-        name = self._function_name()
+        name, jvm = self._function_name(), self._spark._jvm
         given = [name, expression.func(), expression.dataType(), expression.evalType(),
                  expression.udfDeterministic()]  # fmt: skip
         # Later versions of Spark have lists more, of what they know about the function's code.
-        more: list[Any] = [[]] * (_constructor_size(self._jvm, _PYTHON_FUNCTION) - len(given))
-        function = getattr(self._jvm, _PYTHON_FUNCTION)(*given, *more)
+        more: list[Any] = [[]] * (_constructor_size(jvm, _PYTHON_FUNCTION) - len(given))
+        function = getattr(jvm, _PYTHON_FUNCTION)(*given, *more)
         self._spark._jsparkSession.udf().registerPython(name, function)
         return f"{name}({', '.join(arguments)})"
 
@@ -167,12 +157,6 @@ def alias_of(frame: DataFrame) -> str | None:
     """The name that ``df.alias("s")`` gave."""
     plan = frame._jdf.queryExecution().analyzed()
     return str(plan.alias()) if plan.getClass().getSimpleName() == "SubqueryAlias" else None
-
-
-def _own_columns(frame: DataFrame, name: str) -> dict[int, str]:
-    """SQL of the columns of a DataFrame, by their ids in Spark's plans."""
-    output = frame._jdf.queryExecution().analyzed().output()
-    return {one.exprId().id(): f"{quote(name)}.{quote(one.name())}" for one in _items(output)}
 
 
 def _items(seq: Any) -> list[Any]:
@@ -191,7 +175,3 @@ def _snake(name: str) -> str:
         words.append("_" if letter.isupper() and not before.isupper() and words else "")
         words.append(letter.lower())
     return "".join(words).lstrip("_")
-
-
-def _no_sql(node: Any) -> UnsupportedError:
-    return no_sql(node.getClass().getSimpleName(), str(node.sql()))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyspark.sql import Column, SparkSession
+from pyspark.errors import ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
 
-from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.errors import AnalysisError, SqlSyntaxError, UnsupportedError
 from acidsql.storage.columns import quote, quoted_path
 
 # Functions that are operators of two operands in SQL.
@@ -17,20 +18,23 @@ _INFIX = frozenset(
     ["+", "-", "*", "/", "%", "=", "==", "<=>", ">", ">=", "<", "<=", "and", "or", "&", "|", "^",
      "rlike"]
 )  # fmt: skip
+_NOT_PLAIN = frozenset("'\\{}$")
 _PREFIX = {"!": "NOT", "not": "NOT", "negative": "-", "~": "~"}
 
 
 class ColumnSql(ABC):
-    """Writes the columns of one statement.
+    """Writes the columns of one statement. A subclass has a method for each kind of part.
 
     Args:
         spark: The Spark session.
+        source: As of ``column_sql``.
 
     Python functions in the columns get names, which ``close`` removes.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession, source: tuple[DataFrame, str] | None = None) -> None:
+        self._spark: Any = spark
+        self._source = source
         self._functions: list[str] = []
         # In SQL, a lambda function's variable hides a column of its name; in a Column it does not.
         self._of_variables = f"acidsql_{uuid.uuid4().hex}_"
@@ -53,8 +57,16 @@ class ColumnSql(ABC):
     # ── what a tree must tell ────────────────────────────────────────────────────────────────
 
     @abstractmethod
-    def _sql(self, part: Any) -> str:
-        """The SQL of a part."""
+    def _read(self, part: Any) -> tuple[str, Any]:
+        """The kind of a part, in snake case, and what the method for this kind gets."""
+
+    @abstractmethod
+    def _unknown(self, part: Any) -> UnsupportedError:
+        """The error of a part of a kind that no SQL has."""
+
+    @abstractmethod
+    def _parse(self, text: str) -> None:
+        """Parse an expression. Raises ``ParseException``."""
 
     @abstractmethod
     def _alias_name(self, part: Any) -> str | None:
@@ -65,6 +77,29 @@ class ColumnSql(ABC):
         """Whether NULL is known to be in no empty list: ``legacy.nullInEmptyListBehavior``."""
 
     # ── what all trees have ──────────────────────────────────────────────────────────────────
+
+    def _sql(self, part: Any) -> str:
+        """The SQL of a part."""
+        kind, content = self._read(part)
+        write: Callable[[Any], str] | None = getattr(self, f"_{kind}", None)
+        if write is None:
+            raise self._unknown(part)
+        return write(content)
+
+    def _parsed(self, text: str) -> str:
+        """A text of SQL. A bracket that closes nothing would end ours."""
+        try:
+            self._parse(text)
+        except ParseException:
+            raise SqlSyntaxError("This text is no expression.", text, 0, len(text)) from None
+        return f"({text}\n)"
+
+    def _extracted(self, child: Any, key: Any, value: object) -> str:
+        """A field of a struct, or a value of an array or a map. ``value``: the key's, if the key is
+        a literal. Of a struct, Spark takes no other text than a literal."""
+        is_plain = isinstance(value, str) and value.isprintable() and not set(value) & _NOT_PLAIN
+        text = f"'{value}'" if is_plain else self._sql(key)
+        return f"{self._sql(child)}[{text}]"
 
     def _called(self, path: Sequence[str], arguments: Sequence[Any], *, is_distinct: bool) -> str:
         """A function, or an operator, of some parts. ``path``: the parts of its name."""
@@ -116,15 +151,6 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
     whens = [f"WHEN {condition} THEN {value}" for condition, value in branches]
     whens += [] if otherwise is None else [f"ELSE {otherwise}"]
     return f"CASE {' '.join(whens)} END"
-
-
-def field(child: str, name: str) -> str | None:
-    """A field of a struct, or a value of a map, by its name; None if no plain text has this name.
-
-    The name must be a literal: of a struct, Spark takes no other text.
-    """
-    is_plain = name.isprintable() and not set(name) & set("'\\{}$")
-    return f"{child}['{name}']" if is_plain else None
 
 
 def no_sql(kind: str, shown: str) -> UnsupportedError:

@@ -1,0 +1,32 @@
+"""Spark's types as SQL."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampType
+
+from acidsql.storage.columns import quote
+
+
+def type_sql(kind: DataType, *, with_not_null: bool = False) -> str:
+    """A type in SQL that means the same in every session, whatever the names of its fields.
+
+    Args:
+        kind: The type.
+        with_not_null: Say which fields of a struct are never NULL.
+    """
+
+    def of(child: DataType) -> str:
+        return type_sql(child, with_not_null=with_not_null)
+
+    def field(one: StructField) -> str:
+        is_never_null = with_not_null and not one.nullable
+        return f"{quote(one.name)}: {of(one.dataType)}{' NOT NULL' if is_never_null else ''}"
+
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{of(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{of(kind.keyType)}, {of(kind.valueType)}>"
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(map(field, kind.fields))}>"
+    # What the word TIMESTAMP means depends on the session (spark.sql.timestampType).
+    return "TIMESTAMP_LTZ" if isinstance(kind, TimestampType) else kind.simpleString()
