@@ -8,9 +8,11 @@ import re
 from decimal import Decimal
 
 import numpy
+import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
+from acidsql.errors import UnsupportedError
 from acidsql.storage.spark.columns.column_sql import column_sql
 
 
@@ -96,3 +98,14 @@ def variables_of_lambda_functions_hide_no_column(spark):
     with column_sql(spark) as write:
         assert frame.selectExpr(write(column)).first()[0] == [1001, 1002]
     assert frame.select(column).first()[0] == [1001, 1002]
+
+
+def an_element_without_a_name_is_no_field_of_a_struct(spark):
+    """In SQL, a value of a map would be a field with the name of its key."""
+    frame = spark.sql("SELECT map('k', 1) AS m")
+    with column_sql(spark) as write:
+        with pytest.raises(UnsupportedError, match="give one by .alias"):
+            write(F.struct(F.col("m")["k"]))
+        named = F.struct(F.col("m")["k"].alias("v")).alias("c")
+        written = frame.selectExpr(f"{write(named)} AS c")
+    assert written.schema == frame.select(named).schema

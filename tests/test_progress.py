@@ -41,7 +41,6 @@ def test_tasks_in_words():
     assert read == "3 of 8 tasks are done, 2 run, 12,345 rows, 1.5 MB read"
 
 
-@pytest.mark.classic
 def test_the_tasks_of_a_statement_are_shown_and_the_line_goes(acid, spark):
     told = Line("of 4 tasks")  # the stages after the first have 3 and 1
     with shown(acid, "SELECT", told.show, first_s=0, next_s=0.01):

@@ -15,6 +15,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from column_cases import (
+    an_element_without_a_name_is_no_field_of_a_struct,
     columns_become_the_sql_that_spark_reads_as_the_same,
     literals_stay_the_same_values_of_the_same_types,
     variables_of_lambda_functions_hide_no_column,
@@ -35,6 +36,7 @@ from acidsql.errors import (
     SettingError,
     UnsupportedError,
 )
+from acidsql.progress import shown
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.interface import FileSystem
 from acidsql.storage.reading import server as probe
@@ -283,10 +285,37 @@ def test_jobs_are_cancelled_by_their_tag(remote):
     assert remote.getTags() == set() and jobs.task_slots(remote) == 2
 
 
+def test_the_tasks_of_a_statement_are_shown_and_those_of_another_thread_are_not(acid, remote):
+    lines, seen, ended = [], threading.Event(), threading.Event()
+
+    def show(text):
+        lines.append(text)
+        if text is not None and " of 4 tasks are done" in text:
+            seen.set()
+
+    def run_beside():
+        while not ended.is_set():
+            remote.range(0, 10**8, 1, 7).selectExpr("sum(id % 7)").collect()
+
+    other = threading.Thread(target=run_beside)
+    other.start()
+    with shown(acid, "SELECT", show, first_s=0, next_s=0.01):
+        rows = 10**6
+        while not seen.is_set():
+            assert remote.range(0, rows, 1, 4).selectExpr("sum(id % 7)").collect()
+            rows *= 10
+        remote.clearProgressHandlers()  # harms nobody
+    ended.set()
+    other.join()
+    assert lines[-1] is None
+    assert not [text for text in lines if text is not None and " of 7 tasks" in text]
+
+
 def test_columns_are_values_and_conditions(acid, remote):
     columns_become_the_sql_that_spark_reads_as_the_same(remote)
     literals_stay_the_same_values_of_the_same_types(remote)
     variables_of_lambda_functions_hide_no_column(remote)
+    an_element_without_a_name_is_no_field_of_a_struct(remote)
     plus = F.udf(lambda n: n + 100, "int")
     acid.update("t", {"name": F.concat("name", F.lit("'"))}, F.col("id") > plus(F.lit(-98)))
     acid.delete("t", F.col("id").isin([]) | (F.col("p") == 2))
@@ -402,6 +431,33 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
     monkeypatch.undo()
     monkeypatch.delattr(type(remote), "newSession", raising=False)
     assert jobs.session_beside(remote) is remote
+
+
+# PySpark's own server, in the program's process, ends with the session that began it.
+LOCAL = """
+import sys
+import acidsql
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+acid = acidsql.connect(spark, warehouse=sys.argv[1])
+acid.sql("CREATE TABLE t (id INT)")
+acid.sql("INSERT INTO t VALUES (1)")
+acid.close()
+print(spark.range(3).count())
+acidsql.connect(spark, warehouse=sys.argv[1]).sql("INSERT INTO t VALUES (2)")  # is not closed
+spark.stop()
+print("stopped")
+"""
+
+
+def test_the_end_of_a_session_does_not_end_the_server_in_its_process(java_home, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", LOCAL, str(tmp_path / "warehouse")],
+        env={**os.environ, "SPARK_CONNECT_MODE_ENABLED": ""}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "3\nstopped\n", done.stderr
+    assert "compactor" not in done.stderr
 
 
 def test_a_server_that_keeps_files_of_sessions_together_is_told(remote, monkeypatch, caplog):

@@ -32,6 +32,7 @@ from acidsql.metastore.compaction_queue import Candidate
 from acidsql.metastore.interface import LockState, Metastore
 from acidsql.settings import Settings
 from acidsql.storage.spark import jobs
+from acidsql.storage.spark.jvm import has_ended
 from acidsql.storage.spark.store_conf import give_workers, settings_of
 from acidsql.txn import Passed, SessionLocks, TxnManager
 
@@ -195,8 +196,14 @@ class Background:
     # ── the thread ───────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
-        while self._wait_for_work():
+        while self._wait_for_work() and not self._is_over:
             self._once()
+
+    @property
+    def _is_over(self) -> bool:
+        """The session is closed, or Spark was stopped, or the program ends."""
+        own = vars(self).get("_beside", self._spark)
+        return self._closed or has_ended(self._spark) or has_ended(own)
 
     def _wait_for_work(self) -> bool:
         """Wait until it is time to look for work. Return False when the compactor is closed."""
@@ -231,7 +238,7 @@ class Background:
         except (AcidSqlError, OSError) as error:
             _log.warning("The compactor failed: %s", error)
         except Exception as error:
-            if not self._closed:
+            if not self._is_over:
                 _log.warning("The compactor failed: %s", error)
 
     def _look(self) -> None:
@@ -261,7 +268,7 @@ class Background:
             self._given_way = 0
             return done_one
         except Exception as error:
-            if not self._worker.is_stopped:
+            if not self._worker.is_stopped and not self._is_over:
                 _log.warning("A compaction failed: %s", error)
             return False
         finally:

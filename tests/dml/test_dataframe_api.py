@@ -7,6 +7,7 @@ import random
 
 import pytest
 from column_cases import (
+    an_element_without_a_name_is_no_field_of_a_struct,
     columns_become_the_sql_that_spark_reads_as_the_same,
     literals_stay_the_same_values_of_the_same_types,
     variables_of_lambda_functions_hide_no_column,
@@ -42,6 +43,10 @@ def test_a_column_becomes_the_sql_that_spark_reads_as_the_same(spark):
 
 def test_variables_of_lambda_functions_hide_no_column(spark):
     variables_of_lambda_functions_hide_no_column(spark)
+
+
+def test_an_element_without_a_name_is_no_field_of_a_struct(spark):
+    an_element_without_a_name_is_no_field_of_a_struct(spark)
 
 
 def test_each_part_of_a_column_is_written_once(spark):

@@ -303,6 +303,7 @@ def test_texts_that_are_too_long_are_an_error_and_blanks_are_cut(acid):
     assert counts(acid, "UPDATE t SET v = 'z' WHERE c = 'a ' AND v = 'ab'") == (0, 1, 0)
 
 
+@pytest.mark.classic
 @needs("keeps_versions")
 def test_a_stream_of_the_table_gives_the_same_values(acid, tmp_path):
     """Of a partitioned table, and after an overwrite too."""

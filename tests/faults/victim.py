@@ -1,4 +1,5 @@
-"""A process with a Spark of its own. It runs statements, and may be killed.
+"""A process with a Spark of its own, or the test's Spark Connect. It runs statements, and may be
+killed.
 
 ``python victim.py <warehouse> <where to die> <statement> …``. At the named point the process kills
 itself with SIGKILL: a real death, after which no line of Python runs.
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
 from small_spark import small_spark
 
 import acidsql
@@ -28,7 +30,7 @@ from acidsql.storage.writing.save import Writing
 def main(warehouse: str, where: str, *statements: str) -> None:
     """Run statements one after the other, and print how each ended, as one line of JSON."""
     use_java()
-    spark = small_spark(f"{warehouse}-spark")
+    spark = _spark(warehouse)
     with acidsql.connect(spark, warehouse=warehouse, settings=_settings(), compactor="off") as acid:
         print(json.dumps({"ready": os.getpid()}), flush=True)
         _wait_for(os.environ.get("ACIDSQL_VICTIM_STARTS"))
@@ -37,6 +39,12 @@ def main(warehouse: str, where: str, *statements: str) -> None:
         for text in statements:
             print(json.dumps(_run(acid, text)), flush=True)
     spark.stop()
+
+
+def _spark(warehouse: str) -> Any:
+    if "SPARK_REMOTE" in os.environ:
+        return SparkSession.builder.getOrCreate()
+    return small_spark(f"{warehouse}-spark")
 
 
 def _run(acid: Any, text: str) -> dict[str, Any]:

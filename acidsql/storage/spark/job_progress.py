@@ -5,16 +5,17 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from acidsql.storage.spark.jobs import cancel_jobs, tagging
-from acidsql.storage.spark.jvm import java_error, spark_context
+from acidsql.storage.spark.jvm import is_remote, java_error, spark_context
 
 _TRIES = 3
 
@@ -107,7 +108,7 @@ def watched_tasks(
     next_s: float,
     end: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
-    """Look at ``running_tasks`` again and again while the block runs.
+    """Look at the running tasks again and again while the block runs.
 
     Args:
         spark: The session.
@@ -125,18 +126,71 @@ def watched_tasks(
         while not ended.is_set():
             # The work must not fail because its progress cannot be told.
             with suppress(Exception):
-                look(running_tasks(spark, tag))
+                look(count())
             ended.wait(next_s)
         with suppress(Exception):
             end()
 
     thread = threading.Thread(target=watch, name="acidsql progress", daemon=True)
-    thread.start()
+    with _counted(spark, tag) as count:
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+@contextmanager
+def _counted(spark: SparkSession, tag: str) -> Iterator[Callable[[], Tasks]]:
+    """A function that counts the running tasks of the jobs with a tag. Any thread may call it."""
+    if not is_remote(spark):
+        yield partial(running_tasks, spark, tag)
+        return
+    told = _ToldTasks(spark, tag)
+    hear: Any = told.hear
+    spark.registerProgressHandler(hear)
     try:
-        yield
+        yield told.count
     finally:
-        ended.set()
-        thread.join()
+        with suppress(ValueError):  # the user has cleared the handlers
+            spark.removeProgressHandler(hear)
+
+
+class _ToldTasks:
+    """Running tasks that a server of Spark Connect tells, every two seconds.
+
+    PySpark calls ``hear`` for each operation of the session, in the thread that waits for it.
+    """
+
+    def __init__(self, spark: SparkSession, tag: str) -> None:
+        self._spark, self._tag = spark, tag
+        self._running: dict[str | None, Tasks] = {}  # of operations
+
+    def hear(
+        self,
+        stages: Iterable[Any] | None,
+        inflight_tasks: int,
+        operation_id: str | None,
+        done: bool,
+    ) -> None:
+        """See PySpark's ``ProgressHandler``."""
+        if self._tag not in self._spark.getTags():
+            return
+        if done:
+            self._running.pop(operation_id, None)
+            return
+        self._running[operation_id] = sum(
+            (
+                Tasks(one.num_tasks, one.num_completed_tasks, bytes=one.num_bytes_read)
+                for one in stages or ()
+                if not one.done
+            ),
+            Tasks(running=inflight_tasks),
+        )
+
+    def count(self) -> Tasks:
+        return sum(list(self._running.values()), Tasks())
 
 
 def running_tasks(spark: SparkSession, tag: str) -> Tasks:

@@ -5,6 +5,7 @@ Spark Connect has no Spark context. Its sessions tag and interrupt *operations*,
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -12,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.storage.spark.jvm import is_remote, spark_context
+from acidsql.storage.spark.jvm import has_ended, is_remote, spark_context
 from acidsql.storage.spark.python_workers import isolates_artifacts, prepare_workers
 
 _MANY = 100_000  # Spark makes as many partitions of a range as tasks run at once
@@ -62,16 +63,24 @@ def session_beside(spark: SparkSession) -> SparkSession:
         return spark
     beside: SparkSession = make()
     prepare_workers(beside)  # over Spark Connect, a session has its own artifacts
+    if is_remote(beside):
+        # Nobody may have closed it before the program ends. PySpark would wait for a server that
+        # has ended.
+        atexit.register(end_session_beside, beside, spark)
     return beside
 
 
 def end_session_beside(beside: SparkSession, spark: SparkSession) -> None:
-    """End a session of ``session_beside`` if a server keeps it: ``stop`` of a classic one would end
-    the application."""
-    if is_remote(beside) and beside is not spark:
-        with suppress(Exception):  # the server has ended, and with it the session
-            beside.client.set_retry_policies([])
-            beside.stop()
+    """End a session of ``session_beside`` if a server keeps it. A second call does nothing more.
+
+    ``stop`` would end a classic application, and the server of ``.remote("local[2]")``.
+    """
+    if not is_remote(beside) or beside is spark or has_ended(beside):
+        return
+    with suppress(Exception):  # the server has ended, and with it the session
+        beside.client.set_retry_policies([])
+        beside.client.release_session()
+    beside.client.close()
 
 
 def cancel_jobs(spark: SparkSession, tag: str) -> None:

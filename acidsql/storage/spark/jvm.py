@@ -8,7 +8,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -36,6 +36,12 @@ def java_error() -> type[Exception]:
 def spark_context(spark: SparkSession) -> Any | None:
     """The Spark context, which starts Python workers; None in Spark Connect."""
     return getattr(spark, "_sc", None)
+
+
+def has_ended(spark: SparkSession) -> bool:
+    """Whether a session was stopped."""
+    context, remote = spark_context(spark), cast(Any, spark)
+    return bool(remote.is_stopped if context is None else context._jsc is None)
 
 
 def substitute_variables(spark: SparkSession, text: str) -> str:

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.event_records import PREFIX
-from acidsql.storage.spark.jvm import is_remote, sql
+from acidsql.storage.spark.jvm import has_ended, is_remote, sql
 
 _PATIENCE = 10  # seconds
 _MANY = 16  # unneeded views; each message to the server takes its time
@@ -113,7 +113,7 @@ def settled(frame: DataFrame) -> DataFrame:
 def drop_unneeded(spark: SparkSession) -> None:
     """Drop the views of settled DataFrames that nothing names any more."""
     noted = _unneeded.get(spark)
-    if not noted or spark.is_stopped:  # type: ignore[attr-defined]
+    if not noted or has_ended(spark):
         return
     drops = []
     with suppress(IndexError):  # another thread took the last

@@ -116,6 +116,10 @@ class ColumnSql(ABC):
         if name == "arrays_zip" and any(aliases):
             raise no_sql("an alias in arrays_zip", ", ".join(sqls))
         if name == "struct":  # an alias is the name of a field
+            for sql, alias, one in zip(sqls, aliases, arguments, strict=True):
+                # In SQL a value of a map gets its key's name, in a Column another one.
+                if alias is None and self._read(one)[0] == "unresolved_extract_value":
+                    raise no_sql("struct of an element without a name; give one by .alias", sql)
             sqls = [
                 sql if alias is None else f"{sql} AS {quote(alias)}"
                 for sql, alias in zip(sqls, aliases, strict=True)
