@@ -67,11 +67,14 @@ def java_home() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(
+    java_home: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Any]:
     """A Spark session with two threads that all tests share. A test restores each conf that it
     changes. With ``ACIDSQL_CONNECT=1``, one of Spark Connect."""
     if OVER_CONNECT:
-        yield from over_connect.session(tmp_path_factory.mktemp("connect"))
+        hadoop = request.getfixturevalue("s3").hadoop if ON_S3 else {}
+        yield from over_connect.session(tmp_path_factory.mktemp("connect"), hadoop)
         return
     import s3a_jars
 
@@ -151,7 +154,11 @@ def s3a(spark: Any, s3: Any, bucket: str) -> Iterator[str]:
 
     if (missing := s3a_jars.missing()) is not None:
         pytest.skip(missing)
-    hadoop, location = spark._jsc.hadoopConfiguration(), f"s3a://{bucket}"
+    location = f"s3a://{bucket}"
+    if OVER_CONNECT and ON_S3:
+        yield location
+        return
+    hadoop = spark._jsc.hadoopConfiguration()
     own = {name.replace("fs.s3a.", f"fs.s3a.bucket.{bucket}."): v for name, v in s3.hadoop.items()}
     for name, value in own.items():
         hadoop.set(name, value)

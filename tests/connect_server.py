@@ -10,6 +10,7 @@ import site
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ PYTHONPATH="$PYTHONPATH:{packages}" exec {python} -S "$@"
 
 
 class ConnectServer:
-    """A running server. ``url`` is for ``SparkSession.builder.remote``."""
+    """A running server. ``url`` is for ``SparkSession.builder.remote``.
 
-    def __init__(self, directory: Path) -> None:
+    ``hadoop``: Hadoop's settings.
+    """
+
+    def __init__(self, directory: Path, hadoop: Mapping[str, str] | None = None) -> None:
         python = directory / "python"
         python.write_text(
             WORKER.format(packages=":".join(site.getsitepackages()), python=sys.executable)
@@ -36,7 +40,8 @@ class ConnectServer:
         python.chmod(0o755)
         with socket.create_server(("localhost", 0)) as free:
             port = free.getsockname()[1]
-        confs = [*CONF, f"spark.connect.grpc.binding.port={port}"]
+        own = (f"spark.hadoop.{name}={value}" for name, value in (hadoop or {}).items())
+        confs = [*CONF, f"spark.connect.grpc.binding.port={port}", *own]
         options = " ".join([*(f"--conf {conf}" for conf in confs), "pyspark-shell"])
         self._process = subprocess.Popen(
             [sys.executable, __file__, str(directory), str(python)],
@@ -59,6 +64,7 @@ class ConnectServer:
 
 def serve(directory: str, python: str) -> None:
     """Serve until the standard input ends."""
+    import s3a_jars
     from small_spark import small_spark
 
     spark: Any = small_spark(
@@ -67,6 +73,7 @@ def serve(directory: str, python: str) -> None:
         memory="2g",
         java_options="-Duser.timezone=UTC",
         python=python,
+        class_path=s3a_jars.class_path(),
     )
     print("ready", flush=True)
     sys.stdin.read()

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
@@ -77,6 +77,14 @@ def hadoop_settings(endpoint: str, access_key: str, secret_key: str) -> dict[str
         "fs.s3a.path.style.access": "true",
         "fs.s3a.access.key": access_key,
         "fs.s3a.secret.key": secret_key,
+    }
+
+
+def environment(hadoop: Mapping[str, str]) -> dict[str, str]:
+    """The variables that have the keys of Hadoop's settings: AWS's tools and Arrow know them."""
+    return {
+        "AWS_ACCESS_KEY_ID": hadoop["fs.s3a.access.key"],
+        "AWS_SECRET_ACCESS_KEY": hadoop["fs.s3a.secret.key"],
     }
 
 

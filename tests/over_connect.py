@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,16 @@ from acidsql.errors import UnsupportedError
 OVER_CONNECT = bool(os.environ.get("ACIDSQL_CONNECT"))
 
 
-def session(directory: Path) -> Iterator[Any]:
-    """For a fixture: a session, and its server in a process of its own."""
+def session(directory: Path, hadoop: Mapping[str, str]) -> Iterator[Any]:
+    """For a fixture: a session, and its server in a process of its own. ``hadoop``: the settings
+    of the object store of the warehouse. The server tells nobody the keys."""
+    import object_store
     from connect_server import ConnectServer
     from pyspark.sql import SparkSession
 
-    server = ConnectServer(directory)
+    server = ConnectServer(directory, hadoop)
+    if hadoop:
+        os.environ.update(object_store.environment(hadoop))
     os.environ["SPARK_REMOTE"] = server.url  # for programs, too
     remote = SparkSession.builder.getOrCreate()
     yield remote

@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 
+import object_store
 import pyarrow as pa
 import pytest
+import s3a_jars
 from column_cases import (
     an_element_without_a_name_is_no_field_of_a_struct,
     columns_become_the_sql_that_spark_reads_as_the_same,
@@ -49,9 +51,16 @@ pytestmark = [
 OFF = {"acidsql.history.retention": "0s"}
 
 
+def no_store():
+    """Why no server of an object store, or no Spark for one, is to be had here; None if both
+    are."""
+    return object_store.missing() or s3a_jars.missing()
+
+
 @pytest.fixture(scope="module")
-def server(java_home, tmp_path_factory):
-    running = ConnectServer(tmp_path_factory.mktemp("connect"))
+def server(java_home, tmp_path_factory, request):
+    hadoop = {} if no_store() else request.getfixturevalue("s3").hadoop
+    running = ConnectServer(tmp_path_factory.mktemp("connect"), hadoop)
     yield running
     running.close()
 
@@ -115,6 +124,31 @@ def test_what_the_text_says_decides_which_partitions_are_read(acid):
     assert "InMemoryFileIndex(2 paths)" in plan
     acid.sql(f"{merge} WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE")
     assert ids(acid, "SELECT id FROM days") == []
+
+
+def test_rows_are_changed_on_an_object_store_whose_keys_the_server_tells_nobody(
+    remote, bucket, s3, tmp_path, monkeypatch
+):
+    if (missing := s3a_jars.missing()) is not None:
+        pytest.skip(missing)
+    place = {"warehouse": f"s3a://{bucket}/w", "metastore": f"sqlite:///{tmp_path}/metastore.db"}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody's")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nobody's")
+    with pytest.raises(SettingError, match="InvalidAccessKeyId"):
+        acidsql.connect(remote, **place)
+    for name, value in object_store.environment(s3.hadoop).items():
+        monkeypatch.setenv(name, value)
+    with acidsql.connect(remote, **place, compactor="off", settings=OFF) as session:
+        session.sql("CREATE TABLE t (id INT, name STRING) PARTITIONED BY (p INT)")
+        session.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+        session.sql("INSERT INTO t SELECT id, 'c', id % 3 FROM range(3, 9000)")  # in workers
+        session.sql("UPDATE t SET name = 'd' WHERE id % 2 = 1")
+        session.sql("DELETE FROM t WHERE p = 2 AND id > 2")
+        session.sql("ALTER TABLE t PARTITION (p = 1) COMPACT 'major'")
+        rows = session.sql("SELECT count(*), count_if(name = 'd') FROM t").collect()
+        hidden = remote.sql("SET").where("key LIKE '%secret%'").collect()
+    assert [tuple(row) for row in rows] == [(6000, 3000)]
+    assert {row.value for row in hidden} == {"*********(redacted)"}
 
 
 def test_the_page_about_spark_connect_runs(remote, tmp_path):

@@ -71,9 +71,18 @@ def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
     for name in {*settings, *(before or "").split(",")} - {""}:
         _give(spark, name, settings.get(name))
     if settings:
-        spark.conf.set(NAMES, ",".join(sorted(settings)))
+        spark.conf.set(NAMES, ",".join(sorted({*settings, *_secrets_of_server(spark)})))
     else:
         spark.conf.unset(NAMES)
+
+
+def _secrets_of_server(spark: SparkSession) -> set[str]:
+    """The names of secrets in the conf of a server of Spark Connect: its workers find the values,
+    and nobody else is told them."""
+    if not is_remote(spark):
+        return set()
+    names = {row.key.removeprefix(_SPARKS) for row in spark.sql("SET").collect()}
+    return {name for name in names if name.startswith(PREFIXES) and is_secret(name)}
 
 
 def _give(spark: SparkSession, name: str, value: str | None) -> None:
