@@ -96,6 +96,7 @@ JVM_HOMES = (
 # The modules that may bring rows to the driver, and how many rows at most.
 COLLECTS = {
     "storage/spark/jobs.py": "one number: how many tasks run at once",
+    "storage/spark/store_conf.py": "the settings of a server of Spark Connect",
     "storage/spark/zones.py": "one name: the time zone of a server of Spark Connect",
     "storage/reading/server.py": "one row: what a worker of a server of Spark Connect sees",
     "storage/writing/job.py": "one record for each file (I7); the buckets of six values",

@@ -98,6 +98,7 @@ def test_nothing_is_locked(acid, replay):
     assert acid.sql("SELECT id FROM t").collect() == [(1,)]
 
 
+@pytest.mark.classic
 @pytest.mark.parametrize("step", ["writeStream", "write", "read"])
 def test_format_acidsql_shows_the_right_call(acid, tmp_path, step):
     stream = acid.spark.readStream.format("rate").load()

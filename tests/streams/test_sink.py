@@ -121,6 +121,7 @@ def test_a_skipped_batch_says_so(acid, t, source, run, checkpoint):
     assert f"was committed as txn {first.last.txn_id}" in str(again.last)
 
 
+@pytest.mark.classic
 def test_a_batch_that_fails_leaves_nothing_and_comes_again(acid, source, run):
     acid.sql("CREATE TABLE t (id INT NOT NULL, v STRING)")
     source.add({"id": None, "v": "a"})
@@ -142,6 +143,7 @@ def test_an_update_stream_replaces_rows_by_their_keys(acid, t, source, run):
     assert rows(acid) == [(1, "new"), (2, "c"), (9, "stays")]
 
 
+@pytest.mark.classic
 @pytest.mark.parametrize(
     "bad", [[{"id": None, "v": "a"}], [{"id": 1, "v": "a"}, {"id": 1, "v": "b"}]], ids=["null", "2"]
 )
@@ -220,6 +222,7 @@ def test_two_queries_on_one_checkpoint_lose_and_double_nothing(acid, t, source, 
     assert rows(acid) == [(1, "a")]
 
 
+@pytest.mark.classic
 def test_a_second_sink_of_one_query_into_one_table_loses_no_rows_unsaid(acid, t, source, run):
     source.add({"id": 1, "v": "a"})
 
@@ -311,6 +314,7 @@ def test_what_a_stream_cannot_do_is_refused_at_once(acid, t, source):
         acid.sink("t")(acid.spark.createDataFrame([(1, "a")], "id INT, v STRING"), 0)
 
 
+@pytest.mark.classic
 @pytest.mark.parametrize(
     ("make", "condition"),
     [

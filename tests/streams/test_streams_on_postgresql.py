@@ -76,6 +76,7 @@ def row(key, value, ts, gone=False):
     return {"id": key, "v": value, "ts": ts, "gone": gone}
 
 
+@pytest.mark.classic
 def test_each_batch_is_there_once_whoever_dies_or_takes_over(spark, tmp_path):
     if reason := servers.missing("postgresql"):
         pytest.skip(reason)

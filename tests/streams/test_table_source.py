@@ -77,6 +77,7 @@ def reader(acid):
         one.stream.stop()
 
 
+@pytest.mark.classic
 def test_a_query_gets_each_insert_once_across_restarts_late_commits_and_compaction(acid, tmp_path):
     acid.sql("CREATE TABLE src (id INT, v STRING)")
     acid.sql("INSERT INTO src VALUES (1, 'a'), (2, 'b')")
@@ -101,6 +102,7 @@ def test_a_query_gets_each_insert_once_across_restarts_late_commits_and_compacti
     assert [tuple(one) for one in run(read(acid).load(), place)] == [(8, "g", 80)]
 
 
+@pytest.mark.classic
 def test_the_options_are_checked(acid):
     acid.sql("CREATE TABLE src (id INT, v STRING)")
     for options, said in [

@@ -113,6 +113,7 @@ def test_an_insert_only_table_takes_rows_and_no_upsert(acid, write):
     assert rows(acid) == [(4,)]
 
 
+@pytest.mark.classic
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     "query",
