@@ -633,10 +633,11 @@ def test_a_table_may_have_thresholds_of_its_own_or_be_left_alone(spark, acid):
 def test_after_two_failures_it_is_not_tried_again_unasked(spark, acid, monkeypatch):
     from acidsql.storage.folding.compact import Compacting
 
-    def fail(*_):
+    def fail(*_, **__):
         raise WriteError("the disk is full")
 
-    monkeypatch.setattr(Compacting, "run_in_driver", fail)
+    for name in ("run_in_driver", "run"):
+        monkeypatch.setattr(Compacting, name, fail)
     with connected(spark, acid, "inline", hive_compactor_delta_num_threshold="1") as session:
         session.sql("CREATE TABLE t (id INT)")
         for id in range(4):

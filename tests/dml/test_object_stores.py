@@ -141,6 +141,7 @@ def test_a_thousand_partitions_are_listed_page_by_page(store, s3):
     assert sum(s3.counts().values()) < 20
 
 
+@pytest.mark.classic
 def test_a_job_that_is_none_of_sparks_sql_reads_the_store_too(store):
     """Such a job carries the thread's properties, and not the session's settings."""
     store.sql("CREATE TABLE t (id int)")

@@ -98,6 +98,7 @@ def test_a_failed_statement_is_undone_and_the_transaction_goes_on(acid, other):
     assert table(other) == [(1, "a"), (2, "z")]
 
 
+@on_a_disk
 def test_rollback_to_a_savepoint_undoes_what_came_after_it(acid, other):
     fill(acid, "t (id INT)", "1")
     acid.sql("BEGIN TRANSACTION")
