@@ -31,6 +31,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 import acidsql
+from acidsql.compaction.worker import Resources, Worker
 from acidsql.errors import (
     AcidSqlError,
     AnalysisError,
@@ -255,10 +256,15 @@ def test_an_error_points_at_the_word(acid):
 
 def test_a_session_does_not_wait_long_for_a_server_that_is_gone(monkeypatch):
     spark, gone = "a session", threading.Event()
-    monkeypatch.setattr(views, "_PATIENCE", 0)
+    monkeypatch.setattr(jobs, "_PATIENCE_S", 0)
     monkeypatch.setattr(views, "_unneeded", {spark: ["view"]})
     monkeypatch.setattr(views, "drop_unneeded", lambda _: gone.wait())
     views.drop_at_last(spark)
+    monkeypatch.setattr(jobs, "cancel_jobs", lambda *_: gone.wait())
+    worker = Worker(spark, None, None, "", Resources("tag"))
+    worker.stop()
+    worker.txn_id = 1  # a compaction runs
+    worker.stop()
     gone.set()
 
 

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -101,8 +101,8 @@ class Worker:
     def stop(self) -> None:
         """Give up the running compaction; its entry is queued again. Called from another thread."""
         self._stopped.set()
-        with suppress(Exception):  # Spark has ended, and with it the jobs
-            jobs.cancel_jobs(self._spark, self._resources.tag)
+        if self.is_busy:
+            jobs.briefly(lambda: jobs.cancel_jobs(self._spark, self._resources.tag))
 
     @property
     def is_stopped(self) -> bool:

@@ -35,7 +35,14 @@ AS_HIVE = {"acidsql.history.retention": "0s"}  # nothing is kept for older versi
 SCHEMA = RowSchema.of([("v", "string")])
 NAME = TableName("default", "t")
 # A session of which no job is asked.
-PAPER_SPARK = SimpleNamespace(interruptTag=lambda tag: [], addTag=print, removeTag=print)
+PAPER_SPARK = SimpleNamespace(
+    interruptTag=lambda tag: [],
+    addTag=print,
+    removeTag=print,
+    registerProgressHandler=print,
+    removeProgressHandler=print,
+    is_stopped=False,
+)
 
 
 class Warehouse:

@@ -6,6 +6,7 @@ Spark Connect has no Spark context. Its sessions tag and interrupt *operations*,
 from __future__ import annotations
 
 import atexit
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.storage.spark.jvm import has_ended, is_remote, spark_context
 from acidsql.storage.spark.python_workers import isolates_artifacts, prepare_workers
 
+_PATIENCE_S = 10
 _MANY = 100_000  # Spark makes as many partitions of a range as tasks run at once
 _slots: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
@@ -90,6 +92,19 @@ def cancel_jobs(spark: SparkSession, tag: str) -> None:
         spark.interruptTag(tag)
     else:
         context.cancelJobsWithTag(tag)
+
+
+def briefly(call: Callable[[], object]) -> None:
+    """Call Spark, but do not wait long: if a server of Spark Connect is gone, PySpark asks again
+    for ten minutes. An error is ignored."""
+
+    def run() -> None:
+        with suppress(Exception):
+            call()
+
+    thread = threading.Thread(target=run, name="acidsql last call", daemon=True)
+    thread.start()
+    thread.join(_PATIENCE_S)
 
 
 def task_slots(spark: SparkSession) -> int:

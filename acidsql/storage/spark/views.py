@@ -8,7 +8,6 @@ in this process names the view.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -21,9 +20,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.event_records import PREFIX
+from acidsql.storage.spark.jobs import briefly
 from acidsql.storage.spark.jvm import has_ended, is_remote, sql
 
-_PATIENCE = 10  # seconds
 _MANY = 16  # unneeded views; each message to the server takes its time
 SETTLED = f"{PREFIX}settled_"  # begins the names of views that hold a DataFrame's plan
 
@@ -131,14 +130,6 @@ def drop_unneeded(spark: SparkSession) -> None:
 
 
 def drop_at_last(spark: SparkSession) -> None:
-    """As ``drop_unneeded``, but do not wait long for the server: if there is none any more, Spark's
-    client asks again for ten minutes."""
-
-    def drop() -> None:
-        with suppress(Exception):  # the user may stop Spark meanwhile
-            drop_unneeded(spark)
-
+    """As ``drop_unneeded``, if there still is a server."""
     if _unneeded.get(spark):
-        thread = threading.Thread(target=drop, name="acidsql-views", daemon=True)
-        thread.start()
-        thread.join(_PATIENCE)
+        briefly(lambda: drop_unneeded(spark))
