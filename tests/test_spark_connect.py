@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
+from types import SimpleNamespace
 
 import object_store
 import pyarrow as pa
@@ -461,6 +462,12 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
         beside = session._runner._background._beside
         has_its_own = hasattr(type(remote), "newSession")  # from PySpark 4.3 on
         assert (beside.session_id != remote.session_id) == has_its_own
+        if has_its_own:
+            beside.client.release_session()  # as a server does after an hour without a call
+            session._runner._background._need_session()
+            assert session._runner._background._beside is not beside
+            beside = session._runner._background._beside
+            assert not jobs.is_forgotten(beside)
     assert beside.is_stopped == has_its_own and not remote.is_stopped
     # The end of that session takes nothing from this one.
     with acidsql.connect(remote, warehouse=str(tmp_path), compactor="off") as session:
@@ -471,6 +478,15 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
     monkeypatch.undo()
     monkeypatch.delattr(type(remote), "newSession", raising=False)
     assert jobs.session_beside(remote) is remote
+
+
+def test_the_end_of_a_fork_closes_nothing():
+    closed = []
+    client = SimpleNamespace(is_closed=False, close=lambda: closed.append(True))
+    jobs._close_at_exit(client, os.getppid())
+    assert closed == []
+    jobs._close_at_exit(client, os.getpid())
+    assert closed == [True]
 
 
 # PySpark's own server, in the program's process, ends with the session that began it.

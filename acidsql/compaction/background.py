@@ -124,14 +124,22 @@ class Background:
 
     @cached_property
     def _worker(self) -> Worker:
+        return self._worker_in(self._spark if self._inline else self._beside)
+
+    def _worker_in(self, own: SparkSession) -> Worker:
         tag = f"acidsql-compactor-{id(self)}"
-        if self._inline:
-            own, resources = self._spark, Resources(tag)
-        else:
-            own = self._beside
+        resources = Resources(tag)
+        if not self._inline:
             pool = FAIR_POOL if jobs.has_fair_pools(self._spark) else None
             resources = Resources(tag, self._tasks, pool)
         return Worker(own, self._metastore, self._txns, self._id, resources)
+
+    def _need_session(self) -> None:
+        """Make the compactor's own session anew if the server has forgotten it."""
+        if self._inline or self._beside is self._spark or not jobs.is_forgotten(self._beside):
+            return
+        beside = jobs.session_beside(self._spark)
+        vars(self).update(_beside=beside, _worker=self._worker_in(beside))
 
     # ── called by the session ────────────────────────────────────────────────────────────────
 
@@ -223,10 +231,11 @@ class Background:
     def _once(self) -> None:
         """Look for work, compact, clean. Errors are logged; the next round tries again."""
         self._txns.settings = self._settings()
-        with self._wake:
-            if not self._closed:
-                self._worker.go_on()
         try:
+            self._need_session()
+            with self._wake:
+                if not self._closed:
+                    self._worker.go_on()
             self._look()
             while not self._closed and self._compact():
                 pass

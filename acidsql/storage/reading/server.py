@@ -31,6 +31,9 @@ _DDL = "acidsql string, pyarrow string, seen string"
 # The last line of a Python traceback, in the text of Spark's error.
 _CAUSE = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 
+# Hadoop's words, of any object store.
+_REFUSAL = re.compile(r"AccessDenied|NoAuth|Forbidden|Unauthorized|status code: 40[13]", re.I)
+
 
 def need_workers(spark: SparkSession, warehouse: str) -> None:
     """Make sure that Spark and its Python workers can do our work in a warehouse.
@@ -74,8 +77,15 @@ def _try(spark: SparkSession, warehouse: str, path: str) -> None:
     except AnalysisException as error:
         raise _not_seen(warehouse, "the server") from error
     except PySparkException as error:
-        causes = _CAUSE.findall(str(error).partition("JVM stacktrace:")[0])
-        raise _unfit(causes[-1] if causes else str(error)) from error
+        said = str(error).partition("JVM stacktrace:")[0].strip()
+        if _REFUSAL.search(said):
+            raise SettingError(
+                f"The server of Spark Connect may not read the warehouse '{warehouse}': {said} The "
+                "server needs keys for this store, too, in its configuration or environment.",
+                name="warehouse",
+            ) from error
+        causes = _CAUSE.findall(said)
+        raise _unfit(causes[-1] if causes else said) from error
     if not found:
         raise _not_seen(warehouse, "the server")
     (told,) = found

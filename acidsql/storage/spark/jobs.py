@@ -6,6 +6,7 @@ Spark Connect has no Spark context. Its sessions tag and interrupt *operations*,
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -66,10 +67,15 @@ def session_beside(spark: SparkSession) -> SparkSession:
     beside: SparkSession = make()
     prepare_workers(beside)  # over Spark Connect, a session has its own artifacts
     if is_remote(beside):
-        # Nobody may have closed it before the program ends. PySpark would wait for a server that
-        # has ended.
-        atexit.register(end_session_beside, beside, spark)
+        atexit.register(_close_at_exit, beside.client, os.getpid())
     return beside
+
+
+def _close_at_exit(client: Any, process: int) -> None:
+    """Close a client that nobody has closed: PySpark would ask a server that has ended again and
+    again. A fork of the process leaves the client alone."""
+    if os.getpid() == process and not client.is_closed:
+        client.close()
 
 
 def end_session_beside(beside: SparkSession, spark: SparkSession) -> None:
@@ -79,10 +85,26 @@ def end_session_beside(beside: SparkSession, spark: SparkSession) -> None:
     """
     if not is_remote(beside) or beside is spark or has_ended(beside):
         return
-    with suppress(Exception):  # the server has ended, and with it the session
-        beside.client.set_retry_policies([])
-        beside.client.release_session()
-    beside.client.close()
+    beside.client.set_retry_policies([])
+    briefly(beside.client.release_session)  # a server that has ended has ended the session, too
+    briefly(beside.client.close)
+
+
+def is_forgotten(beside: SparkSession) -> bool:
+    """Whether a server of Spark Connect does not know a session of ``session_beside`` any more: it
+    forgets one after an hour without a call. This is a call."""
+    if not is_remote(beside):
+        return False
+    client: Any = beside.client
+    policies = client.get_retry_policies()
+    client.set_retry_policies([])  # a server that has ended has forgotten nothing
+    try:
+        _ = beside.conf.get("spark.sql.ansi.enabled")
+    except Exception as error:
+        return "INVALID_HANDLE" in str(error)
+    finally:
+        client.set_retry_policies(policies)
+    return False
 
 
 def cancel_jobs(spark: SparkSession, tag: str) -> None:
