@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import object_store
 import pyarrow as pa
@@ -131,7 +132,7 @@ def test_what_the_text_says_decides_which_partitions_are_read(acid):
 def test_rows_are_changed_on_an_object_store_whose_keys_the_server_tells_nobody(
     remote, bucket, s3, tmp_path, monkeypatch
 ):
-    if (missing := s3a_jars.missing()) is not None:
+    if (missing := no_store()) is not None:
         pytest.skip(missing)
     place = {"warehouse": f"s3a://{bucket}/w", "metastore": f"sqlite:///{tmp_path}/metastore.db"}
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody's")
@@ -263,10 +264,20 @@ def test_a_session_does_not_wait_long_for_a_server_that_is_gone(monkeypatch):
     views.drop_at_last(spark)
     monkeypatch.setattr(jobs, "cancel_jobs", lambda *_: gone.wait())
     worker = Worker(spark, None, None, "", Resources("tag"))
-    worker.stop()
     worker.txn_id = 1  # a compaction runs
     worker.stop()
     gone.set()
+
+
+def test_a_worker_that_compacts_nothing_asks_the_server_nothing(monkeypatch):
+    asked = []
+    monkeypatch.setattr(jobs, "cancel_jobs", lambda *given: asked.append(given))
+    worker = Worker("a session", None, None, "", Resources("tag"))
+    worker.stop()
+    assert asked == [] and worker.is_stopped
+    worker.txn_id = 1
+    worker.stop()
+    assert asked == [("a session", "tag")]
 
 
 def test_a_remote_session_is_found_and_its_temporary_view_hides_a_table(acid, remote, tmp_path):
@@ -298,6 +309,15 @@ def test_a_warehouse_that_the_server_does_not_see_is_told_at_once(remote, tmp_pa
     monkeypatch.setattr(probe, "filesystem_for", lambda _: Elsewhere(tmp_path / "elsewhere"))
     with pytest.raises(SettingError, match="the server does not see it"):
         acidsql.connect(remote, warehouse=str(tmp_path / "here"))
+
+
+def test_a_server_without_keys_is_told_and_not_its_python():
+    spark, text = MagicMock(), "AccessDeniedException: s3a://b/w\n\nJVM stacktrace:\n\tat hadoop"
+    rows = spark.read.schema.return_value.text.return_value.mapInArrow.return_value
+    rows.collect.side_effect = PySparkException(text)
+    with pytest.raises(SettingError, match="needs keys for this store") as caught:
+        probe._try(spark, "s3a://b/w", "s3a://b/w/probe")
+    assert not {"stacktrace", "PYSPARK_PYTHON"} & set(str(caught.value).split())
 
 
 def test_jobs_are_cancelled_by_their_tag(remote):
@@ -466,6 +486,7 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
             beside.client.release_session()  # as a server does after an hour without a call
             session._runner._background._need_session()
             assert session._runner._background._beside is not beside
+            assert beside.is_stopped
             beside = session._runner._background._beside
             assert not jobs.is_forgotten(beside)
     assert beside.is_stopped == has_its_own and not remote.is_stopped

@@ -138,8 +138,9 @@ class Background:
         """Make the compactor's own session anew if the server has forgotten it."""
         if self._inline or self._beside is self._spark or not jobs.is_forgotten(self._beside):
             return
-        beside = jobs.session_beside(self._spark)
+        before, beside = self._beside, jobs.session_beside(self._spark)
         vars(self).update(_beside=beside, _worker=self._worker_in(beside))
+        jobs.end_session_beside(before, self._spark)  # its client is still open
 
     # ── called by the session ────────────────────────────────────────────────────────────────
 

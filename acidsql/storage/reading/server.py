@@ -30,7 +30,6 @@ _OLDEST_PYARROW = 18
 _DDL = "acidsql string, pyarrow string, seen string"
 # The last line of a Python traceback, in the text of Spark's error.
 _CAUSE = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.MULTILINE)
-
 # Hadoop's words, of any object store.
 _REFUSAL = re.compile(r"AccessDenied|NoAuth|Forbidden|Unauthorized|status code: 40[13]", re.I)
 
