@@ -109,7 +109,7 @@ class WhenNotMatchedBySource(_When):
     """What to do with rows of the table that no row of the source matches."""
 
     def update(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
-        """Set columns: SQL text or Columns by the columns' names."""
+        """Set columns, or fields of structs: SQL text or Columns by their names."""
         return self._then(lambda columns: f"UPDATE SET {assignments_of(assignments, columns)}")
 
     def delete(self) -> MergeIntoWriter:

@@ -42,8 +42,8 @@ class DataFrameMethods:
 
         Args:
             table: ``table`` or ``database.table``.
-            set: The new value of each column, as SQL text or as a Column. ``F.lit("x")``
-                is the Column of a value.
+            set: The new value of each column, or field of a struct (``s.f``), as SQL text or as a
+                Column. ``F.lit("x")`` is the Column of a value.
             where: Which rows to change, as SQL text or as a Column. Default: all.
             args: Values of parameters in SQL text, as for ``sql``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column
@@ -13,6 +14,8 @@ from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.columns.writer import ColumnSql
 
 Expression = str | Column
+_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
+_PATH = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 
 
 def table_name(table: str) -> str:
@@ -28,8 +31,16 @@ def name_list(columns: Iterable[str]) -> str:
 def assignments_of(values: Mapping[str, Expression], columns: ColumnSql) -> str:
     """What follows SET."""
     return ", ".join(
-        f"{quote(name)} = {value_sql(value, columns)}" for name, value in values.items()
+        f"{column_path(name)} = {value_sql(value, columns)}" for name, value in values.items()
     )
+
+
+def column_path(name: str) -> str:
+    """A column, or a field of a struct, in a statement. As in PySpark, a dot ends a part of the
+    name, and a part in backticks may have any characters."""
+    if _PATH.fullmatch(name) is None:
+        return quote(name)
+    return ".".join(part if part[0] == "`" else quote(part) for part in _PART.findall(name))
 
 
 def where_clause(condition: Expression | None, columns: ColumnSql) -> str:

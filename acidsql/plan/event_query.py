@@ -137,6 +137,8 @@ class Planned:
         double_quoted: ``"…"`` is a name in this session, or may be one.
         policy: The session's rules of store assignment.
         before: The target without the columns that the statement adds to it; None: it adds none.
+        blank_hiding: Gives a text like ``blank``, in which each ``*`` of the target or the source
+            leaves out these columns of ours, too.
     """
 
     text: str
@@ -147,6 +149,11 @@ class Planned:
     double_quoted: bool = True
     policy: Policy = Policy.ANSI
     before: Table | None = None
+    blank_hiding: Callable[[Sequence[str]], Text] | None = None
+
+    def hiding(self, names: Sequence[str]) -> Planned:
+        """The same facts, where target and source have these columns of ours beside their own."""
+        return self if self.blank_hiding is None else replace(self, blank=self.blank_hiding(names))
 
     def new(self, ctes: Span | None = None) -> Text:
         """A text over the statement: empty, or with a leading WITH clause."""

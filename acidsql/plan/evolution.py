@@ -18,6 +18,7 @@ from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.event_query import Fields, Planned
 from acidsql.plan.insert import queried
 from acidsql.plan.merge_clauses import PRESENT
+from acidsql.sql.binder import column_part
 from acidsql.sql.statements import (
     Action,
     Insert,
@@ -60,7 +61,11 @@ def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
             _need_each_once(planned, fields, clause.span)
             return _evolved(planned, fields, clause.span)
     ours = {column.name for column in planned.table.all_columns}
-    named = {name.parts[-1].lower() for clause in statement.clauses for name in _named(clause)}
+    named = {
+        column_part(planned.table, statement.qualifier, name)[0]
+        for clause in statement.clauses
+        for name in _named(clause)
+    }
     new = [field for field in fields if field[0].lower() in named - ours]
     return _evolved(planned, new, statement.clauses[0].span)
 

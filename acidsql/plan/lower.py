@@ -75,6 +75,7 @@ _NAME = r"`(?:[^`]|``)*`"
 _NAMES = rf"{_NAME}(?:\.{_NAME})*"
 _LIST = re.compile(rf"\[({_NAMES}(?:, {_NAMES})*)\]")
 _OWN_VIEW = re.compile(rf"`{VIEW_PREFIX}\w+`\.")
+_OWN_COLUMN = re.compile(rf"`{VIEW_PREFIX}\w+`, |, `{VIEW_PREFIX}\w+`")
 _NO_SUGGESTION = re.compile(r" Did you mean one of the following\? \[\]\.?")
 _ERRORS_OF_QUERIES, _PY4J = "SQLQueryContextLogger", "py4j.clientserver"  # loggers
 _OF_CTRL_C = (
@@ -366,7 +367,8 @@ def _without_own_names(message: str) -> str:
         names = re.findall(_NAMES, found[1])
         return f"[{', '.join(name for name in names if f'`{VIEW_PREFIX}' not in name)}]"
 
-    return _NO_SUGGESTION.sub("", _LIST.sub(of_users, _OWN_VIEW.sub("", message)))
+    listed = _LIST.sub(of_users, _OWN_VIEW.sub("", message))
+    return _NO_SUGGESTION.sub("", _OWN_COLUMN.sub("", listed))
 
 
 def _place(error: Any, text: Text) -> Span | None:

@@ -3,8 +3,10 @@
 ::
 
     target  JOIN  source  ON …           inner, left, right or full outer, as the clauses need
-      └─ clause     the number of the first WHEN clause that is true
-          └─ values     the values of this clause, and its action
+      └─ clause     the number of the first WHEN clause that is true, and its values
+          └─ events     the values in the types of their columns, and the clause's action
+
+``merge_pairs`` makes the joined rows, in which each clause sees only the side that has a row.
 
 If the statement has a WHEN MATCHED clause, every matched pair yields a row. If no clause applies to
 the pair, the row only marks the match. By these rows the delete stage of the write finds target
@@ -28,14 +30,12 @@ from acidsql.plan.event_query import (
     Fields,
     Planned,
     Reduced,
-    assigned,
-    key_columns,
     partition_text,
-    refuse_window,
-    single,
     value_name,
 )
-from acidsql.plan.merge_clauses import PRESENT, Bound, bind
+from acidsql.plan.merge_clauses import PRESENT, Bound, bind, source_name
+from acidsql.plan.merge_pairs import CLAUSE, OLD, joined_rows
+from acidsql.plan.new_values import column_values
 from acidsql.plan.partners import joining_columns
 from acidsql.plan.query import expressions, view_name
 from acidsql.plan.said_terms import said
@@ -46,17 +46,7 @@ from acidsql.sql.tokens import tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
-_CLAUSE = f"{ew.PREFIX}clause"
-_SENT = f"{ew.PREFIX}sent"  # alias of the source that is broadcast
 _SHORT = 10_000  # characters
-_OLD = f"{ew.PREFIX}old"  # + ordinal: a column of the target row that was read
-
-_JOINS = {
-    (False, False): "INNER JOIN",
-    (True, False): "RIGHT OUTER JOIN",
-    (False, True): "LEFT OUTER JOIN",
-    (True, True): "FULL OUTER JOIN",
-}
 
 
 def derived_source(statement: Merge, blank: Text, source_view: str | None) -> Derived | None:
@@ -100,7 +90,7 @@ def plan_merge(
         source = _source_text(statement, planned.new(), source_view)
         alone = planned.new(statement.ctes).raw("SELECT * FROM ").add(source)
     else:
-        source = planned.new().raw(f"{derived.view}{_alias(statement)}")
+        source = planned.new().raw(f"{derived.view} AS {quote(source_name(statement))}")
         statement, alone = replace(statement, ctes=None), derived.query
     fields = planned.analyse(alone)
     alias, on = statement.qualifier, statement.on
@@ -109,10 +99,8 @@ def plan_merge(
     terms = terms_of_on(statement, planned, fields)
     bound = [bind(clause, statement, planned, fields, terms) for clause in statement.clauses]
     target = planned.new().raw(planned.standin)
-    pairs = _pairs(statement, planned, target, source, bound)
-    kinds = dict(planned.analyse(pairs))
-    _check_sides(statement, planned, source, bound)
-    events = _events(planned, bound, kinds)
+    pairs = joined_rows(statement, planned, target, source, bound)
+    events = _events(planned, bound, dict(planned.analyse(pairs)))
     return EventQuery(
         planned.table,
         _acting(statement, planned, events, pairs),
@@ -130,7 +118,7 @@ def plan_merge(
 def _acting(statement: Merge, planned: Planned, events: Sequence[Text | str], pairs: Text) -> Text:
     """A query for the events of all pairs to which a clause applies, or which are a match."""
     query = planned.new().raw("SELECT\n").commas(events)
-    query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {_CLAUSE} > 0")
+    query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {CLAUSE} > 0")
     if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
         query.raw(f" OR ({ew.WRITE_ID} IS NOT NULL AND {PRESENT})")
     return query
@@ -160,7 +148,7 @@ def _reduced(
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
     target.raw("\nON ").user(statement.on).raw(")")
-    pairs = _pairs(statement, planned, target, source, bound)
+    pairs = joined_rows(statement, planned, target, source, bound)
     partitions = tuple(
         (one.column, one.own[0])
         for one in equated_in(terms)
@@ -176,10 +164,8 @@ def _reads_all(statement: Merge) -> bool:
 
 def _sent(statement: Merge, planned: Planned, source: Text) -> Text:
     """The source with a hint that makes Spark broadcast it."""
-    name = _SENT if statement.source_alias is None else quote(statement.source_alias)
+    name = quote(source_name(statement))
     text = planned.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
-    if statement.source_alias is None:
-        return text.raw(f" AS {name})")
     return text.raw(f") AS {name}")
 
 
@@ -189,99 +175,18 @@ def _only_deletes(statement: Merge) -> bool:
     return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
 
 
-def _alias(statement: Merge) -> str:
-    return "" if statement.source_alias is None else f" AS {quote(statement.source_alias)}"
-
-
 def _source_text(statement: Merge, blank: Text, view: str | None) -> Text:
     text = blank.new().raw(f"(SELECT *, true AS {PRESENT} FROM ")
     if view is not None:
         text.raw(view)
     else:
         text.verbatim(statement.source)
+    alias = quote(source_name(statement))
     if statement.source_alias is not None:
-        alias = quote(statement.source_alias)
         text.raw(f" AS {alias}")
         if statement.source_columns is not None:
             text.raw(f" ({', '.join(map(quote, statement.source_columns))})")
-        return text.raw(f"\n) AS {alias}")
-    return text.raw("\n)")
-
-
-def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequence[Bound]) -> None:
-    """Refuse columns of the side that has no row in a NOT MATCHED clause.
-
-    All these columns would be NULL there.
-    """
-    target = f"{planned.standin} AS {quote(statement.qualifier)}"
-    sides: dict[Matched, Text | str] = {
-        Matched.NOT_MATCHED: source,
-        Matched.NOT_MATCHED_BY_SOURCE: target,
-    }
-    for matched, side in sides.items():
-        used: list[Text | str] = []
-        for item in bound:
-            if item.clause.matched is matched:
-                if item.clause.action is not Action.INSERT_ALL:  # it names the source's columns
-                    used += item.values.values()
-                if item.clause.condition is not None:
-                    used.append(planned.new().user(item.clause.condition))
-        if used:
-            query = planned.new(statement.ctes)
-            planned.analyse(query.raw("SELECT\n").commas(used).raw("\nFROM ").add(side))
-
-
-def _pairs(
-    statement: Merge, planned: Planned, target: Text, source: Text, bound: Sequence[Bound]
-) -> Text:
-    """The joined rows: key, old values, number of the clause that applies, each clause's values."""
-    alias = statement.qualifier
-    columns: list[Text | str] = [*key_columns(alias), PRESENT]
-    columns += [
-        f"{quote(alias)}.{quote(column.name)} AS {_OLD}{i}"
-        for i, column in enumerate(planned.table.all_columns)
-    ]
-    columns.append(_which_clause(planned, alias, bound))
-    columns += _guarded_values(planned, bound)
-    text = planned.new(statement.ctes)
-    kinds = {clause.matched for clause in statement.clauses}
-    join = _JOINS[Matched.NOT_MATCHED in kinds, Matched.NOT_MATCHED_BY_SOURCE in kinds]
-    text.raw("SELECT\n").commas(columns)
-    text.raw("\nFROM ").add(target).raw(f" AS {quote(alias)} {join} ").add(source)
-    return text.raw("\nON ").user(statement.on)
-
-
-def _which_clause(planned: Planned, alias: str, bound: Sequence[Bound]) -> Text:
-    """The number of the first clause that is true, counted from 1; 0 if no clause is true."""
-    # The directory is never NULL in a target row. This is less certain of the row id's fields.
-    directory = f"{quote(alias)}.{ew.PARTITION}"
-    when = {
-        Matched.MATCHED: f"{directory} IS NOT NULL AND {PRESENT} IS NOT NULL",
-        Matched.NOT_MATCHED: f"{directory} IS NULL",
-        Matched.NOT_MATCHED_BY_SOURCE: f"{PRESENT} IS NULL",
-    }
-    text = planned.new().raw("CASE")
-    for number, item in enumerate(bound, 1):
-        text.raw(f" WHEN {when[item.clause.matched]}")
-        if item.clause.condition is not None:
-            refuse_window(planned, item.clause.condition)
-            text.raw(" AND ").user(item.clause.condition)
-        text.raw(f" THEN {number}")
-    return text.raw(f" ELSE 0 END AS {_CLAUSE}")
-
-
-def _guarded_values(planned: Planned, bound: Sequence[Bound]) -> list[Text | str]:
-    """Each clause's values, evaluated only if this clause applies: else 1 / 0 could fail the job.
-
-    The clause's number is a lateral column alias, so that Spark evaluates each condition once.
-    """
-    found: list[Text | str] = []
-    for number, item in enumerate(bound, 1):
-        for value in item.values.values():
-            guarded = planned.new().raw(f"CASE WHEN {_CLAUSE} = {number} THEN ")
-            guarded.add(single(value)).raw(f" END AS {value_name(len(found))}")
-            found.append(guarded)
-    return found
+    return text.raw(f"\n) AS {alias}")
 
 
 def _events(
@@ -293,12 +198,12 @@ def _events(
     action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound, 1))
     keys = [
         # For an insert the partition comes from the new values: there is no target row.
-        f"CASE WHEN {_CLAUSE} IN ({', '.join(inserts)}) THEN NULL ELSE {name} END AS {name}"
+        f"CASE WHEN {CLAUSE} IN ({', '.join(inserts)}) THEN NULL ELSE {name} END AS {name}"
         if inserts and name == ew.PARTITION
         else name
         for name in ew.KEYS
     ]
-    keys.append(f"CASE {_CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}")
+    keys.append(f"CASE {CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}")
     if all(item.action == ew.DELETE for item in bound):
         return [*keys]
     columns = {
@@ -316,17 +221,17 @@ def _events(
 
 
 def _fitted_values(
-    planned: Planned, bound: Sequence[Bound], kinds: dict[str, HiveType]
+    planned: Planned, bound: Sequence[Bound], types: dict[str, HiveType]
 ) -> dict[tuple[int, str], str]:
     """(clause number, column) → SQL of the clause's value, converted to the column's type."""
-    by_name = {column.name: column for column in planned.table.all_columns}
+    ordinals = {column.name: i for i, column in enumerate(planned.table.all_columns)}
     fitted: dict[tuple[int, str], str] = {}
+    first = 0
     for number, item in enumerate(bound, 1):
-        for name in item.values:
-            value = value_name(len(fitted))
-            fitted[number, name] = assigned(
-                planned, value, kinds[value], by_name[name], item.places[name]
-            )
+        values = {value_name(i): new for i, new in enumerate(item.values, first)}
+        first += len(values)
+        columns = column_values(planned, values, types, lambda c: f"{OLD}{ordinals[c.name]}")
+        fitted.update(((number, name), sql) for name, sql in columns.items())
     return fitted
 
 
@@ -342,11 +247,11 @@ def _new_value(
         for number in range(1, len(bound) + 1)
         if (number, column.name) in fitted
     )
-    old = f"{_OLD}{ordinal}"
+    old = f"{OLD}{ordinal}"
     if not branches:
         return old
     is_kept = any(
         item.is_update and (number, column.name) not in fitted
         for number, item in enumerate(bound, 1)
     )
-    return f"CASE {_CLAUSE}{branches}{f' ELSE {old}' if is_kept else ''} END"
+    return f"CASE {CLAUSE}{branches}{f' ELSE {old}' if is_kept else ''} END"

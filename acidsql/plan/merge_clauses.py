@@ -12,39 +12,32 @@ from acidsql.plan.event_query import (
     Fields,
     Planned,
     default_fields,
-    default_value,
     omitted_value,
-    refuse_window,
     update_action,
 )
-from acidsql.plan.sqltext import Text
-from acidsql.sql.binder import bind_assignments, bind_insert, is_default, value_span
+from acidsql.plan.new_values import NewValue, set_values, stated_value
+from acidsql.sql.binder import bind_assignments, bind_insert
 from acidsql.sql.statements import (
     Action,
     InsertAction,
     Merge,
     MergeClause,
     UpdateAction,
-    Value,
 )
-from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
+_SOURCE = f"{ew.PREFIX}source"
 PRESENT = f"{ew.PREFIX}present"  # true in each source row, NULL in a target row without a partner
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A clause with its columns resolved.
-
-    ``values`` maps a column's name to its new value, ``places`` to the value's place in the text.
-    """
+    """A clause with its columns resolved, and the new values that it gives to them."""
 
     table: Table
     clause: MergeClause
-    values: dict[str, Text]
-    places: dict[str, Span]
+    values: tuple[NewValue, ...] = ()
 
     @property
     def is_update(self) -> bool:
@@ -57,7 +50,7 @@ class Bound:
     def action(self) -> int:
         """What the clause does, as an action of ``event_records``."""
         if self.is_update:
-            return update_action(self.table, self.values)
+            return update_action(self.table, {new.column.name for new in self.values})
         return ew.DELETE if self.clause.action is Action.DELETE else ew.INSERT
 
 
@@ -84,25 +77,25 @@ def bind(
     if isinstance(action, UpdateAction):
         return _bind_update(clause, action, statement, planned)
     if isinstance(action, InsertAction):
-        return _bind_insert(clause, action, planned)
+        return _bind_insert(clause, action, statement, planned)
     if action is Action.DELETE:
-        return Bound(planned.table, clause, {}, {})
+        return Bound(planned.table, clause)
     return _bind_star(clause, statement, planned, source, terms)
 
 
 def _bind_update(
     clause: MergeClause, action: UpdateAction, statement: Merge, planned: Planned
 ) -> Bound:
-    alias = statement.qualifier
-    bound = bind_assignments(planned.text, planned.table, alias, action.assignments)
-    values = {item.column.name: _value(item.value, item.column, planned) for item in bound}
-    return Bound(planned.table, clause, values, {i.column.name: value_span(i.value) for i in bound})
+    bound = bind_assignments(planned.text, planned.table, statement.qualifier, action.assignments)
+    return Bound(planned.table, clause, set_values(planned, bound))
 
 
-def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) -> Bound:
+def _bind_insert(
+    clause: MergeClause, action: InsertAction, statement: Merge, planned: Planned
+) -> Bound:
     # Without a list, the values are those of the columns that the user sees.
     table = planned.table if action.columns is not None else planned.before or planned.table
-    bound = bind_insert(planned.text, table, action.columns, ())
+    bound = bind_insert(planned.text, table, action.columns, (), alias=statement.qualifier)
     if len(bound.from_source) != len(action.values):
         raise AnalysisError(
             f"INSERT names {len(bound.from_source)} column(s) and gives {len(action.values)} "
@@ -110,11 +103,8 @@ def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) ->
             planned.text, clause.span.start, clause.span.end,
             condition="MERGE_INSERT_VALUE_COUNT_MISMATCH", sqlstate="21S01",
         )  # fmt: skip
-    pairs = list(zip(bound.from_source, action.values, strict=True))
-    values = {column.name: _value(value, column, planned) for column, value in pairs}
-    places = {column.name: value_span(value) for column, value in pairs}
-    omitted = [column for column in planned.table.all_columns if column.name not in values]
-    return _with_omitted(clause, values, places, omitted, planned)
+    pairs = zip(bound.from_source, action.values, strict=True)
+    return _inserting(clause, planned, [stated_value(planned, *pair) for pair in pairs])
 
 
 def _bind_star(
@@ -125,54 +115,78 @@ def _bind_star(
     terms: Sequence[Term],
 ) -> Bound:
     """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name."""
-    given = {name.lower(): name for name, _ in source if name != PRESENT}
     is_update = clause.action is Action.UPDATE_ALL
-    equated = {(one.column.name, one.name) for one in equated_in(terms)}
-    values: dict[str, Text] = {}
+    # Of a column of the source that ON equates with a column of the target, only the own name
+    # tells which column it is: in a case-sensitive session, the source may have p and P.
+    equated = {(one.column.name, one.own[0]) for one in equated_in(terms) if one.own is not None}
+    values: list[NewValue] = []
     for column in planned.table.all_columns:
-        if column.name not in given:
-            if statement.evolves and is_update:
-                continue  # the column keeps its value
-            if is_update or column in planned.table.partition_columns:
-                raise _star_error(planned, clause, column)
+        name = _named_as(column, source, planned, clause)
+        if name is None:
+            _need_not_be_given(column, statement, planned, clause)
             continue
         is_placing = column in planned.table.partition_columns
-        if is_update and is_placing and (column.name, column.name) in equated:
+        if is_update and is_placing and (column.name, name) in equated:
             continue  # the row is in the right partition
-        name = quote(given[column.name])
-        if statement.source_alias is not None:
-            name = f"{quote(statement.source_alias)}.{name}"
-        values[column.name] = planned.new().raw(name)
-    places = dict.fromkeys(values, clause.span)
-    omitted = [] if is_update else [c for c in planned.table.all_columns if c.name not in values]
-    return _with_omitted(clause, values, places, omitted, planned)
+        sql = f"{quote(source_name(statement))}.{quote(name)}"
+        values.append(NewValue(column, sql, clause.span))
+    if is_update:
+        return Bound(planned.table, clause, tuple(values))
+    return _inserting(clause, planned, values)
 
 
-def _with_omitted(
-    clause: MergeClause,
-    values: dict[str, Text],
-    places: dict[str, Span],
-    omitted: Sequence[Column],
-    planned: Planned,
-) -> Bound:
-    types = default_fields(planned, omitted)
-    for column in omitted:
-        values[column.name] = planned.new().raw(omitted_value(planned, column, types))
-        places[column.name] = clause.span
-    return Bound(planned.table, clause, values, places)
+def source_name(statement: Merge) -> str:
+    """The name of the source in composed text: its alias, or a name of ours."""
+    return statement.source_alias or _SOURCE
 
 
-def _value(value: Value, column: Column, planned: Planned) -> Text:
-    if is_default(value):
-        return planned.new().raw(default_value(planned, column))
-    assert isinstance(value, Span)
-    refuse_window(planned, value)
-    return planned.new().user(value)
+def _named_as(column: Column, source: Fields, planned: Planned, clause: MergeClause) -> str | None:
+    """The source's column of a column's name; None if there is none.
 
+    In a case-sensitive session the source may have several. The one whose name is the column's, in
+    lower case, is meant, as in Spark.
 
-def _star_error(planned: Planned, clause: MergeClause, column: Column) -> AnalysisError:
-    return AnalysisError(
-        f"The source has no column '{column.name}', which * needs.",
+    Raises:
+        AnalysisError: Several columns have the name in other letters.
+    """
+    names = [name for name, _ in source if name.lower() == column.name]
+    if column.name in names or len(names) < 2:
+        return column.name if column.name in names else next(iter(names), None)
+    raise AnalysisError(
+        f"The source has {len(names)} columns for '{column.name}' ({', '.join(names)}), of which * "
+        "would have to choose one.",
         planned.text, clause.span.start, clause.span.end,
-        condition="UNRESOLVED_COLUMN.WITH_SUGGESTION", sqlstate="42703",
+        condition="AMBIGUOUS_COLUMN_REFERENCE", sqlstate="42702",
     )  # fmt: skip
+
+
+def _need_not_be_given(
+    column: Column, statement: Merge, planned: Planned, clause: MergeClause
+) -> None:
+    """Raise AnalysisError if ``*`` needs a column that the source does not have.
+
+    A new row gets the column's DEFAULT. WITH SCHEMA EVOLUTION, a changed row keeps its value, and
+    a new row gets NULL; but no row gets into a partition that nobody has named.
+    """
+    if clause.action is Action.UPDATE_ALL:
+        may_lack = statement.evolves
+    else:
+        is_placing = column in planned.table.partition_columns
+        may_lack = column.default is not None or (statement.evolves and not is_placing)
+    if not may_lack:
+        raise AnalysisError(
+            f"The source has no column '{column.name}', which * needs.",
+            planned.text, clause.span.start, clause.span.end,
+            condition="UNRESOLVED_COLUMN.WITH_SUGGESTION", sqlstate="42703",
+        )  # fmt: skip
+
+
+def _inserting(clause: MergeClause, planned: Planned, values: Sequence[NewValue]) -> Bound:
+    """A clause that inserts these values, and the DEFAULTs of all other columns."""
+    columns = {new.column.name for new in values}
+    omitted = [column for column in planned.table.all_columns if column.name not in columns]
+    types = default_fields(planned, omitted)
+    defaults = [
+        NewValue(column, omitted_value(planned, column, types), clause.span) for column in omitted
+    ]
+    return Bound(planned.table, clause, (*values, *defaults))

@@ -5,7 +5,7 @@ This module puts the stand-ins in place and calls the rewrite of the statement's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table, TableName
@@ -139,8 +139,12 @@ def plan_dml(
         statement = _read_again(text, double_quoted)
     refuse_reserved_names(text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
-    own = _own_edits(text, statement, resolve, double_quoted)
-    blank = Text(text, [*rewritten.edits, *placeholders(text), *own])
+
+    def blank_hiding(names: Sequence[str]) -> Text:
+        own = _own_edits(text, statement, resolve, double_quoted, names)
+        return Text(text, [*rewritten.edits, *placeholders(text), *own])
+
+    blank = blank_hiding(())
     if isinstance(statement, MultiInsert):
         return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins, policy)
     table = _target(text, statement, resolve)
@@ -155,28 +159,44 @@ def plan_dml(
     def analyse_here(query: Text) -> Fields:
         return analyse(query, standins, source)
 
-    planned = Planned(text, table, view, blank, analyse_here, double_quoted, policy)
+    planned = Planned(
+        text, table, view, blank, analyse_here, double_quoted, policy, blank_hiding=blank_hiding
+    )
     if isinstance(statement, Insert) and statement.replacing is not None:
         return _replacing(statement, planned, standins, analyse)
-    event_query = _plan(statement, planned, rewritten.source_view, source)
+    return _changing(statement, planned, standins, source, rewritten.source_view, analyse)
+
+
+def _changing(
+    statement: Insert | Update | Delete | Merge,
+    planned: Planned,
+    standins: tuple[StandIn, ...],
+    source: Derived | None,
+    source_view: str | None,
+    analyse: AnalyseOver,
+) -> Prepared:
+    """Rewrite a statement with one target, and its RETURNING."""
+    event_query = _plan(statement, planned, source_view, source)
     returning = plan_returning(
-        text, statement, event_query.table, lambda query, shown: analyse(query, shown, None),
-        double_quoted=double_quoted,
+        planned.text, statement, event_query.table,
+        lambda query, shown: analyse(query, shown, None), double_quoted=planned.double_quoted,
     )  # fmt: skip
     if returning is not None:
         event_query = replace(event_query, notes_replaced=returning.needs_pairs)
-    before = None if event_query.table == table else table
+    before = None if event_query.table == planned.table else planned.table
     return Prepared((event_query,), standins, returning=returning, before=before)
 
 
-def _own_edits(text: str, statement: Dml, resolve: Resolve, double_quoted: bool) -> list[Edit]:
+def _own_edits(
+    text: str, statement: Dml, resolve: Resolve, double_quoted: bool, hidden: Sequence[str]
+) -> list[Edit]:
     """Edits for what the target's stand-in has more, or less, than the table.
 
-    It has columns of our own, which a ``*`` must not show. It has no database, so ``db.t.c`` in the
-    condition of REPLACE WHERE becomes ``t.c``.
+    It has columns of our own, and those that ``hidden`` names, which a ``*`` must not show. It has
+    no database, so ``db.t.c`` in the condition of REPLACE WHERE becomes ``t.c``.
     """
     if isinstance(statement, Update | Delete | Merge):
-        return star_edits(text, statement, resolve, double_quoted=double_quoted)
+        return star_edits(text, statement, resolve, hidden, double_quoted=double_quoted)
     if not isinstance(statement, Insert) or statement.replacing is None:
         return []
     where = [] if statement.replacing.where is None else [statement.replacing.where]

@@ -7,7 +7,7 @@ other virtual columns, the partition's directory, and MERGE's mark of a source r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from acidsql.errors import UnsupportedError
 from acidsql.plan.left_out import left_out
@@ -26,6 +26,7 @@ def star_edits(
     text: str,
     statement: Update | Delete | Merge,
     resolve: Resolve,
+    hidden: Sequence[str] = (),
     *,
     double_quoted: bool = False,
 ) -> list[Edit]:
@@ -37,6 +38,7 @@ def star_edits(
         text: The user's statement.
         statement: The parsed statement.
         resolve: Gives the ACID table of a name, or None.
+        hidden: More columns that no ``*`` shows.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
@@ -55,7 +57,7 @@ def star_edits(
                 raise _ambiguous(text, star)
             names = ours.get(tuple(part.lower() for part in star.qualifier or ()))
             if names is not None:
-                edits.append(left_out(star, names))
+                edits.append(left_out(star, ", ".join([names, *hidden])))
     return edits
 
 

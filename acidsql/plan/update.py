@@ -6,11 +6,11 @@ and an insert event with the new values.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from acidsql.plan.event_query import (
     EventQuery,
     Planned,
-    assigned,
-    default_value,
     key_columns,
     may_be_few,
     partition_text,
@@ -20,16 +20,11 @@ from acidsql.plan.event_query import (
     update_action,
     value_name,
 )
+from acidsql.plan.new_values import NewValue, column_values, set_values
 from acidsql.plan.said_terms import said
 from acidsql.plan.sqltext import Text
-from acidsql.sql.binder import (
-    BoundAssignment,
-    bind_assignments,
-    is_default,
-    value_span,
-)
+from acidsql.sql.binder import bind_assignments
 from acidsql.sql.statements import Update
-from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
@@ -42,14 +37,10 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
     """
     alias = statement.qualifier
     bound = bind_assignments(planned.text, planned.table, alias, statement.assignments)
-    rows = _new_values(statement, alias, bound, planned)
-    kinds = dict(planned.analyse(rows))
-    values = {
-        item.column.name: assigned(
-            planned, value_name(i), kinds[value_name(i)], item.column, value_span(item.value)
-        )
-        for i, item in enumerate(bound)
-    }
+    new_values = {value_name(i): new for i, new in enumerate(set_values(planned, bound))}
+    rows = _rows_to_change(statement, alias, new_values, planned)
+    types = dict(planned.analyse(rows))
+    values = column_values(planned, new_values, types, lambda column: quote(column.name))
     table = planned.table
     action = update_action(table, values)
     query = (
@@ -81,24 +72,16 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
     )
 
 
-def _new_values(
-    statement: Update, alias: str, bound: tuple[BoundAssignment, ...], planned: Planned
+def _rows_to_change(
+    statement: Update, alias: str, values: Mapping[str, NewValue], planned: Planned
 ) -> Text:
     """The rows to change: their keys, their old values, and the values of SET."""
     rows = planned.new(statement.ctes)
     columns: list[Text | str] = [*key_columns(alias)]
     columns += [f"{quote(alias)}.{quote(c.name)}" for c in planned.table.all_columns]
-    columns += [_value(item, planned).raw(f" AS {value_name(i)}") for i, item in enumerate(bound)]
+    columns += [single(new.text(planned)).raw(f" AS {name}") for name, new in values.items()]
     rows.raw("SELECT\n").commas(columns).raw(f"\nFROM {planned.standin} AS {quote(alias)}")
     if statement.where is not None:
         refuse_window(planned, statement.where)
         rows.raw("\nWHERE ").user(statement.where)
     return rows
-
-
-def _value(item: BoundAssignment, planned: Planned) -> Text:
-    if is_default(item.value):
-        return planned.new().raw(default_value(planned, item.column))
-    assert isinstance(item.value, Span)
-    refuse_window(planned, item.value)
-    return single(planned.new().user(item.value))

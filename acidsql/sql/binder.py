@@ -6,17 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.table import Column, Table
+from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.sql.statements import Assignment, Default, Name, PartitionItem, Value
 from acidsql.sql.tokens import Span
 
+# Spark's condition for fields that cannot be assigned, or not together.
+NO_FIELD = "DATATYPE_MISMATCH.INVALID_ROW_LEVEL_OPERATION_ASSIGNMENTS"
+
 
 @dataclass(frozen=True, slots=True)
 class BoundAssignment:
-    """A column and its new value."""
+    """A column, or a field of a struct, and its new value.
+
+    ``fields`` are the names that lead from the column to the field, as the column's type has them.
+    """
 
     column: Column
     value: Value
+    fields: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The column or field in messages."""
+        return ".".join((self.column.name, *self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +52,21 @@ def bind_insert(
     table: Table,
     columns: Sequence[Name] | None,
     partition: Sequence[PartitionItem],
+    *,
+    alias: str | None = None,
 ) -> InsertColumns:
     """Resolve an INSERT's column list and PARTITION clause.
 
+    Args:
+        text: The user's statement.
+        table: The target.
+        columns: The column list, or None.
+        partition: The PARTITION clause.
+        alias: The target's alias, which may stand before a column. Default: the table's name.
+
     Raises:
-        AnalysisError: A column does not exist or is named twice, or PARTITION (…) names only some
-            of the partition columns.
+        AnalysisError: A column does not exist or is named twice, the list names a field of a
+            struct, or PARTITION (…) names only some of the partition columns.
     """
     static = bind_partition(text, table, partition)
     taken = {column.name for column, _ in static}
@@ -53,7 +75,13 @@ def bind_insert(
         return InsertColumns(tuple(wanted), static, ())
     named: list[Column] = []
     for name in columns:
-        column = need_column(text, table, name)
+        column, fields = _resolved(text, table, alias or table.name.shown, name)
+        if fields:
+            raise _error(
+                text, name.span, NO_FIELD, "42K09",
+                f"INSERT names whole columns: '{column.name}' is one, "
+                f"'{'.'.join((column.name, *fields))}' is a part of it.",
+            )  # fmt: skip
         if column.name in taken:
             raise _error(
                 text, name.span, "DUPLICATE_ASSIGNMENTS", "42701",
@@ -71,19 +99,44 @@ def bind_assignments(
     """Resolve the columns of SET.
 
     Raises:
-        AnalysisError: A column does not exist or is assigned twice.
-        UnsupportedError: SET assigns a field of a struct.
+        AnalysisError: A column or field does not exist or is assigned twice, or a column is
+            assigned beside one of its fields.
+        UnsupportedError: A field is assigned DEFAULT.
     """
     bound: list[BoundAssignment] = []
     for assignment in assignments:
-        column = _assigned_column(text, table, alias, assignment.target)
-        if any(column is other.column for other in bound):
-            raise _error(
-                text, assignment.target.span, "DUPLICATE_ASSIGNMENTS", "42701",
-                f"Column '{column.name}' is assigned twice.",
+        target = assignment.target
+        column, names = _resolved(text, table, alias, target)
+        fields = _fields(text, column, names, target.span)
+        new = BoundAssignment(column, assignment.value, fields)
+        if fields and isinstance(new.value, Default):
+            raise UnsupportedError(
+                f"A field has no DEFAULT: '{new.path}' is a part of the column '{column.name}'.",
+                text, new.value.span.start, new.value.span.end,
+                condition="UNSUPPORTED_FEATURE.DEFAULT_OF_FIELD",
             )  # fmt: skip
-        bound.append(BoundAssignment(column, assignment.value))
+        for other in bound:
+            _need_apart(text, new, other, target.span)
+        bound.append(new)
     return tuple(bound)
+
+
+def _need_apart(text: str, new: BoundAssignment, other: BoundAssignment, span: Span) -> None:
+    """Raise AnalysisError if two assignments give the same column or field a value."""
+    length = min(len(new.fields), len(other.fields))
+    if new.column is not other.column or new.fields[:length] != other.fields[:length]:
+        return
+    if new.fields == other.fields:
+        kind = "Field" if new.fields else "Column"
+        raise _error(
+            text, span, "DUPLICATE_ASSIGNMENTS", "42701", f"{kind} '{new.path}' is assigned twice."
+        )
+    whole, part = sorted((new, other), key=lambda one: len(one.fields))
+    raise _error(
+        text, span, NO_FIELD, "42K09",
+        f"Conflicting assignments for '{whole.path}': '{part.path}', a part of it, is assigned, "
+        "too.",
+    )  # fmt: skip
 
 
 def default_sql(column: Column) -> str:
@@ -138,20 +191,78 @@ def bind_partition(
     return tuple(static)
 
 
-def _assigned_column(text: str, table: Table, alias: str, target: Name) -> Column:
-    parts = list(target.parts)
-    names = {column.name for column in table.all_columns}
+def _resolved(text: str, table: Table, alias: str, name: Name) -> tuple[Column, tuple[str, ...]]:
+    """The column of a name, and what the name has behind the column: names of fields."""
+    column, fields = column_part(table, alias, name)
+    if any(column == other.name for other in table.all_columns):
+        return need_column(text, table, Name((column,), name.span)), fields
+    return need_column(text, table, Name((".".join((column, *fields)),), name.span)), ()
+
+
+def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, ...]]:
+    """The part of a name that is a column, in lower case, and the parts behind it.
+
+    As in Spark, ``s.f`` is the column f of a table that is called s. If this table has no column f,
+    it is the field f of the column s. Without any such column, all behind a qualifier is returned.
+    """
+    parts, starts = name.parts, [0]
     if len(parts) > 1 and parts[0].lower() == alias.lower():
-        parts = parts[1:]
+        starts.insert(0, 1)
     elif len(parts) > 2 and f"{parts[0]}.{parts[1]}".lower() == str(table.name):
-        parts = parts[2:]
-    if len(parts) > 1 and parts[0].lower() in names:
-        raise UnsupportedError(
-            f"SET assigns whole columns; assign '{parts[0]}' as a struct (named_struct(…)).",
-            text, target.span.start, target.span.end,
-            condition="UNSUPPORTED_FEATURE.NESTED_ASSIGNMENT",
+        starts.insert(0, 2)
+    columns = {column.name for column in table.all_columns}
+    start = next((at for at in starts if parts[at].lower() in columns), starts[0])
+    return parts[start].lower(), parts[start + 1 :]
+
+
+def _fields(text: str, column: Column, names: Sequence[str], span: Span) -> tuple[str, ...]:
+    """The names of fields as a column's type has them.
+
+    Raises:
+        AnalysisError: There is no such field.
+    """
+    found: list[str] = []
+    node = parse_type(column.type) if names else HiveType("void")
+    for name in names:
+        path = ".".join((column.name, *found))
+        if node.kind != "struct":
+            raise _no_struct(text, path, node, span)
+        field = _field(text, path, node, name, span)
+        found.append(field)
+        node = node.children[node.names.index(field)]
+    return tuple(found)
+
+
+def _field(text: str, path: str, node: HiveType, name: str, span: Span) -> str:
+    if name in node.names:
+        return name
+    similar = [field for field in node.names if field.lower() == name.lower()]
+    if len(similar) == 1:
+        return similar[0]
+    names = ", ".join(f"`{field.replace('`', '``')}`" for field in node.names)
+    if similar:
+        raise _error(
+            text, span, "AMBIGUOUS_REFERENCE_TO_FIELDS", "42000",
+            f"'{path}' has {len(similar)} fields '{name}': {names}.",
         )  # fmt: skip
-    return need_column(text, table, Name((".".join(parts),), target.span))
+    raise _error(
+        text, span, "FIELD_NOT_FOUND", "42704",
+        f"'{path}' has no field '{name}'. Its fields are {names}.",
+    )  # fmt: skip
+
+
+def _no_struct(text: str, path: str, node: HiveType, span: Span) -> AnalysisError:
+    kind = str(node).upper()
+    if node.kind in ("array", "map"):
+        return _error(
+            text, span, NO_FIELD, "42K09",
+            f"SET assigns fields of structs only, and '{path}' is of type {kind}. Assign the whole "
+            f"{node.kind}.",
+        )  # fmt: skip
+    return _error(
+        text, span, "INVALID_EXTRACT_BASE_FIELD_TYPE", "42000",
+        f"'{path}' has no fields: it is of type {kind}.",
+    )  # fmt: skip
 
 
 def need_column(text: str, table: Table, name: Name) -> Column:

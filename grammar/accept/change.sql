@@ -2,6 +2,8 @@
 UPDATE t AS x SET x.a = x.a + 1, b = DEFAULT, c = CASE WHEN d THEN 1 ELSE 2 END WHERE x.id = 1
 -- case update: a comparison as a value, nested fields, no WHERE
 UPDATE t SET a = b = c, addr.city = 'x'
+-- case assignment: fields of structs
+UPDATE t AS x SET x.s.f = x.s.g, `a.b`.c.`d e` = DEFAULT
 -- case update, partners: rows with partners, and a FROM that is part of an operator
 UPDATE t x SET a = s.b, c = s.b IS DISTINCT FROM x.c FROM s WHERE x.id = s.id AND s.b > 0
 -- case delete, merge_source: rows with partners in a query

@@ -20,3 +20,5 @@ WITH c AS (SELECT 1 AS id) MERGE INTO t USING c ON t.id = c.id WHEN MATCHED THEN
 MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT * RETURNING merge_action(), t.*
 -- case merge, evolution: the target gets the columns of the source
 WITH c AS (SELECT 1 AS a) MERGE WITH SCHEMA EVOLUTION INTO t USING c ON t.a = c.a WHEN MATCHED THEN UPDATE SET *
+-- case assignment, by_source: fields of structs
+MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN UPDATE SET t.r.f = s.f, r.g.h = 1 WHEN NOT MATCHED BY SOURCE THEN UPDATE SET r.f = NULL

@@ -118,11 +118,6 @@ def test_a_row_moves_if_its_partition_or_bucketing_columns_change(acid):
         acid.sql("UPDATE t SET p = 'x'")
 
 
-def test_a_field_of_a_struct_is_refused_by_name(acid):
-    fill(acid, "t (s STRUCT<a: INT>)", "named_struct('a', 1)")
-    refused(acid, "UPDATE t SET s.a = 2", "UNSUPPORTED_FEATURE.NESTED_ASSIGNMENT", "s.a")
-
-
 def test_a_scalar_subquery_of_two_rows_fails_and_changes_nothing(t):
     before = table(t), directories(t)
     with pytest.raises(Exception, match=r"SCALAR_SUBQUERY_TOO_MANY_ROWS|more than one row"):

@@ -1,0 +1,168 @@
+"""The joined rows of a MERGE, each with the clause that applies to it, and the clause's values.
+
+A clause sees the names of the sides that have a row in it. So each kind of clause is evaluated in a
+layer of its own, in which no other names are in scope::
+
+    target JOIN source ON …          MATCHED: the names of both sides
+      └─ SELECT … AS source          NOT MATCHED: the source's names
+          └─ SELECT … AS target      NOT MATCHED BY SOURCE: the target's names
+
+Beside the side's columns, a layer has columns with a reserved prefix, which no statement can name
+and no ``*`` shows. There are only the layers that the statement's clauses need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.plan.event_query import Planned, key_columns, refuse_window, single, value_name
+from acidsql.plan.merge_clauses import PRESENT, Bound, source_name
+from acidsql.plan.query import of_target
+from acidsql.plan.sqltext import Text
+from acidsql.sql.statements import Matched, Merge
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote
+
+CLAUSE = f"{ew.PREFIX}clause"  # the number of the clause that applies, from 1; 0: none applies
+OLD = f"{ew.PREFIX}old"  # + ordinal: a column of the target row that was read
+_VIRTUAL = f"{ew.PREFIX}virtual"  # + ordinal: a virtual column of that row
+
+_JOINS = {
+    (False, False): "INNER JOIN",
+    (True, False): "RIGHT OUTER JOIN",
+    (False, True): "LEFT OUTER JOIN",
+    (True, True): "FULL OUTER JOIN",
+}
+# The directory is never NULL in a target row. This is less certain of the row id's fields.
+_WHEN = {
+    Matched.MATCHED: f"{ew.PARTITION} IS NOT NULL AND {PRESENT} IS NOT NULL",
+    Matched.NOT_MATCHED: f"{ew.PARTITION} IS NULL",
+    Matched.NOT_MATCHED_BY_SOURCE: f"{PRESENT} IS NULL",
+}
+
+
+def joined_rows(
+    statement: Merge, planned: Planned, target: Text, source: Text, bound: Sequence[Bound]
+) -> Text:
+    """The joined rows: key, old values, number of the clause that applies, each clause's values.
+
+    Args:
+        statement: The statement.
+        planned: The facts about the statement.
+        target: The relation with the target's rows, without an alias.
+        source: The relation with the source's rows, with its alias.
+        bound: The clauses.
+    """
+    layers = _Layers(statement, planned, bound)
+    rows = layers.join(target, source)
+    if Matched.NOT_MATCHED in layers.kinds:
+        rows = layers.of_source(rows)
+    if Matched.NOT_MATCHED_BY_SOURCE in layers.kinds:
+        rows = layers.of_target(rows)
+    # Subqueries of all layers see the WITH clause.
+    return rows if statement.ctes is None else planned.new(statement.ctes).add(rows)
+
+
+class _Layers:
+    """Composes the layers of one MERGE, from the inside out.
+
+    Args:
+        statement: The statement.
+        planned: The facts about the statement.
+        bound: The clauses.
+
+    Attributes:
+        kinds: The kinds of the clauses.
+    """
+
+    def __init__(self, statement: Merge, planned: Planned, bound: Sequence[Bound]) -> None:
+        self._statement, self._planned = statement, planned
+        self._bound = list(enumerate(bound, 1))
+        self.kinds = {item.clause.matched for item in bound}
+        self._last = max(self.kinds, key=list(Matched).index)
+        self._clause: str | None = None  # the column with the clause's number, so far
+        self._ours: list[str] = []  # columns that the layers so far pass on, without PRESENT
+        self._values = 0  # the number of values, so far
+
+    def join(self, target: Text, source: Text) -> Text:
+        """The layer of both sides."""
+        alias, planned = quote(self._statement.qualifier), self._planned
+        old = {f"{OLD}{i}": c.name for i, c in enumerate(planned.table.all_columns)}
+        if Matched.NOT_MATCHED_BY_SOURCE in self.kinds:
+            old |= {f"{_VIRTUAL}{i}": name for i, name in enumerate(self._virtual())}
+        columns: list[Text | str] = [*key_columns(self._statement.qualifier)]
+        columns += [f"{alias}.{quote(name)} AS {passed}" for passed, name in old.items()]
+        has_source = Matched.NOT_MATCHED in self.kinds
+        columns.append(f"{quote(source_name(self._statement))}.*" if has_source else PRESENT)
+        self._ours = [*ew.KEYS, *old]
+        columns += self._evaluated(Matched.MATCHED, planned)
+        join = _JOINS[has_source, Matched.NOT_MATCHED_BY_SOURCE in self.kinds]
+        text = planned.new().raw("SELECT\n").commas(columns)
+        text.raw("\nFROM ").add(target).raw(f" AS {alias} {join} ").add(source)
+        return text.raw("\nON ").user(self._statement.on)
+
+    def of_source(self, rows: Text) -> Text:
+        """The layer in which the source's columns are in scope."""
+        planned = self._planned.hiding(self._ours)
+        columns = ["*", *self._evaluated(Matched.NOT_MATCHED, planned)]
+        text = planned.new().raw("SELECT\n").commas(columns).raw("\nFROM (").add(rows)
+        return text.raw(f"\n) AS {quote(source_name(self._statement))}")
+
+    def of_target(self, rows: Text) -> Text:
+        """The layer in which the target's columns are in scope."""
+        own = [
+            *(
+                f"{OLD}{i} AS {quote(c.name)}"
+                for i, c in enumerate(self._planned.table.all_columns)
+            ),
+            *(f"{_VIRTUAL}{i} AS {quote(name)}" for i, name in enumerate(self._virtual())),
+        ]
+        passed = [PRESENT, *self._ours]
+        planned = self._planned.hiding([name for name in passed if name not in ew.KEYS])
+        columns = ["*", *self._evaluated(Matched.NOT_MATCHED_BY_SOURCE, planned)]
+        text = planned.new().raw("SELECT\n").commas(columns)
+        text.raw("\nFROM (SELECT\n").commas([*passed, *own]).raw("\nFROM (").add(rows)
+        return text.raw(f"\n)) AS {quote(self._statement.qualifier)}")
+
+    def _virtual(self) -> tuple[str, ...]:
+        return of_target(self._planned.text, self._planned.before or self._planned.table)
+
+    def _evaluated(self, kind: Matched, planned: Planned) -> list[Text | str]:
+        """The columns with the number of the clause and with the values of the clauses of a kind.
+
+        The clause's number is a lateral column alias, so that Spark evaluates each condition once.
+        """
+        bound = [(number, item) for number, item in self._bound if item.clause.matched is kind]
+        if not bound:
+            return []
+        before, self._clause = (
+            self._clause,
+            CLAUSE if kind is self._last else f"{CLAUSE}_{kind.name}",
+        )
+        columns: list[Text | str] = [self._which_clause(planned, bound, before)]
+        self._ours.append(self._clause)
+        for number, item in bound:
+            for new in item.values:
+                name = value_name(self._values)
+                columns.append(self._guarded(planned, number, new.text(planned)).raw(f" AS {name}"))
+                self._ours.append(name)
+                self._values += 1
+        return columns
+
+    def _which_clause(
+        self, planned: Planned, bound: Sequence[tuple[int, Bound]], before: str | None
+    ) -> Text:
+        """The number of the first clause that is true; else that of a layer below, or 0."""
+        text = planned.new().raw("CASE")
+        for number, item in bound:
+            text.raw(f" WHEN {_WHEN[item.clause.matched]}")
+            if item.clause.condition is not None:
+                refuse_window(planned, item.clause.condition)
+                text.raw(" AND ").user(item.clause.condition)
+            text.raw(f" THEN {number}")
+        return text.raw(f" ELSE {before or 0} END AS {self._clause}")
+
+    def _guarded(self, planned: Planned, number: int, value: Text) -> Text:
+        """A value, evaluated only if its clause applies: else 1 / 0 could fail the job."""
+        text = planned.new().raw(f"CASE WHEN {self._clause} = {number} THEN ")
+        return text.add(single(value)).raw(" END")

@@ -1,0 +1,122 @@
+"""The new values that SET, or a clause of MERGE, gives to columns and to fields of structs.
+
+An inner query evaluates the user's values over the old row. An outer query converts them to the
+types of their columns. Where fields are assigned, it makes a new struct from them and from the
+other fields of the old one, as Spark does: a struct that was NULL becomes a struct whose other
+fields are NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from acidsql.acid.table import Column
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.plan.event_query import Planned, assigned, default_value, refuse_window
+from acidsql.plan.sqltext import Text
+from acidsql.sql.binder import BoundAssignment, is_default, value_span
+from acidsql.sql.statements import Value
+from acidsql.sql.tokens import Span
+from acidsql.storage.columns import literal, quote
+
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewValue:
+    """A new value.
+
+    Attributes:
+        column: The column that gets the value, or that has the field.
+        value: The value's place in the user's text, or SQL of ours.
+        place: The place in the user's text that an error about the value names.
+        fields: The names of the fields that lead to the assigned one; () for the whole column.
+    """
+
+    column: Column
+    value: Span | str
+    place: Span
+    fields: _Path = ()
+
+    def text(self, planned: Planned) -> Text:
+        """The value's SQL."""
+        if isinstance(self.value, str):
+            return planned.new().raw(self.value)
+        return planned.new().user(self.value)
+
+
+def stated_value(planned: Planned, column: Column, value: Value, fields: _Path = ()) -> NewValue:
+    """The new value that a statement gives, which may be DEFAULT.
+
+    Raises:
+        UnsupportedError: The value has a window function.
+    """
+    place = value_span(value)
+    if is_default(value):
+        return NewValue(column, default_value(planned, column), place, fields)
+    refuse_window(planned, place)
+    return NewValue(column, place, place, fields)
+
+
+def set_values(planned: Planned, bound: Iterable[BoundAssignment]) -> tuple[NewValue, ...]:
+    """The new values of SET."""
+    return tuple(stated_value(planned, one.column, one.value, one.fields) for one in bound)
+
+
+def column_values(
+    planned: Planned,
+    values: Mapping[str, NewValue],
+    types: Mapping[str, HiveType],
+    old: Callable[[Column], str],
+) -> dict[str, str]:
+    """SQL of the new value of each column that gets one, in the column's type.
+
+    Args:
+        planned: The facts about the statement.
+        values: The new values, by the names under which the inner query passes them on.
+        types: The types of the inner query's columns, by name.
+        old: Gives SQL of a column's old value.
+
+    Raises:
+        AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: a column or field takes no values of this type.
+    """
+    columns: dict[str, Column] = {}
+    fitted: dict[str, dict[_Path, str]] = {}
+    for name, new in values.items():
+        columns[new.column.name] = new.column
+        at_path = fitted.setdefault(new.column.name, {})
+        at_path[new.fields] = assigned(planned, name, types[name], _target(new), new.place)
+    return {
+        name: new[()] if () in new else _with_fields(old(columns[name]), _type(columns[name]), new)
+        for name, new in fitted.items()
+    }
+
+
+def _target(new: NewValue) -> Column:
+    """The column, or the field as if it were a column."""
+    if not new.fields:
+        return new.column
+    node = _type(new.column)
+    for field in new.fields:
+        node = node.children[node.names.index(field)]
+    path = ".".join((new.column.name, *new.fields))
+    return replace(new.column, name=path, type=str(node))
+
+
+def _with_fields(old: str, node: HiveType, new: Mapping[_Path, str]) -> str:
+    """SQL of a struct with new values of some fields."""
+    parts: list[str] = []
+    for name, child in zip(node.names, node.children, strict=True):
+        inside = {path[1:]: sql for path, sql in new.items() if path[0] == name}
+        before = f"{old}.{quote(name)}"
+        if () in inside:
+            value = inside[()]
+        else:
+            value = _with_fields(before, child, inside) if inside else before
+        parts.append(f"{literal(name)}, {value}")
+    return f"named_struct({', '.join(parts)})"
+
+
+def _type(column: Column) -> HiveType:
+    return parse_type(column.type)
