@@ -175,8 +175,10 @@ def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[
 
 
 def queried(statement: Insert, planned: Planned) -> Text:
-    """The query of an INSERT … SELECT."""
-    return planned.new(statement.ctes).verbatim(statement.source.span)
+    """The query of an INSERT … SELECT. It may have a WITH clause, too."""
+    if statement.ctes is None:
+        return planned.new().verbatim(statement.source.span)
+    return planned.new(statement.ctes).user(statement.source.span)
 
 
 def _is_literal(source: object, i: int, bound: InsertColumns, planned: Planned) -> bool:

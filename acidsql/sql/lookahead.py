@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.sql.tokens import Kind, Span, Token, match_brackets, words
@@ -23,7 +24,17 @@ TRAVEL = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
 _GO_ON = words("AND OR IS IN BETWEEN LIKE DIV COLLATE AT TO")
 # A word before one of these is a column or a table, not the start of a query.
 AFTER_NAME = words(". , ) = < > + / % <=> <= >= != <> || ; -> => ::")
+INSERT_WORDS = frozenset({"INTO", "OVERWRITE", "WITH"})
 INSERT_TARGET_WORDS = frozenset({"INTO", "OVERWRITE", "TABLE", "LOCAL", "DIRECTORY"})
+
+
+def is_cte(parts: Sequence[str], visible: Collection[str]) -> bool:
+    """Whether a relation's name means a common table expression, and so no DataFrame, no temporary
+    view and no table. This is decided nowhere else; a name with a database is never a CTE's.
+
+    ``visible``: the lower-cased names of the CTEs that are declared around the relation.
+    """
+    return len(parts) == 1 and parts[0].lower() in visible
 
 
 @dataclass(slots=True)
@@ -165,6 +176,35 @@ class Lookahead:
         if following.upper == "FROM" or following.kind is Kind.END:
             return False
         return following.upper not in AFTER_NAME
+
+    def _behind_name(self, i: int, found: Found) -> int:
+        """Scan what may stand between a name and its alias. Return the index after it."""
+        if self._are_properties(i):
+            close = self.partner[i] + 1
+            found.properties, i = self._span(i, close), close
+        start = i
+        if self._word(i) == "FOR" and self._word(i + 1) in TRAVEL:
+            i += 1
+        if self._word(i) in TRAVEL and self._word(i + 1) == "AS" and self._word(i + 2) == "OF":
+            i += 3
+            if "VERSION" in self._word(i - 3) or self.tokens[i].kind is Kind.STRING:
+                i += 1
+            while i < self.size and not self._ends_travel(i):
+                i = self.partner.get(i, i) + 1
+            found.time_travel = self._span(start, i)
+        else:
+            i = start
+        if self._word(i) == "WITH" and self.tokens[i + 1].text == "(":
+            close = self.partner[i + 1] + 1
+            found.options, i = self._span(i, close), close
+        if self._word(i) == "TABLESAMPLE" and i + 1 < self.size:
+            start = i
+            i += 1 + (self._word(i + 1) in ("SYSTEM", "BERNOULLI"))
+            i = self.partner.get(i, i) + 1
+            if self._word(i) == "REPEATABLE":
+                i = self.partner.get(i + 1, i) + 1
+            found.sample = self._span(start, i)
+        return i
 
     def _ends_travel(self, i: int) -> bool:
         token = self.tokens[i]

@@ -27,13 +27,24 @@ from acidsql.sql.databases import (
 from acidsql.sql.effects import effect_and_name, effect_of_word
 from acidsql.sql.insert import QUERY_STARTS, IsAcid, insert, multi_insert
 from acidsql.sql.load import load_data
+from acidsql.sql.lookahead import is_cte
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
+from acidsql.sql.references import declared_names
 from acidsql.sql.refusals import FIRST_WORDS, refuse_export, refuse_import, refuse_of_others
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import describe, show
-from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
+from acidsql.sql.statements import (
+    AutoCdc,
+    Dml,
+    Explain,
+    Merge,
+    Reads,
+    SparkStatement,
+    Statement,
+    Undo,
+)
 from acidsql.sql.statistics import analyze
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
@@ -162,11 +173,22 @@ def _with(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     reader = _WITH_READERS.get(c.token.upper)
     if reader is None:
         return None
+    clause = c.tokens[start : c.index]
     is_change = c.at_any(("UPDATE", "DELETE", "MERGE"))
     statement = reader(c, is_acid, ctes)
+    if isinstance(statement, Merge):
+        return _scoped(statement, c.text, clause)
     if statement is None and is_change:
         return SparkStatement(whole, Reads.NOTHING)
     return statement
+
+
+def _scoped(merge: Merge, text: str, clause: list[Token]) -> Merge:
+    """A MERGE whose source is no table if the WITH clause before it declares the source's name."""
+    name = merge.source_name
+    if name is not None and is_cte(name.parts, declared_names(text, clause)):
+        return replace(merge, source_name=None)
+    return merge
 
 
 def _explain(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from acidsql.acid.virtual_columns import TYPES
 from acidsql.sql.lookahead import (
     CLAUSES,
+    INSERT_WORDS,
     RELATION_ENDS,
-    TRAVEL,
     Found,
     FoundBlock,
     FoundStar,
     Lookahead,
+    is_cte,
 )
 from acidsql.sql.table_changes import TABLE_CHANGES
 from acidsql.sql.tokens import Kind, Span, Token
@@ -136,9 +137,12 @@ class QueryScanner(Lookahead):
                 continue
             elif word in CLAUSES and clause and self._is_clause(i):
                 clause = "OTHER"
-            elif word == "INSERT" and self.tokens[i + 1].upper in ("INTO", "OVERWRITE"):
+            elif word == "INSERT" and self.tokens[i + 1].upper in INSERT_WORDS:
                 i, clause = self._behind_target(i), ""
                 continue
+            elif word in ("WITH", "TABLE") and not clause and self._starts_query(i):
+                self._query(i, end, block, visible)  # the query of INSERT
+                return end
             elif clause == "FROM" or (clause != "SELECT" and word in _EXTENDS_FROM):
                 behind = self._from_word(i, end, block, visible)
                 if behind is not None:
@@ -225,42 +229,14 @@ class QueryScanner(Lookahead):
             behind = self._alias(behind, found, block)
             name = (found.alias or parts[-1]).lower()
             self.named.append((name, block, found.span.start, False))
-        if len(parts) > 1 or parts[0].lower() not in visible or found.time_travel:
+        if not is_cte(parts, visible):
             self.found.append(found)
         return behind
 
-    def _name(self, i: int, block: int) -> None:
+    def _name(self, i: int, block: int, visible: Names) -> None:
         parts, behind = self._chain(i)
-        self.found.append(Found(parts, self._span(i, behind), block, None))
-
-    def _behind_name(self, i: int, found: Found) -> int:
-        """Scan what may stand between a name and its alias. Return the index after it."""
-        if self._are_properties(i):
-            close = self.partner[i] + 1
-            found.properties, i = self._span(i, close), close
-        start = i
-        if self._word(i) == "FOR" and self._word(i + 1) in TRAVEL:
-            i += 1
-        if self._word(i) in TRAVEL and self._word(i + 1) == "AS" and self._word(i + 2) == "OF":
-            i += 3
-            if "VERSION" in self._word(i - 3) or self.tokens[i].kind is Kind.STRING:
-                i += 1
-            while i < self.size and not self._ends_travel(i):
-                i = self.partner.get(i, i) + 1
-            found.time_travel = self._span(start, i)
-        else:
-            i = start
-        if self._word(i) == "WITH" and self.tokens[i + 1].text == "(":
-            close = self.partner[i + 1] + 1
-            found.options, i = self._span(i, close), close
-        if self._word(i) == "TABLESAMPLE" and i + 1 < self.size:
-            start = i
-            i += 1 + (self._word(i + 1) in ("SYSTEM", "BERNOULLI"))
-            i = self.partner.get(i, i) + 1
-            if self._word(i) == "REPEATABLE":
-                i = self.partner.get(i + 1, i) + 1
-            found.sample = self._span(start, i)
-        return i
+        if not is_cte(parts, visible):
+            self.found.append(Found(parts, self._span(i, behind), block, None))
 
     def _alias(
         self, i: int, found: Found | None, block: int, *, has_list: bool = True, doubt: str = ""

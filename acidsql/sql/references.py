@@ -8,6 +8,7 @@ and Spark's tables, but no names of common table expressions.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
@@ -193,19 +194,31 @@ def references(
             nested too deeply.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
-    try:
+    with _not_too_deep(text, span.start if span else 0):
         scan = scanner.value if is_value else scanner.statement
         scan(visible)
-    except RecursionError:
-        start = span.start if span else 0
-        raise SqlSyntaxError("This is nested too deeply.", text, start, start) from None
     return _result(scanner)
+
+
+@contextmanager
+def _not_too_deep(text: str, start: int) -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise SqlSyntaxError("This is nested too deeply.", text, start, start) from None
 
 
 def cte_names(text: str, span: Span, *, double_quoted_identifiers: bool = False) -> frozenset[str]:
     """The lower-cased names that the WITH clause at ``span`` declares, for ``visible``."""
-    scanner = _scanner(text, span, double_quoted_identifiers)
-    return scanner.with_clause(0, scanner.block(None), frozenset())[1]
+    return declared_names(text, _tokens(text, span, double_quoted_identifiers))
+
+
+def declared_names(text: str, clause: list[Token]) -> frozenset[str]:
+    """The lower-cased names that a WITH clause declares, from its tokens. Raises SqlSyntaxError as
+    ``references``."""
+    scanner = StatementScanner(text, clause)
+    with _not_too_deep(text, clause[0].start):
+        return scanner.with_clause(0, scanner.block(None), frozenset())[1]
 
 
 def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
@@ -240,14 +253,18 @@ def mentioned_tables(
 
 
 def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScanner:
-    span = span or Span(0, len(text))
+    return StatementScanner(text, _tokens(text, span or Span(0, len(text)), double_quoted))
+
+
+def _tokens(text: str, span: Span, double_quoted: bool) -> list[Token]:
+    """The tokens of a slice, with their places in the whole text."""
     tokens = tokenize(span.of(text), double_quoted_identifiers=double_quoted)
-    if span.start:
-        tokens = [
-            token._replace(start=token.start + span.start, end=token.end + span.start)
-            for token in tokens
-        ]
-    return StatementScanner(text, tokens)
+    if not span.start:
+        return tokens
+    return [
+        token._replace(start=token.start + span.start, end=token.end + span.start)
+        for token in tokens
+    ]
 
 
 def _result(scanner: StatementScanner) -> References:

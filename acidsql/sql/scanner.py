@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acidsql.sql.lookahead import INSERT_WORDS
 from acidsql.sql.query_scanner import Names, QueryScanner
 
 EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "CHANGES")
@@ -18,7 +19,7 @@ class StatementScanner(QueryScanner):
             while self._word(i) in EXPLAIN_MODES:
                 i += 1
         word, following = self._word(i), self.tokens[i + 1]
-        if word == "INSERT" and following.upper in ("INTO", "OVERWRITE", "WITH"):
+        if word == "INSERT" and following.upper in INSERT_WORDS:
             self._insert(i, visible)
         elif word in ("CREATE", "CACHE", "ALTER", "REPLACE", "DESCRIBE", "DESC") and (
             following.is_name or following.text == "("
@@ -71,13 +72,17 @@ class StatementScanner(QueryScanner):
     def targets(self) -> None:
         """Find the names after the words that a table's name can follow, such as INTO."""
         root, i = self.block(None), 0
+        declared: Names = frozenset()
+        if self._word(0) == "WITH" and self._starts_query(0):
+            i, declared = self.with_clause(0, root, declared)
         if self._word(0) in ("DESCRIBE", "DESC", "REFRESH", "UPDATE") and self.tokens[1].is_name:
-            self._name(1, root)
+            self._name(1, root, declared)
         words = ("TABLE", "INTO", "VIEW", "FROM", "USING", "LIKE", "EXISTS", "JOIN", "TABLES")
         while i < self.size:
             word = self._word(i)
             if word == "AS" and self._is_query(i + 1):
                 return
             if word in words and self.tokens[i + 1].is_name:
-                self._name(i + 1, root)
+                is_read = word in ("FROM", "USING", "JOIN") and self._word(i - 1) != "DELETE"
+                self._name(i + 1, root, declared if is_read else frozenset())
             i = self.partner.get(i, i) + 1
