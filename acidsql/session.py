@@ -392,7 +392,7 @@ class Session(
 
     def _table(self, name: str) -> Table:
         parts = parts_of(name)
-        return need_acid_table(self._runner.resolve(parts), parts)
+        return need_acid_table(self.spark, self._runner.resolve(parts), parts)
 
 
 def newest() -> Session | None:

@@ -15,6 +15,7 @@ from acidsql.errors import AcidSqlError, AnalysisError
 from acidsql.metastore.catalog import Catalog
 from acidsql.plan.lower import no_log
 from acidsql.plan.names import Names
+from acidsql.plan.targets import Targets, place_of_name
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.catalog_names import table_names
@@ -35,6 +36,7 @@ class MissingNames:
 
     def __init__(self, spark: SparkSession, catalog: Catalog, names: Names) -> None:
         self._spark, self._catalog, self._names = spark, catalog, names
+        self._targets = Targets(spark, names)
 
     @contextmanager
     def told(self, text: str) -> Iterator[None]:
@@ -45,11 +47,13 @@ class MissingNames:
 
         Raises:
             UnsupportedError: The metastore has a table or view of this name that acidsql does not
-                read.
-            AnalysisError: TABLE_OR_VIEW_NOT_FOUND, with a caret and with similar names.
+                read. Or as ``Targets.told``.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND, with a caret and with similar names. Or as
+                ``Targets.told``.
         """
         try:
-            with no_log():  # an error is raised, so it need not be printed, too
+            # An error is raised, so it need not be printed, too.
+            with no_log(), self._targets.told(text):
                 yield
         except (AnalysisException, AnalysisError) as error:
             if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or _is_of_view(error):
@@ -77,7 +81,8 @@ class MissingNames:
             words, place = error.words, Span(error.start, error.end)
             text = error.text or text  # with the variables substituted
         else:
-            words, place = f"There is no table or view {quoted_path(parts)}.", _place(parts, text)
+            words = f"There is no table or view {quoted_path(parts)}."
+            place = place_of_name(parts, text)
         similar = self._similar(parts) if parts else []
         hint = f" Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
         return AnalysisError(
@@ -102,16 +107,3 @@ class MissingNames:
 def _is_of_view(error: AnalysisException | AnalysisError) -> bool:
     """Whether the name stands in the query of a view, and not in the statement."""
     return isinstance(error, AnalysisError) and error.text is None
-
-
-def _place(parts: tuple[str, ...], text: str) -> Span:
-    """The place of a name in the statement; the whole statement if it is not there."""
-    wanted = [part.lower() for part in parts]
-    if not wanted:
-        return Span(0, len(text))
-    tokens = [token for token in tokenize(text) if token.text != "."]
-    for at in range(len(tokens) - len(wanted) + 1):
-        chain = tokens[at : at + len(wanted)]
-        if [token.value.lower() for token in chain if token.is_name] == wanted:
-            return Span(chain[0].start, chain[-1].end)
-    return Span(0, len(text))

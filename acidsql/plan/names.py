@@ -22,6 +22,7 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark import jvm, temporary
+from acidsql.storage.spark.catalog_names import kind_of
 
 
 class Tables(Protocol):
@@ -204,11 +205,12 @@ def refuse_temporary(name: TableName | None, what: str) -> None:
         )
 
 
-def need_acid_table(table: Table | None, parts: tuple[str, ...]) -> Table:
+def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, ...]) -> Table:
     """The table of a name in a method's argument. Raises CatalogError if there is none."""
     if table is None:
-        name = ".".join(parts)
-        raise CatalogError(f"There is no ACID table '{name}'.", table=name)
+        name, kind = ".".join(parts), kind_of(spark, parts)
+        meaning = "" if kind is None else f": it is {kind.value}"
+        raise CatalogError(f"There is no ACID table '{name}'{meaning}.", table=name)
     return table
 
 

@@ -196,7 +196,7 @@ class Runner:
         version."""
         self.transactions.need_thread()
         self._temporary.need_kept()
-        table = need_acid_table(self._names.known(parts), parts)
+        table = need_acid_table(self._spark, self._names.known(parts), parts)
         if table.view is not None:
             need_no_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)

@@ -183,7 +183,7 @@ def test_a_misspelt_target_is_what_is_blamed(acid, statement):
 def test_a_table_of_sparks_cannot_be_changed_by_an_acid_source(acid, plain):
     fill(acid, "t (id INT)")
     refused(acid, "MERGE INTO plain p USING t ON p.id = t.id WHEN MATCHED THEN DELETE",
-            "UNSUPPORTED_FEATURE.TABLE_OPERATION", "t")  # fmt: skip
+            "UNSUPPORTED_FEATURE.TABLE_OPERATION", "plain")  # fmt: skip
 
 
 @pytest.mark.parametrize(

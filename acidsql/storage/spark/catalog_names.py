@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quote, quoted_path
 
 
 def table_names(spark: SparkSession, database: str) -> list[str]:
@@ -13,3 +16,22 @@ def table_names(spark: SparkSession, database: str) -> list[str]:
     ``Catalog.listTables`` would also ask what each of them is.
     """
     return [row.tableName for row in spark.sql(f"SHOW TABLES IN {quote(database)}").collect()]
+
+
+class Kind(Enum):
+    """What Spark has of a name."""
+
+    TEMPORARY_VIEW = "a temporary view"
+    VIEW = "a view of Spark's"
+    TABLE = "a table of Spark's"
+
+
+def kind_of(spark: SparkSession, parts: tuple[str, ...]) -> Kind | None:
+    """What a name means to Spark alone; None: nothing, or nothing that its catalog tells."""
+    try:
+        found = spark.catalog.getTable(quoted_path(parts))
+    except PySparkException:
+        return None
+    if found.isTemporary:
+        return Kind.TEMPORARY_VIEW
+    return Kind.VIEW if found.tableType == "VIEW" else Kind.TABLE

@@ -1,0 +1,188 @@
+"""Tells what the target of a statement is, if it is no ACID table, and Spark refuses it, too.
+
+Spark may change the rows of a view or of a table of its own, if another library has taught it to.
+So Spark is asked first, and only its refusal gets other words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from acidsql.errors import AcidSqlError, AnalysisError, SqlError, UnsupportedError
+from acidsql.plan.names import Names
+from acidsql.plan.query import no_acid_table
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.effects import effect_and_name
+from acidsql.sql.frames import is_frame
+from acidsql.sql.parser import parse
+from acidsql.sql.tokens import Span, tokenize, words
+from acidsql.storage.columns import quoted_path
+from acidsql.storage.spark.catalog_names import Kind, kind_of
+
+_UNSUPPORTED = UnsupportedError.condition
+_TABLE_OPERATION = f"{_UNSUPPORTED}.TABLE_OPERATION"
+_NO_STATEMENT, _NOT_PARSED = "INVALID_STATEMENT_OR_CLAUSE", "PARSE_SYNTAX_ERROR"
+_NOT_FOUND, _NO_COLUMN = "TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN"
+_UNNAMED = ""  # an error of the JVM without a name
+# Spark refuses a view by these names, or fails because it did not expect one.
+_REFUSALS_OF_VIEWS = (
+    _TABLE_OPERATION, _NO_STATEMENT, f"{_UNSUPPORTED}.SET_TRANSACTIONAL",
+    f"{_UNSUPPORTED}.ANALYZE_VIEW", "UNSUPPORTED_INSERT", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+    "EXPECT_PERMANENT_VIEW_NOT_TEMP", "VIEW_WRITE_NOT_ALLOWED", "INTERNAL_ERROR",
+)  # fmt: skip
+# What Spark finds wrong with statements and clauses that it does not have.
+_OURS_ALONE = {
+    "RESTORE": (_NOT_PARSED,),
+    "RETURNING": (_NOT_PARSED,),
+    "REPLACE": (_NOT_PARSED, _NO_COLUMN),
+    "HISTORY": (_NOT_FOUND,),
+}
+_POSSIBLE = (*_REFUSALS_OF_VIEWS, _NOT_PARSED, _NOT_FOUND, _NO_COLUMN, _UNSUPPORTED)
+_DML = words("INSERT UPDATE DELETE MERGE")
+_CHANGES = _DML | {"REPLACE", "RETURNING"}
+# These never work with a view, whatever else is wrong. (INSERT does, for example into JDBC.)
+_NEVER_OF_VIEWS = words("UPDATE DELETE MERGE TRUNCATE ALTER LOAD")
+
+
+class Targets:
+    """The targets of one session's statements.
+
+    Args:
+        spark: The Spark session.
+        names: Resolves names.
+    """
+
+    def __init__(self, spark: SparkSession, names: Names) -> None:
+        self._spark, self._names = spark, names
+
+    @contextmanager
+    def told(self, text: str) -> Iterator[None]:
+        """If a statement fails because its target is no ACID table, raise an error that says what
+        the target is, and what to write instead.
+
+        Args:
+            text: The statement.
+
+        Raises:
+            AnalysisError: The target is a view, or there is nothing of its name.
+            UnsupportedError: The target is a table of Spark's, or of another engine.
+        """
+        try:
+            yield
+        except Exception as error:  # an error of Py4J has no class without a JVM
+            condition = _condition(error)
+            if condition is None or not (condition == _UNNAMED or condition.startswith(_POSSIBLE)):
+                raise
+            refusal = self._refusal(error, condition, text)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
+        """The error that tells what the target is; None if the target is not what is wrong."""
+        target = _target(text)
+        if target is None or self._names.known(target) is not None:
+            return None
+        statement, start = _head(text)
+        place = place_of_name(target, text, start)
+        is_at_target = isinstance(error, SqlError) and Span(error.start, error.end) == place
+        faults = (_NO_STATEMENT, *_OURS_ALONE.get(statement, ()))
+        is_ours = condition.startswith(faults)
+        kind = kind_of(self._spark, target)
+        if kind in (Kind.TEMPORARY_VIEW, Kind.VIEW):
+            is_never = statement in _NEVER_OF_VIEWS and (
+                condition == _UNNAMED or condition.startswith((_NOT_PARSED, _NO_COLUMN))
+            )
+            if is_ours or is_never or is_at_target or condition.startswith(_REFUSALS_OF_VIEWS):
+                return _of_view(target, kind, statement, text, place)
+        elif kind is Kind.TABLE:
+            is_refused = condition == _TABLE_OPERATION and (
+                isinstance(error, PySparkException) or statement in _CHANGES
+            )
+            is_refused |= is_at_target and condition in (_UNSUPPORTED, _NOT_FOUND)
+            if is_ours or is_refused:
+                return _of_sparks(target, text, place)
+        elif is_ours:
+            foreign = self._names.foreign(target)
+            return foreign.refused() if foreign else no_acid_table(".".join(target), text, place)
+        return None
+
+
+def _condition(error: Exception) -> str | None:
+    """The name of an error, if Spark or we have raised it."""
+    if isinstance(error, AcidSqlError):
+        return error.condition
+    if isinstance(error, PySparkException):
+        return error.getCondition() or _UNNAMED
+    if type(error).__name__ != "Py4JJavaError":
+        return None
+    return "INTERNAL_ERROR" if "[INTERNAL_ERROR]" in str(error) else _UNNAMED
+
+
+def _target(text: str) -> tuple[str, ...] | None:
+    """The first name that the grammar asks about, which is the target's, if it is no DataFrame."""
+    asked: list[tuple[str, ...]] = []
+
+    def ask(parts: tuple[str, ...]) -> bool:
+        asked.append(parts)
+        return False
+
+    with suppress(AcidSqlError):
+        parse(text, is_acid=ask)
+    return asked[0] if asked and not is_frame(asked[0]) else None
+
+
+def _head(text: str) -> tuple[str, int]:
+    """The word that tells what a statement does, and where the statement begins behind WITH."""
+    tokens = tokenize(text)
+    c, start = Cursor(text, tokens), 0
+    if c.at("WITH") and c.skip_ctes():
+        start = c.token.start
+    statement, found = effect_and_name(c)[1].split()[0], [token.upper for token in tokens]
+    if statement in ("DESCRIBE", "DESC"):
+        return found[1], start
+    if statement == "INSERT" and {("REPLACE", "WHERE"), ("REPLACE", "USING")} & {*pairwise(found)}:
+        return "REPLACE", start
+    if statement in _DML and "RETURNING" in found:
+        return "RETURNING", start
+    return statement, start
+
+
+def _of_view(
+    parts: tuple[str, ...], kind: Kind, statement: str, text: str, place: Span
+) -> SqlError:
+    condition = ", with the view's condition in WHERE" if statement in _CHANGES else ""
+    return AnalysisError(
+        f"{quoted_path(parts)} is {kind.value}, and this statement needs a table. Name the table "
+        f"whose rows the view shows{condition}.",
+        text, place.start, place.end,
+        condition="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", sqlstate="42809",
+    )  # fmt: skip
+
+
+def _of_sparks(parts: tuple[str, ...], text: str, place: Span) -> SqlError:
+    name = quoted_path(parts)
+    return UnsupportedError(
+        f"{name} is {Kind.TABLE.value}, and this statement needs an ACID table. CREATE TABLE new "
+        f"AS SELECT * FROM {name} makes an ACID table of its rows.",
+        text, place.start, place.end, condition=_TABLE_OPERATION,
+    )  # fmt: skip
+
+
+def place_of_name(parts: tuple[str, ...], text: str, start: int = 0) -> Span:
+    """The first place of a name in a statement, from ``start`` on; the whole statement if it is not
+    there."""
+    wanted = [part.lower() for part in parts]
+    if not wanted:
+        return Span(0, len(text))
+    tokens = [one for one in tokenize(text) if one.text != "." and one.start >= start]
+    for at in range(len(tokens) - len(wanted) + 1):
+        chain = tokens[at : at + len(wanted)]
+        if [token.value.lower() for token in chain if token.is_name] == wanted:
+            return Span(chain[0].start, chain[-1].end)
+    return Span(0, len(text))
