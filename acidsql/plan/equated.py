@@ -10,6 +10,7 @@ from acidsql.plan.event_query import Fields, Planned
 from acidsql.sql.conditions import terms_of
 from acidsql.sql.statements import Merge
 from acidsql.sql.tokens import Span
+from acidsql.storage.reading.source_partitions import has_one_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,14 @@ class Equated:
         name: The source's column as ON names it, in lower case.
         own: The source's own name for this column, and the column's type. None if the source has
             no column of this name, or several: in a case-sensitive session it may have p and P.
+        is_same: The two columns have the same value wherever the term is true. Spark compares
+            values of two types after a cast, or by a collation: then '01' equals 1.
     """
 
     column: Column
     name: str
     own: tuple[str, str] | None
+    is_same: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,12 @@ def _equated(
     if ours == theirs or names.keys() != {ours, theirs}:
         return None
     name = names[theirs]
-    own = [(field, str(kind)) for field, kind in source if field.lower() == name]
+    own = [(field, kind) for field, kind in source if field.lower() == name]
     for column in planned.table.all_columns:
         if column.name == names[ours]:
-            return Equated(column, name, own[0] if len(own) == 1 else None)
+            if len(own) != 1:
+                return Equated(column, name, None, is_same=False)
+            field, kind = own[0]
+            is_same = str(kind) == column.type and not kind.collation and has_one_text(column.type)
+            return Equated(column, name, (field, str(kind)), is_same)
     return None

@@ -118,7 +118,11 @@ def _bind_star(
     is_update = clause.action is Action.UPDATE_ALL
     # Of a column of the source that ON equates with a column of the target, only the own name
     # tells which column it is: in a case-sensitive session, the source may have p and P.
-    equated = {(one.column.name, one.own[0]) for one in equated_in(terms) if one.own is not None}
+    equated = {
+        (pair.column.name, pair.own[0])
+        for pair in equated_in(terms)
+        if pair.own is not None and pair.is_same
+    }
     values: list[NewValue] = []
     for column in planned.table.all_columns:
         name = _named_as(column, source, planned, clause)

@@ -288,6 +288,27 @@ def test_update_star_moves_rows(acid):
 
 
 @pytest.mark.parametrize(
+    ("kind", "old", "value", "new"),
+    [
+        ("STRING", "'01'", "1", "1"),
+        ("STRING", "'1.0'", "1.00BD", "1.00"),
+        ("STRING", "'2024-1-1'", "DATE '2024-01-01'", "2024-01-01"),
+        ("STRING", "'yes'", "true", "true"),
+        ("DOUBLE", "1.0D", "1.0D", 1.0),
+        ("STRING", "'a'", "'a'", "a"),
+    ],
+)
+def test_update_star_sets_a_partition_column_that_equals_only_after_a_cast(
+    acid, kind, old, value, new
+):
+    """ON is true for '01' and 1, but the row's new value is '1'."""
+    fill(acid, f"t (id INT) PARTITIONED BY (p {kind})", f"1, {old}")
+    merge = f"MERGE INTO t USING (SELECT 1 AS id, {value} AS p) s ON t.id = s.id AND t.p = s.p"
+    assert counts(acid, f"{merge} WHEN MATCHED THEN UPDATE SET *") == (0, 1, 0)
+    assert table(acid) == [(1, new)]
+
+
+@pytest.mark.parametrize(
     ("clause", "condition", "at"),
     [
         ("WHEN MATCHED THEN UPDATE SET nope = 1", "UNRESOLVED_COLUMN", "nope"),

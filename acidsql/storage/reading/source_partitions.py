@@ -44,7 +44,7 @@ def demanded_by_source(
     found = [
         (column, name)
         for column, name in equated
-        if types[name] == column.type and _has_one_text(column.type)
+        if types[name] == column.type and has_one_text(column.type)
     ]
     if not found:
         return ANYTHING
@@ -57,7 +57,7 @@ def demanded_by_source(
     return all_of([_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)])
 
 
-def _has_one_text(kind: str) -> bool:
+def has_one_text(kind: str) -> bool:
     """Whether two values of this type are equal if, and only if, their texts are equal."""
     return kind in (*INTEGERS, "date", "string", "boolean") or kind.startswith("decimal")
 
