@@ -24,6 +24,7 @@ The packages, from top to bottom. A module imports only from its own row or from
     sql  storage  txn                language · directories · the life of a transaction
     metastore                        the store of tables and transactions
     settings  acid                   limits · the rules of the format, as pure values
+    arguments                        the types of public methods' arguments
     errors  java
 
 The four phases of a statement: *say* (parse, bind, analyse, rewrite; no transaction is open yet),

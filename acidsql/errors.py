@@ -24,6 +24,7 @@
     ├── VersionNotFoundError         a table never had a version, or none at a time
     ├── FormatError                  a directory or file breaks the rules of Hive's format
     ├── SettingError                 a setting has an unknown name or a bad value
+    ├── ArgumentTypeError            an argument of a method has a wrong type; a TypeError, too
     └── MetastoreError               the metastore cannot be reached or is not acidsql's
 
 Like PySpark's errors, each error has a condition name (``getCondition``), a SQLSTATE
@@ -260,6 +261,13 @@ class SettingError(AcidSqlError):
 
     condition = "INVALID_CONF_VALUE"
     sqlstate = "22022"
+
+
+class ArgumentTypeError(AcidSqlError, TypeError):
+    """An argument of a method has a wrong type. Nothing was opened and nothing was changed."""
+
+    condition = "NOT_EXPECTED_TYPE"
+    sqlstate = "42K09"
 
 
 class MetastoreError(AcidSqlError):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
+from acidsql.arguments import checked_while_open
 from acidsql.errors import SettingError
 from acidsql.picture import Picture
 from acidsql.statements.result import showing
@@ -22,6 +23,7 @@ class HealthMethods:
     _need_open: Callable[[], None]
     _table: Callable[[str], Table]
 
+    @checked_while_open
     def health(self, table: str | None = None, partition: str | None = None) -> DataFrame:
         """What the files of tables are, what holds old ones, and what the compactor will do next.
 
@@ -66,7 +68,6 @@ class HealthMethods:
             CatalogError: There is no such table or partition.
             SettingError: There is a partition without a table.
         """
-        self._need_open()
         if table is None and partition is not None:
             raise SettingError(f"partition='{partition}' is of which table? Give the table, too.")
         with self._lock:

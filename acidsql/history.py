@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
+from acidsql.arguments import checked_while_open, need_count
+from acidsql.sql.given_names import column_names, parts_of
 from acidsql.sql.parameters import sql_values
-from acidsql.sql.parts import parts_of
 from acidsql.statements.frames import named_frames
 from acidsql.statements.runner import Runner
+from acidsql.storage.spark.given_rows import Rows
 
 
 class HistoryMethods:
@@ -26,13 +28,14 @@ class HistoryMethods:
     _need_open: Callable[[], None]
     _table: Callable[[str], Table]
 
+    @checked_while_open
     def table(
         self,
         name: str,
         *,
         row_id: bool = False,
         version: int | None = None,
-        timestamp: datetime | str | None = None,
+        timestamp: date | str | None = None,
     ) -> DataFrame:
         """The live rows of a table or view in one snapshot, lazily.
 
@@ -44,7 +47,8 @@ class HistoryMethods:
             version: Show this version, as ``t VERSION AS OF n`` does: the changes of all committed
                 write ids up to this one. ``history`` lists the versions.
             timestamp: Show what was committed until this time, as ``t TIMESTAMP AS OF …`` does. A
-                text is read as Spark casts it to TIMESTAMP.
+                text is read as Spark casts it to TIMESTAMP_LTZ: without a zone, in that of the
+                Spark session. A datetime without a zone is in that of this process.
 
         Raises:
             CatalogError: There is no such table.
@@ -59,9 +63,10 @@ class HistoryMethods:
             parts_of(name), row_id=row_id, version=version, timestamp=timestamp
         )
 
+    @checked_while_open
     @contextmanager
     def snapshot(
-        self, *, timestamp: datetime | str | None = None, txn_id: int | None = None
+        self, *, timestamp: date | str | None = None, txn_id: int | None = None
     ) -> Iterator[None]:
         """Let all reads in the block see one snapshot of all tables. Changes are refused.
 
@@ -76,17 +81,17 @@ class HistoryMethods:
                 read.
             UnsupportedError: The metastore does not keep versions.
         """
-        self._need_open()
         with self._runner.snapshot(timestamp, txn_id):
             yield
 
+    @checked_while_open
     def changes(
         self,
         table: str,
-        start: int | datetime | str,
-        end: int | datetime | str | None = None,
+        start: int | date | str,
+        end: int | date | str | None = None,
         *,
-        keys: Sequence[str] | None = None,
+        keys: Sequence[str] | str | None = None,
         net: bool = False,
     ) -> DataFrame:
         """The changes of a table between two versions or times, lazily, in no order.
@@ -124,15 +129,16 @@ class HistoryMethods:
             pyspark.errors.SparkRuntimeException: USER_RAISED_EXCEPTION, by an action on the result:
                 two changes of one kind have the same key.
         """
-        self._need_open()
         with self._lock:
-            return self._runner.changes(self._table(table), start, end, keys, net)
+            named = None if keys is None else column_names(keys, "keys=…")
+            return self._runner.changes(self._table(table), start, end, named, net)
 
+    @checked_while_open(frames="The values of parameters go into args.")
     def preview(
         self,
         statement: str,
         args: Mapping[str, Any] | Sequence[Any] | None = None,
-        **frames: DataFrame,
+        **frames: Rows,
     ) -> DataFrame:
         """The changes that a statement would make now, lazily. Nothing is written or locked.
 
@@ -154,11 +160,11 @@ class HistoryMethods:
             SqlError: As ``sql``.
             UnsupportedError: The statement changes several tables.
         """
-        self._need_open()
         text = f"EXPLAIN CHANGES {statement}"
         with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
             return self._runner.run(text, given, 0)
 
+    @checked_while_open
     def history(self, table: str, limit: int | None = None) -> DataFrame:
         """The versions of a table, newest first, as DESCRIBE HISTORY shows them.
 
@@ -182,6 +188,6 @@ class HistoryMethods:
         Raises:
             CatalogError: There is no such table.
         """
-        self._need_open()
+        need_count(limit, "limit")
         with self._lock:
             return self._runner.history(self._table(table), limit)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 
 from acidsql.acid.table import TableName
+from acidsql.arguments import checked_while_open
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.interface import Metastore
 from acidsql.opening import need_hive, open_hive
 from acidsql.plan.names import refuse_temporary
-from acidsql.sql.parts import parts_of
+from acidsql.sql.given_names import parts_of
 from acidsql.statements.moving import Move, Side
 from acidsql.statements.runner import Runner
 
@@ -24,6 +25,7 @@ class Migration:
     _who: dict[str, str]
     _lock: threading.RLock
 
+    @checked_while_open
     def export_to_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:
         """Move a table from this session's metastore to a Hive Metastore. No row is copied.
 
@@ -50,6 +52,7 @@ class Migration:
         ours = self._named(table)
         self._move(ours, ours if name is None else self._named(name), metastore, to_hive=True)
 
+    @checked_while_open
     def import_from_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:
         """Move a table from a Hive Metastore to this session's metastore. No row is copied.
 

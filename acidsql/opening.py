@@ -150,6 +150,8 @@ def place_of(warehouse: str) -> str:
     Raises:
         SettingError: The text is no path of a directory.
     """
+    if not warehouse.strip():
+        raise SettingError("warehouse='' names no directory.", name="warehouse")
     try:
         return entering(real(warehouse), links=True)
     except (CatalogError, ValueError) as error:

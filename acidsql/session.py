@@ -7,12 +7,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
+from acidsql.arguments import checked, checked_while_open, need_count
 from acidsql.checks import CheckMethods
 from acidsql.compaction.service import Service
 from acidsql.dataframes.methods import DataFrameMethods
@@ -25,14 +27,15 @@ from acidsql.migration import Migration
 from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
 from acidsql.plan.names import need_acid_table
 from acidsql.settings import Settings
+from acidsql.sql.given_names import parts_of
 from acidsql.sql.parameters import sql_values
-from acidsql.sql.parts import parts_of
 from acidsql.statements.frames import named_frames
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.reading.server import need_workers
+from acidsql.storage.spark.given_rows import Rows
 from acidsql.storage.spark.store_conf import hand_over
 from acidsql.storage.spark.views import drop_at_last, drop_unneeded
 from acidsql.storage.writing.warm_workers import warm_workers
@@ -41,14 +44,15 @@ from acidsql.streams.methods import StreamMethods
 _newest: list[Session] = []
 
 
+@checked(spark="A metastore's URL goes into metastore=…, a directory into warehouse=….")
 def connect(
     spark: SparkSession | None = None,
     *,
-    warehouse: str | None = None,
+    warehouse: str | Path | None = None,
     metastore: str | None = None,
     retries: int = 0,
     compactor: str = "background",
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | bool | float] | None = None,
 ) -> Session:
     """Open a new, independent session.
 
@@ -80,15 +84,17 @@ def connect(
     """
     if spark is None:
         spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    need_count(retries, "retries")
     if compactor not in ("background", "inline", "off"):
         raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
     chosen = Settings.of({**conf_settings(spark), **(settings or {})})
-    where, url = warehouse or conf(spark, "warehouse"), metastore or conf(spark, "metastore")
+    where = (conf(spark, "warehouse") or None) if warehouse is None else str(warehouse)
+    url = (conf(spark, "metastore") or None) if metastore is None else metastore
     hand_over(spark)
     if is_hive(url):
         store, place = open_hive(url, where)
     else:
-        place = place_of(where or str(spark.conf.get("spark.sql.warehouse.dir")))
+        place = place_of(str(spark.conf.get("spark.sql.warehouse.dir")) if where is None else where)
         store = open_metastore(url, place, chosen)
     need_workers(spark, place)
     if chosen.warm_workers == "connect":
@@ -135,6 +141,7 @@ class Session(
         """The receipt of the last statement that changed something; None if there was none."""
         return self._runner.last
 
+    @checked_while_open(frames="The values of parameters go into args.")
     def sql(
         self,
         text: str,
@@ -143,7 +150,7 @@ class Session(
         retries: int | None = None,
         txn_app_id: str | None = None,
         txn_version: int | None = None,
-        **frames: DataFrame,
+        **frames: Rows,
     ) -> DataFrame:
         """Run one statement.
 
@@ -154,7 +161,8 @@ class Session(
             retries: As in ``connect``, but for this statement only.
             txn_app_id: See ``transaction``. The statement is skipped if it was committed before.
             txn_version: See ``transaction``.
-            **frames: DataFrames that the statement reads. It names them in braces, as in
+            **frames: DataFrames that the statement reads, or what ``spark.createDataFrame`` takes:
+                of pandas, of pyarrow, or a list of dicts. It names them in braces, as in
                 ``spark.sql``: ``acid.sql("MERGE INTO t USING {news} n ON …", news=df)``. Without
                 another alias, the name is the alias.
 
@@ -173,7 +181,7 @@ class Session(
                 After a CommitUnknownError ask ``txn_state``.
             AcidSqlError: Any other error, see ``acidsql.errors``. The table is as it was.
         """
-        self._need_open()
+        need_count(retries, "retries")
         left = self._retries if retries is None else retries
         if txn_app_id is not None or txn_version is not None:
             return self._numbered(text, args, left, txn_app_id, txn_version, frames)
@@ -181,46 +189,7 @@ class Session(
         with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
             return self._runner.run(text, given, left)
 
-    def files(self, table: str) -> DataFrame:
-        """All files and directories below a table's directory, and what each of them is.
-
-        Returns:
-            One row for each file, and for each directory without files, ordered by path:
-            ``partition`` string (the partition's directory, "" if there is none), ``directory``
-            string, ``kind`` string (base, delta, delete_delta, original, litter), ``min_write_id``
-            and ``max_write_id`` bigint, ``statement_id`` int, ``visibility_txn_id`` bigint (of Hive
-            4's compactor), ``file`` string, ``bucket`` int (the bucket id), ``rows`` bigint (the
-            number of events; NULL if the file is not an ORC file, or is deleted before the
-            DataFrame is evaluated), ``bytes`` bigint, ``state`` string, ``path`` string,
-            ``problem`` string (why ``rows`` is unknown). The state is that in the transaction's
-            snapshot, or in a new one: visible; history (only older versions need it); obsolete
-            (hidden by a base or a wider delta); aborted; open (its transaction has not committed);
-            unknown (readers ignore it: left by a crash, not of this table, or of a dropped
-            partition).
-
-        Raises:
-            CatalogError: There is no such table.
-        """
-        return self._runner.files(self._table(table))
-
-    def events(self, path: str) -> DataFrame:
-        """The events in a file, including invisible events and events of deleted rows, lazily.
-
-        Args:
-            path: A bucket file, or a base, delta or delete_delta directory, as in ``files``.
-
-        Returns:
-            One row for each event, in the file's order: ``operation`` int (0 insert, 2 delete),
-            ``originalTransaction`` bigint, ``bucket`` int and ``rowId`` bigint (the row id),
-            ``currentTransaction`` bigint (the write id of this event), ``row`` struct (the columns
-            in the file; NULL for a delete event), ``path`` string.
-
-        Raises:
-            FormatError: There is no such file, or the file contains no events.
-        """
-        self._need_open()
-        return self._runner.events(path)
-
+    @checked_while_open
     def compact(
         self, table: str, partition: str | None = None, *, kind: str = "major", wait: bool = False
     ) -> DataFrame:
@@ -242,7 +211,6 @@ class Session(
             WriteError: ``wait`` is true, and the compaction failed. The table is as it was.
             TxnError: A transaction is open. End it first.
         """
-        self._need_open()
         if kind.upper() not in CompactionType.__members__:
             raise SettingError(f"kind='{kind}' is not one of minor, major, rebalance.")
         with self._lock:
@@ -250,6 +218,7 @@ class Session(
                 self._table(table), partition, CompactionType[kind.upper()], wait=wait
             )
 
+    @checked_while_open
     def clean(self) -> DataFrame:
         """Delete now, in all tables, what no open transaction, lease or later reader can see.
 
@@ -264,10 +233,10 @@ class Session(
         Raises:
             TxnError: A transaction is open. End it first.
         """
-        self._need_open()
         with self._lock:
             return self._runner.compactions.clean()
 
+    @checked_while_open
     def run_compactor(
         self, *, once: bool = False, pool: str | None = None, tell: Callable[[str], None] = print
     ) -> None:
@@ -284,7 +253,6 @@ class Session(
             pool: Compact only entries of this pool. Default: entries without a pool.
             tell: Called with one line of text for each thing done.
         """
-        self._need_open()
         self._runner.compactions.need_worker()
         service = Service(
             self.spark,
@@ -297,6 +265,7 @@ class Session(
         )
         service.run(once=once)
 
+    @checked_while_open
     @contextmanager
     def transaction(
         self, *, txn_app_id: str | None = None, txn_version: int | None = None
@@ -326,7 +295,6 @@ class Session(
             StreamError: Another process committed a version of ``txn_app_id`` meanwhile.
             UnsupportedError: The metastore cannot note a ``txn_app_id``.
         """
-        self._need_open()
         with self._lock:
             transaction = self._begin(txn_app_id, txn_version)
         failed = True
@@ -337,6 +305,7 @@ class Session(
             with self._lock:
                 self._runner.transactions.end_block(transaction, failed=failed)
 
+    @checked_while_open
     def txn_state(self, txn_id: int) -> str | None:
         """The state of a transaction: ``open``, ``committed`` or ``aborted``.
 
@@ -388,7 +357,10 @@ class Session(
 
     def _need_open(self) -> None:
         if self._closed:
-            raise SettingError("The session is closed. Open a new one with acidsql.connect().")
+            raise SettingError(
+                "This session is closed. Open a new one with acidsql.connect().",
+                condition="INVALID_HANDLE.SESSION_CLOSED", sqlstate="HY000",
+            )  # fmt: skip
 
     def _table(self, name: str) -> Table:
         parts = parts_of(name)

@@ -24,7 +24,7 @@ from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.plan.lower import no_log
 from acidsql.progress import interrupted
 from acidsql.session import Session
-from acidsql.sql.parts import parts_of
+from acidsql.sql.given_names import parts_of
 from acidsql.sql.tokens import split_statements, tokenize
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.terminal import print_error, print_rows, run

@@ -18,6 +18,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up. A unit imports from lower rows and from itself, not from others of its row.
 ROWS = [
     {"errors", "java"},  # the error tree; a Java that PySpark can run on
+    {"arguments"},  # the types of public methods' arguments
     {"settings", "acid"},  # limits; the rules of the format, as pure values
     {"metastore"},  # where tables, transactions and locks are kept
     {"sql", "storage", "txn"},  # the language; directories of ORC; the life of a transaction

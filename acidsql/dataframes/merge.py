@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.arguments import checked
 from acidsql.dataframes.text import (
     Expression,
+    advising_literals,
     assignments_of,
     expression_sql,
-    name_list,
-    table_name,
+    paths_of,
+    table_and_alias,
     value_sql,
 )
 from acidsql.errors import SettingError
@@ -26,8 +28,9 @@ Run = Callable[..., DataFrame]  # ``Session.sql``
 class MergeIntoWriter:
     """Collects the clauses of a MERGE. ``Session.merge_into`` makes one.
 
-    The methods have the names of PySpark's ``MergeIntoWriter``. Of several clauses of one kind, the
-    first whose condition is true applies.
+    The methods have the names of PySpark's ``MergeIntoWriter`` (``whenMatched().updateAll()``,
+    ``merge()``), and of Delta Lake's builder (``whenMatchedUpdateAll()``, ``execute()``). Of
+    several clauses of one kind, the first whose condition is true applies.
     """
 
     def __init__(
@@ -36,16 +39,26 @@ class MergeIntoWriter:
         self._spark, self._run = spark, run
         self._source, self._table, self._on = source, table, on
         self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
+        self._values: list[Expression] = []
         self._evolution = ""
+        self._has_run = False
 
+    def __repr__(self) -> str:
+        count = sum(map(len, self._clauses.values()))
+        state = "was run" if self._has_run else "not run yet: .merge()"
+        return f"<MERGE INTO {self._table}, {count} clause{'' if count == 1 else 's'}, {state}>"
+
+    @checked
     def whenMatched(self, condition: Expression | None = None) -> WhenMatched:  # noqa: N802
         """What to do with rows of the table that a row of the source matches."""
         return WhenMatched(self, "MATCHED", condition)
 
+    @checked
     def whenNotMatched(self, condition: Expression | None = None) -> WhenNotMatched:  # noqa: N802
         """What to do with rows of the source that match no row of the table."""
         return WhenNotMatched(self, "NOT MATCHED", condition)
 
+    @checked
     def whenNotMatchedBySource(  # noqa: N802
         self, condition: Expression | None = None
     ) -> WhenNotMatchedBySource:
@@ -76,17 +89,85 @@ class MergeIntoWriter:
             if not clauses:
                 raise SettingError("merge() needs a clause: whenMatched, whenNotMatched, …")
             on = expression_sql(self._on, columns)
-            into = f"MERGE{self._evolution} INTO {table_name(self._table)}"
+            into = f"MERGE{self._evolution} INTO {table_and_alias(self._table)}"
             text = f"{into} USING {{{SOURCE}}} AS {quote(alias)} ON {on}"
-            return self._run("\n".join([text, *clauses]), **{SOURCE: self._source})
+            with advising_literals(self._values):
+                counts = self._run("\n".join([text, *clauses]), **{SOURCE: self._source})
+        self._has_run = True
+        return counts
 
-    def _with(self, kind: str, clause: _Clause) -> MergeIntoWriter:
+    # ── the names of Delta Lake's builder ────────────────────────────────────────────────────
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE: Delta Lake's name of ``merge``."""
+        return self.merge()
+
+    @checked
+    def whenMatchedUpdate(  # noqa: N802
+        self,
+        condition: Expression | None = None,
+        set: Mapping[str, Expression] | None = None,
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenMatched(condition).update(set)``."""
+        return self.whenMatched(condition).update(set or {})
+
+    @checked
+    def whenMatchedUpdateAll(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenMatched(condition).updateAll()``."""
+        return self.whenMatched(condition).updateAll()
+
+    @checked
+    def whenMatchedDelete(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenMatched(condition).delete()``."""
+        return self.whenMatched(condition).delete()
+
+    @checked
+    def whenNotMatchedInsert(  # noqa: N802
+        self,
+        condition: Expression | None = None,
+        values: Mapping[str, Expression] | None = None,
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatched(condition).insert(values)``."""
+        return self.whenNotMatched(condition).insert(values or {})
+
+    @checked
+    def whenNotMatchedInsertAll(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatched(condition).insertAll()``."""
+        return self.whenNotMatched(condition).insertAll()
+
+    @checked
+    def whenNotMatchedBySourceUpdate(  # noqa: N802
+        self,
+        condition: Expression | None = None,
+        set: Mapping[str, Expression] | None = None,
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatchedBySource(condition).update(set)``."""
+        return self.whenNotMatchedBySource(condition).update(set or {})
+
+    @checked
+    def whenNotMatchedBySourceDelete(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatchedBySource(condition).delete()``."""
+        return self.whenNotMatchedBySource(condition).delete()
+
+    def _with(
+        self, kind: str, clause: _Clause, values: Iterable[Expression] = ()
+    ) -> MergeIntoWriter:
         self._clauses[kind].append(clause)
+        self._values += values
         return self
 
 
 _Clause = Callable[[ColumnSql], str]
 _KINDS = ("MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE")
+_ACTIONS = ("update", "updateAll", "delete", "insert", "insertAll")
 
 
 class _When:
@@ -95,22 +176,32 @@ class _When:
     def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
         self._writer, self._kind, self._condition = writer, kind, condition
 
-    def _then(self, action: _Clause) -> MergeIntoWriter:
+    def __repr__(self) -> str:
+        calls = [name for name in _ACTIONS if hasattr(self, name)]
+        return f"<WHEN {self._kind} of {self._writer!r} lacks its action: .{'(), .'.join(calls)}()>"
+
+    def _then(self, action: _Clause, values: Iterable[Expression] = ()) -> MergeIntoWriter:
         def clause(columns: ColumnSql) -> str:
             when = f"WHEN {self._kind}"
             if self._condition is not None:
                 when += f" AND {expression_sql(self._condition, columns)}"
             return f"{when} THEN {action(columns)}"
 
-        return self._writer._with(self._kind, clause)
+        return self._writer._with(self._kind, clause, values)
 
 
 class WhenNotMatchedBySource(_When):
     """What to do with rows of the table that no row of the source matches."""
 
+    @checked
     def update(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
         """Set columns, or fields of structs: SQL text or Columns by their names."""
-        return self._then(lambda columns: f"UPDATE SET {assignments_of(assignments, columns)}")
+        paths_of(assignments, "update()")
+
+        def action(columns: ColumnSql) -> str:
+            return f"UPDATE SET {assignments_of(assignments, columns)}"
+
+        return self._then(action, assignments.values())
 
     def delete(self) -> MergeIntoWriter:
         """Delete the row."""
@@ -128,14 +219,16 @@ class WhenMatched(WhenNotMatchedBySource):
 class WhenNotMatched(_When):
     """What to do with rows of the source that match no row of the table."""
 
+    @checked
     def insert(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
         """Insert a row: SQL text or Columns by the columns' names."""
+        paths = ", ".join(paths_of(assignments, "insert()"))
 
         def action(columns: ColumnSql) -> str:
             values = ", ".join(value_sql(value, columns) for value in assignments.values())
-            return f"INSERT ({name_list(assignments)}) VALUES ({values})"
+            return f"INSERT ({paths}) VALUES ({values})"
 
-        return self._then(action)
+        return self._then(action, assignments.values())
 
     def insertAll(self) -> MergeIntoWriter:  # noqa: N802
         """Insert the row of the source, by the columns' names."""

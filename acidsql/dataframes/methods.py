@@ -9,20 +9,25 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
+from acidsql.arguments import checked_while_open
 from acidsql.dataframes.merge import SOURCE, MergeIntoWriter
 from acidsql.dataframes.text import (
     Expression,
+    advising_literals,
     assignments_of,
     name_list,
+    table_and_alias,
     table_name,
     where_clause,
 )
 from acidsql.errors import SettingError
 from acidsql.plan.evolution import storable
 from acidsql.plan.lower import hive_type
+from acidsql.sql.given_names import column_names
 from acidsql.sql.tokens import split_statements
 from acidsql.storage.columns import quote
 from acidsql.storage.spark.columns.column_sql import column_sql
+from acidsql.storage.spark.given_rows import Rows, as_frame
 
 
 class DataFrameMethods:
@@ -31,6 +36,7 @@ class DataFrameMethods:
     spark: SparkSession
     sql: Callable[..., DataFrame]
 
+    @checked_while_open
     def update(
         self,
         table: str,
@@ -41,9 +47,11 @@ class DataFrameMethods:
         """Change rows: ``UPDATE table SET … WHERE …``.
 
         Args:
-            table: ``table`` or ``database.table``.
+            table: ``table`` or ``database.table``, perhaps with an alias: ``t AS x``.
             set: The new value of each column, or field of a struct (``s.f``), as SQL text or as a
-                Column. ``F.lit("x")`` is the Column of a value.
+                Column. ``F.lit("x")`` is the Column of a value. A column's name may have the
+                table's name or alias before it; a part of a name that has a dot is in backticks:
+                ``t.`a.b```.
             where: Which rows to change, as SQL text or as a Column. Default: all.
             args: Values of parameters in SQL text, as for ``sql``.
 
@@ -54,12 +62,11 @@ class DataFrameMethods:
             SqlError: As ``sql``; or a Column cannot be written as SQL.
             AcidSqlError: As ``sql``.
         """
-        if not set:
-            raise SettingError("update() needs the new value of one column at least.", name="set")
-        with column_sql(self.spark) as columns:
-            text = f"UPDATE {table_name(table)} SET {assignments_of(set, columns)}"
+        with column_sql(self.spark) as columns, advising_literals(set.values()):
+            text = f"UPDATE {table_and_alias(table)} SET {assignments_of(set, columns)}"
             return self.sql(text + where_clause(where, columns), args)
 
+    @checked_while_open
     def delete(
         self,
         table: str,
@@ -69,7 +76,7 @@ class DataFrameMethods:
         """Delete rows: ``DELETE FROM table WHERE …``.
 
         Args:
-            table: ``table`` or ``database.table``.
+            table: ``table`` or ``database.table``, perhaps with an alias: ``t AS x``.
             where: Which rows to delete, as SQL text or as a Column. Default: all.
             args: Values of parameters in SQL text, as for ``sql``.
 
@@ -80,9 +87,12 @@ class DataFrameMethods:
             AcidSqlError: As ``update``.
         """
         with column_sql(self.spark) as columns:
-            return self.sql(f"DELETE FROM {table_name(table)}" + where_clause(where, columns), args)
+            return self.sql(
+                f"DELETE FROM {table_and_alias(table)}" + where_clause(where, columns), args
+            )
 
-    def merge_into(self, source: DataFrame, table: str, on: Expression) -> MergeIntoWriter:
+    @checked_while_open
+    def merge_into(self, source: Rows, table: str, on: Expression) -> MergeIntoWriter:
         """Merge a DataFrame into a table, as PySpark's ``DataFrame.mergeInto`` does.
 
         ::
@@ -94,20 +104,23 @@ class DataFrameMethods:
                 .merge())
 
         Args:
-            source: The DataFrame. Conditions and values name it by ``df.alias("n")``; without an
+            source: The DataFrame, or what ``spark.createDataFrame`` takes: of pandas, of pyarrow,
+                or a list of dicts. Conditions and values name it by ``df.alias("n")``; without an
                 alias its name is ``source``. Its own Columns (``df["id"]``) may be used, too.
-            table: ``table`` or ``database.table``. Conditions and values name it as ``table``.
+            table: ``table`` or ``database.table``. Conditions and values name it as ``table``, or
+                by its alias: ``database.table AS t``.
             on: When a row of the source matches a row of the table, as SQL text or as a Column.
 
         Returns:
             A writer, which runs nothing before ``merge()``.
         """
-        return MergeIntoWriter(self.spark, self.sql, source, table, on)
+        return MergeIntoWriter(self.spark, self.sql, as_frame(self.spark, source), table, on)
 
+    @checked_while_open
     def insert_into(
         self,
         table: str,
-        rows: DataFrame,
+        rows: Rows,
         *,
         overwrite: bool = False,
         by_name: bool = True,
@@ -117,7 +130,8 @@ class DataFrameMethods:
 
         Args:
             table: ``table`` or ``database.table``.
-            rows: The rows.
+            rows: The rows: a DataFrame, or what ``spark.createDataFrame`` takes: of pandas, of
+                pyarrow, or a list of dicts.
             overwrite: Replace the table's rows, or those of the partitions that get rows, as
                 INSERT OVERWRITE does.
             by_name: The columns correspond by name, as with ``df.writeTo``. False: by position.
@@ -130,7 +144,8 @@ class DataFrameMethods:
             AcidSqlError: As ``sql``.
         """
         values = dict(partition or {})
-        static = ", ".join(f"{quote(name)} = :value_{i}" for i, name in enumerate(values))
+        names = column_names(list(values), "partition=…")
+        static = ", ".join(f"{quote(name)} = :value_{i}" for i, name in enumerate(names))
         text = (
             f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {table_name(table)}"
             f"{f' PARTITION ({static})' if static else ''}{' BY NAME' if by_name else ''} "
@@ -139,13 +154,14 @@ class DataFrameMethods:
         args = {f"value_{i}": value for i, value in enumerate(values.values())}
         return self.sql(text, args, **{SOURCE: rows})
 
+    @checked_while_open
     def create_table(
         self,
         table: str,
-        rows_or_schema: DataFrame | T.StructType | str,
+        rows_or_schema: Rows | T.StructType | str,
         *,
-        partitioned_by: Sequence[str] = (),
-        clustered_by: Sequence[str] = (),
+        partitioned_by: Sequence[str] | str = (),
+        clustered_by: Sequence[str] | str = (),
         buckets: int | None = None,
         properties: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
@@ -154,7 +170,7 @@ class DataFrameMethods:
 
         Args:
             table: ``table`` or ``database.table``.
-            rows_or_schema: A DataFrame: the table gets its columns and its rows, as by CREATE TABLE
+            rows_or_schema: Rows, as in ``insert_into``: the table gets its columns and its rows, as by CREATE TABLE
                 … AS SELECT. A schema, as for ``spark.createDataFrame`` (a StructType, or
                 ``"id INT, name STRING"``): an empty table. A TIMESTAMP is Hive's, a wall clock.
             partitioned_by: The partition columns. They become the table's last columns.
@@ -172,16 +188,18 @@ class DataFrameMethods:
         """
         head = f"CREATE TABLE {'IF NOT EXISTS ' if if_not_exists else ''}{table_name(table)}"
         clauses = _clauses(clustered_by, buckets, properties or {})
-        if isinstance(rows_or_schema, DataFrame):
-            parts = f" PARTITIONED BY ({name_list(partitioned_by)})" if partitioned_by else ""
+        placed = column_names(partitioned_by, "partitioned_by=…")
+        if not isinstance(rows_or_schema, T.StructType | str):
+            parts = f" PARTITIONED BY ({', '.join(map(quote, placed))})" if placed else ""
             text = f"{head}{parts}{clauses} AS SELECT * FROM {{{SOURCE}}}"
             return self.sql(text, **{SOURCE: rows_or_schema})
         fields = _fields(rows_or_schema)
-        placing = [_need_field(fields, name) for name in partitioned_by]
+        placing = [_need_field(fields, name) for name in placed]
         others = [field for field in fields if field not in placing]
         parts = f" PARTITIONED BY ({_definitions(placing)})" if placing else ""
         return self.sql(f"{head} ({_definitions(others)}){parts}{clauses}")
 
+    @checked_while_open
     def script(self, text_or_path: str | Path) -> list[DataFrame]:
         """Run the statements of a script, one after another, each with a ``;`` behind it.
 
@@ -212,12 +230,14 @@ class DataFrameMethods:
 
 
 def _clauses(
-    clustered_by: Sequence[str], buckets: int | None, properties: Mapping[str, str]
+    clustered_by: Sequence[str] | str, buckets: int | None, properties: Mapping[str, str]
 ) -> str:
     if bool(clustered_by) != (buckets is not None):
         raise SettingError("clustered_by and buckets belong together.", name="buckets")
     text = (
-        f" CLUSTERED BY ({name_list(clustered_by)}) INTO {buckets} BUCKETS" if clustered_by else ""
+        f" CLUSTERED BY ({name_list(clustered_by, 'clustered_by=…')}) INTO {buckets} BUCKETS"
+        if clustered_by
+        else ""
     )
     pairs = ", ".join(f"{_string(key)} = {_string(value)}" for key, value in properties.items())
     return f"{text} TBLPROPERTIES ({pairs})" if pairs else text

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pyspark.sql import Column
 
-from acidsql.errors import SqlSyntaxError
-from acidsql.sql.parts import parts_of
+from acidsql.errors import SettingError, SqlError, SqlSyntaxError
+from acidsql.sql.given_names import column_names, column_parts, parts_and_alias, parts_of
 from acidsql.sql.tokens import match_brackets, tokenize
-from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.storage.spark.columns.writer import ColumnSql
 
 Expression = str | Column
-_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
-_PATH = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 
 
 def table_name(table: str) -> str:
@@ -23,24 +21,33 @@ def table_name(table: str) -> str:
     return quoted_path(parts_of(table))
 
 
-def name_list(columns: Iterable[str]) -> str:
-    """Columns in a statement, with commas between them."""
-    return ", ".join(map(quote, columns))
+def table_and_alias(table: str) -> str:
+    """``database.table``, perhaps with an alias behind it, in a statement."""
+    parts, alias = parts_and_alias(table)
+    return quoted_path(parts) if alias is None else f"{quoted_path(parts)} AS {quote(alias)}"
+
+
+def name_list(columns: Sequence[str] | str, argument: str) -> str:
+    """The columns of an argument in a statement, with commas between them."""
+    return ", ".join(map(quote, column_names(columns, argument)))
+
+
+def paths_of(values: Mapping[str, Expression], call: str = "SET") -> list[str]:
+    """The columns that get new values, in a statement. They may have qualifiers.
+
+    Raises:
+        SettingError: There is no column.
+        AnalysisError: A key is no name of a column.
+    """
+    if not values:
+        raise SettingError(f"{call} needs the new value of one column at least.", name="set")
+    return [quoted_path(column_parts(name)) for name in values]
 
 
 def assignments_of(values: Mapping[str, Expression], columns: ColumnSql) -> str:
     """What follows SET."""
-    return ", ".join(
-        f"{column_path(name)} = {value_sql(value, columns)}" for name, value in values.items()
-    )
-
-
-def column_path(name: str) -> str:
-    """A column, or a field of a struct, in a statement. As in PySpark, a dot ends a part of the
-    name, and a part in backticks may have any characters."""
-    if _PATH.fullmatch(name) is None:
-        return quote(name)
-    return ".".join(part if part[0] == "`" else quote(part) for part in _PART.findall(name))
+    pairs = zip(paths_of(values), values.values(), strict=True)
+    return ", ".join(f"{path} = {value_sql(value, columns)}" for path, value in pairs)
 
 
 def where_clause(condition: Expression | None, columns: ColumnSql) -> str:
@@ -58,17 +65,41 @@ def expression_sql(value: Expression, columns: ColumnSql) -> str:
     """The SQL of a value or condition. Text goes into brackets, so that it stays one expression.
 
     Raises:
-        TypeError: It is neither text nor a Column.
         SqlError: The text is no expression, or the Column cannot be written as SQL.
     """
     if isinstance(value, Column):
         return columns(value)
-    if not isinstance(value, str):
-        raise TypeError(
-            f"{value!r} is neither SQL text nor a Column. For a value, pass F.lit({value!r})."
-        )
     tokens = tokenize(value)
     if not tokens:
         raise SqlSyntaxError("Expected an expression, found nothing.", value, 0, len(value))
     match_brackets(value, tokens)
     return f"({value}\n)" if "--" in value else f"({value})"
+
+
+@contextmanager
+def advising_literals(values: Iterable[Expression]) -> Iterator[None]:
+    """Let an error about a value that looks like a text, and not like SQL, say how texts are given.
+
+    ``{"city": "Rome"}`` sets the column to that of the column ``Rome``.
+    """
+    try:
+        yield
+    except SqlError as error:
+        texts = [value for value in values if isinstance(value, str)]
+        faulty = next((text for text in texts if _is_bare_text_at(error, text)), None)
+        if faulty is None:
+            raise
+        advice = f"A value is SQL: the text is F.lit({faulty!r}), or {literal(faulty)!r}."
+        raise type(error)(
+            f"{error.words} {advice}", error.text, error.start, error.end,
+            condition=error.condition, sqlstate=error.sqlstate, **error.parameters,
+        ) from error.__cause__  # fmt: skip
+
+
+def _is_bare_text_at(error: SqlError, value: str) -> bool:
+    """Whether an error is about a name or the syntax in a value without any quotes or brackets."""
+    is_about_names = error.condition.startswith(("UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR"))
+    if error.text is None or not is_about_names or set(value) & set("'\"`()[]"):
+        return False
+    start = error.text.find(f"({value})")
+    return 0 <= start <= error.start <= start + len(value) + 1

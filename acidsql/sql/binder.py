@@ -265,15 +265,30 @@ def _no_struct(text: str, path: str, node: HiveType, span: Span) -> AnalysisErro
     )  # fmt: skip
 
 
+def _unqualified(table: Table, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """A column's name without the table's name before it."""
+    if len(parts) > 1 and parts[0].lower() == table.name.shown.lower():
+        return parts[1:]
+    if len(parts) > 2 and f"{parts[0]}.{parts[1]}".lower() == str(table.name):
+        return parts[2:]
+    return parts
+
+
 def need_column(text: str, table: Table, name: Name) -> Column:
-    """The column of that name. Raises AnalysisError if the table has none."""
+    """The column of that name, which may have the table's name before it.
+
+    Raises:
+        AnalysisError: The table has no such column.
+    """
+    parts = _unqualified(table, name.parts)
     for column in table.all_columns:
-        if column.name == name.parts[-1].lower():
+        if len(parts) == 1 and column.name == parts[0].lower():
             return column
+    stated = ".".join(parts)
     known = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
     raise _error(
         text, name.span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
-        f"{table.name} has no column '{name.parts[-1]}'. Its columns are {known}.",
+        f"{table.name} has no column '{stated}'. Its columns are {known}.",
     )  # fmt: skip
 
 

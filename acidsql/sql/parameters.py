@@ -8,6 +8,7 @@ import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from acidsql.arguments import is_numpy_scalar, of_numpy
 from acidsql.errors import AnalysisError
 
 _VALUES = (str, bytes, int, float, decimal.Decimal, datetime.date, datetime.timedelta, list, dict)
@@ -27,7 +28,8 @@ def python_value(text: str) -> Any:
 
 def is_value(value: Any) -> bool:
     """Whether a Python value can be a parameter's value."""
-    return value is None or isinstance(value, _VALUES) or _is_numpys(value) or _is_missing(value)
+    is_plain = value is None or isinstance(value, _VALUES)
+    return is_plain or is_numpy_scalar(value) or _is_missing(value)
 
 
 def sql_values(args: Mapping[str, Any] | Sequence[Any] | None) -> Any:
@@ -54,7 +56,7 @@ def sql_value(value: Any) -> Any:
         return {key: sql_value(item) for key, item in value.items()}
     if _is_missing(value):
         return None
-    value = _of_numpy(value) if _is_numpys(value) else value
+    value = of_numpy(value) if is_numpy_scalar(value) else value
     if isinstance(value, int) and value not in _BIGINT:
         if value not in _DECIMAL:
             raise _invalid(value)
@@ -65,19 +67,7 @@ def sql_value(value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    return type(value).__name__ in _MISSING or (_is_numpys(value) and str(value) == "NaT")
-
-
-def _is_numpys(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
-
-
-def _of_numpy(value: Any) -> Any:
-    """The Python value of a numpy scalar. Nanoseconds are cut, because Python lacks them."""
-    found = value.item()
-    if value.dtype.kind in "mM" and isinstance(found, int):
-        return value.astype(f"{value.dtype.kind}8[us]").item()
-    return found
+    return type(value).__name__ in _MISSING or (is_numpy_scalar(value) and str(value) == "NaT")
 
 
 def _invalid(value: Any) -> AnalysisError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from acidsql.errors import CatalogError
 from acidsql.sql.tokens import Span
 
 
@@ -15,20 +14,6 @@ class Name:
 
     parts: tuple[str, ...]
     span: Span
-
-
-def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of ``table`` or ``database.table``, as a method's argument; backticks go.
-
-    Raises:
-        CatalogError: A part is empty, as it is in no name of a statement.
-    """
-    parts = tuple(part.strip("`") for part in name.split("."))
-    if not all(parts):
-        raise CatalogError(
-            f"'{name}' is no name of a table: write 'table' or 'database.table'.", table=name
-        )
-    return parts
 
 
 @dataclass(frozen=True, slots=True)

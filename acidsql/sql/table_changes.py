@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acidsql.errors import SqlSyntaxError
-from acidsql.sql.parts import parts_of
+from acidsql.sql.given_names import parts_of
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
 
 TABLE_CHANGES = "TABLE_CHANGES"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
@@ -40,7 +40,7 @@ from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_numbers
 from acidsql.txn import Snapshot
 
-Moment = int | datetime | str  # a version or a time
+Moment = int | date | str  # a version or a time
 _NAMED = 10  # versions that an error names
 _DELETED, _INSERTED = "__acidsql_deleted", "__acidsql_inserted"
 

@@ -11,13 +11,14 @@ from acidsql.errors import AnalysisError
 from acidsql.plan.query import view_name
 from acidsql.sql.frames import frame_argument, frame_tokens
 from acidsql.statements.said import Args, by_name
+from acidsql.storage.spark.given_rows import Rows, as_frame
 from acidsql.storage.spark.jvm import session_key, substitute_variables
 from acidsql.storage.spark.views import temp_views
 
 
 @contextmanager
 def named_frames(
-    spark: SparkSession, text: str, args: Args, frames: Mapping[str, DataFrame]
+    spark: SparkSession, text: str, args: Args, frames: Mapping[str, Rows]
 ) -> Iterator[Args]:
     """Views of the DataFrames that a statement names, while the block runs.
 
@@ -25,27 +26,23 @@ def named_frames(
         The statement's arguments, with the views' names among them.
 
     Raises:
-        TypeError: Something is no DataFrame.
         AnalysisError: A DataFrame is a stream, or belongs to another Spark session.
+        pyspark.errors.PySparkException: Spark can make no DataFrame of the rows.
     """
-    for name, frame in frames.items():
-        _need_usable(spark, name, frame)
+    for name, rows in frames.items():
+        if isinstance(rows, DataFrame):
+            _need_usable(spark, name, rows)
     text = substitute_variables(spark, text) if frames else ""
     named = {token.text[1:-1] for token in frame_tokens(text, double_quoted=False)}
     views = {name: view_name() for name in frames if name in named}
     if not views:
         yield args
         return
-    with temp_views({views[name]: frames[name] for name in views}):
+    with temp_views({view: as_frame(spark, frames[name]) for name, view in views.items()}):
         yield {**(by_name(args) or {}), **{frame_argument(name): views[name] for name in views}}
 
 
 def _need_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:
-    if not isinstance(frame, DataFrame):
-        raise TypeError(
-            f"{name}=… is a {type(frame).__name__}, and no DataFrame. The values of parameters go "
-            "into args."
-        )
     if frame.isStreaming:
         raise _unusable(f"The DataFrame '{name}' is a stream. Use acid.write_stream.")
     if session_key(frame.sparkSession) != session_key(spark):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
+from datetime import date
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
@@ -190,7 +190,7 @@ class Runner:
         *,
         row_id: bool,
         version: int | None = None,
-        timestamp: datetime | str | None = None,
+        timestamp: date | str | None = None,
     ) -> DataFrame:
         """The live rows of a table or view, in the snapshot that a SELECT would see, or of an older
         version."""
@@ -205,7 +205,7 @@ class Runner:
             return self._rows.of(table, row_id=row_id, when=when)
 
     def snapshot(
-        self, timestamp: datetime | str | None, txn_id: int | None
+        self, timestamp: date | str | None, txn_id: int | None
     ) -> AbstractContextManager[None]:
         """See ``Session.snapshot``."""
         return self.transactions.pinned(lambda: self._rows.travel.of_all_tables(timestamp, txn_id))

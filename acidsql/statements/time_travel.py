@@ -9,7 +9,7 @@ left out, so the same reader reads them. The store knows which files were delete
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
@@ -83,13 +83,13 @@ class TimeTravel:
     def _evaluated(self, span: Span, said: Said) -> tuple[object, int | None]:
         """The value of an expression, and the same as a time in milliseconds since the epoch."""
         text = Text(said.text, placeholders(said.text))
-        text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP)) FROM (SELECT ")
+        text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
         text.user(span).raw(" AS value)")
         with lower.mapped_errors(text):
             (row,) = lower.frame(self._spark, text, {}, said.args).collect()
         return row[0], None if row[1] is None else int(row[1])
 
-    def at(self, version: int | None, timestamp: datetime | str | None) -> When | None:
+    def at(self, version: int | None, timestamp: date | str | None) -> When | None:
         """The version or the time of a call; None if neither is given.
 
         Raises:
@@ -104,13 +104,15 @@ class TimeTravel:
             return When(version=version)
         if version is not None:
             raise SettingError("Pass version=… or timestamp=…, not both.", name="version")
-        query = "SELECT unix_millis(try_cast(:at AS TIMESTAMP))"
+        if isinstance(timestamp, datetime):
+            return When(timestamp_ms=_milliseconds(timestamp))
+        query = "SELECT unix_millis(try_cast(:at AS TIMESTAMP_LTZ))"
         (row,) = self._spark.sql(query, args={"at": timestamp}).collect()
         if row[0] is None:
             raise VersionNotFoundError(f"timestamp={timestamp!r} is no time.")
         return When(timestamp_ms=int(row[0]))
 
-    def of_all_tables(self, timestamp: datetime | str | None, txn_id: int | None) -> When | None:
+    def of_all_tables(self, timestamp: date | str | None, txn_id: int | None) -> When | None:
         """One moment of all tables: a time, or when a transaction committed; None: the present.
 
         Raises:
@@ -196,6 +198,11 @@ class TimeTravel:
             "compaction has replaced.",
             table=table.name, version=needed, oldest=oldest,
         )  # fmt: skip
+
+
+def _milliseconds(moment: datetime) -> int:
+    """A time in milliseconds since the epoch. Without a zone it is in that of this process."""
+    return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def need_versions(metastore: Metastore, of: object) -> None:

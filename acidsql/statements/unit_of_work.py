@@ -19,13 +19,14 @@ from typing import Any
 
 from acidsql.acid.cdc import is_beside
 from acidsql.acid.table import Partition, Table, TableName
+from acidsql.arguments import checked
 from acidsql.errors import (
     AcidSqlError,
     TxnError,
     UnsupportedError,
     WriteConflictError,
     WriteError,
-)
+)  # fmt: skip
 from acidsql.metastore.interface import WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.metastore.versions import Change
@@ -181,6 +182,7 @@ class Transaction:
 
     # ── savepoints ───────────────────────────────────────────────────────────────────────────
 
+    @checked
     def savepoint(self, name: str) -> None:
         """Set a savepoint. A savepoint of the same name is replaced.
 
@@ -196,6 +198,7 @@ class Transaction:
         self._find(name)
         self._forget_from(name.lower())
 
+    @checked
     def rollback(self, to: str | None = None) -> None:
         """Undo the whole transaction, or all statements since a savepoint (then the locks stay).
 

@@ -10,10 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.cdc import state_name
 from acidsql.acid.table import Table, TableName
+from acidsql.arguments import checked
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.streams import NextBatch
 from acidsql.plan.cdc_fold import FAULT
 from acidsql.sql.cdc import is_expression
+from acidsql.sql.given_names import column_names
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
@@ -34,11 +36,14 @@ _EXCLUSIVE = (
 )
 
 
+_LISTS = ("keys", *(name for names in _EXCLUSIVE for name in names if name.endswith("_list")))
+
+
 @dataclass(frozen=True, slots=True)
 class Clauses:
     """The clauses of AUTO CDC; what is None was declared with the table, or is left out."""
 
-    keys: Sequence[str] | None = None
+    keys: Sequence[str] | str | None = None
     sequence_by: str | None = None
     ignore_null_updates: bool = False
     ignore_null_updates_column_list: Sequence[str] | None = None
@@ -56,8 +61,13 @@ class Clauses:
 
         Raises:
             SettingError: An expression is none, or arguments exclude each other.
+            AnalysisError: A text is no name of a column.
             UnsupportedError: The SCD type is neither 1 nor 2.
         """
+        for name in _LISTS:
+            columns = getattr(self, name)
+            if columns is not None and not column_names(columns, f"{name}=…"):
+                raise SettingError(f"{name}=[] names no column.", name=name)
         if str(self.stored_as_scd_type) not in ("1", "2"):
             raise UnsupportedError(f"SCD TYPE {self.stored_as_scd_type} is not supported.")
         for names in _EXCLUSIVE:
@@ -108,6 +118,7 @@ class Applier(BatchWriter[Target]):
         super().__init__(setup)
         self._forgot_at: dict[TableName, float] = {}
 
+    @checked
     def apply(
         self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
     ) -> Receipt:
@@ -251,8 +262,8 @@ class AutoCdc(Applier[Table]):
         return str(target.name)
 
 
-def _list(names: Sequence[str] | None) -> str:
-    return f"({', '.join(map(quote, names or ()))})"
+def _list(names: Sequence[str] | str | None) -> str:
+    return f"({', '.join(map(quote, column_names(names or (), 'AUTO CDC')))})"
 
 
 def together(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.plan.cdc_fold import FAULT
 from acidsql.plan.cdc_state import moment
-from acidsql.sql.parts import parts_of
+from acidsql.sql.given_names import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote, quoted_path

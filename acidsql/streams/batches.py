@@ -24,11 +24,12 @@ from typing import Generic, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
+from acidsql.arguments import checked
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, following
-from acidsql.sql.parts import parts_of
+from acidsql.sql.given_names import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quoted_path
@@ -105,6 +106,7 @@ class BatchWriter(Generic[Target]):
         """The target's name in the ledger."""
         raise NotImplementedError
 
+    @checked
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write a batch, unless it was written before. ``foreachBatch`` calls this method.
 

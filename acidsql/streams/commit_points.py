@@ -25,6 +25,7 @@ from pyspark.sql.types import BooleanType, DecimalType, IntegralType, StructType
 
 from acidsql.acid.cdc import pending_name
 from acidsql.acid.table import Table
+from acidsql.arguments import check_fields
 from acidsql.errors import AnalysisError, SettingError, WriteError
 from acidsql.sql.cdc import is_expression
 from acidsql.statements.result import Receipt
@@ -88,6 +89,9 @@ class CommitPoints:
     ends: str
     txn: str = "_source_txn"
     place: str | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def check(self) -> None:
         """Raises SettingError if one of the texts is no expression."""

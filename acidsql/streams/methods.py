@@ -9,13 +9,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from acidsql.arguments import checked_while_open, need_count
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import following
 from acidsql.plan.names import refuse_temporary
-from acidsql.sql.parts import parts_of
+from acidsql.sql.given_names import column_name, column_names, parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
+from acidsql.storage.spark.given_rows import Rows
 from acidsql.storage.spark.jvm import is_remote
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
 from acidsql.streams.bad_records import BadRecords
@@ -40,6 +42,7 @@ class StreamMethods:
     transaction: Callable[..., AbstractContextManager[Transaction]]
     _need_open: Callable[[], None]
 
+    @checked_while_open
     def sink(
         self,
         table: str,
@@ -74,7 +77,7 @@ class StreamMethods:
             raise no_sinks()
         if mode not in MODES:
             raise SettingError(f"mode='{mode}' is not one of {', '.join(MODES)}.", name="mode")
-        given = list(_listed(keys) or ())
+        given = [] if keys is None else column_names(keys, "keys=…")
         if (mode == "upsert") != bool(given):
             raise SettingError(
                 "mode='upsert' needs keys=[…], the columns that name a row; other modes take none.",
@@ -82,6 +85,7 @@ class StreamMethods:
             )
         return Sink(setup, self._full_name(table), mode=mode, keys=given)
 
+    @checked_while_open
     def auto_cdc(
         self, target: str | Sequence[AutoCdc] | Mapping[str, AutoCdc], *,
         by: str | None = None, transform: Transform | None = None,
@@ -134,7 +138,7 @@ class StreamMethods:
         """
         setup = self._setup(txn_app_id, retries)
         clauses = Clauses(
-            _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
+            keys, sequence_by, ignore_null_updates, ignore_null_updates_column_list,
             ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
             column_list, except_column_list, stored_as_scd_type, track_history_column_list,
             track_history_except_column_list,
@@ -161,8 +165,10 @@ class StreamMethods:
             raise SettingError("Each of several targets has its own clauses.", name="target")
         if not isinstance(by, str):
             raise SettingError("Several targets need by=…, a column of the records.", name="by")
-        return SeveralCdc(setup, by_value(target), by, transform, bad)
+        column = column_name(by, "by=…")
+        return SeveralCdc(setup, by_value(target), column, transform, bad)
 
+    @checked_while_open
     def changes_from(
         self,
         format: str,
@@ -207,9 +213,10 @@ class StreamMethods:
             SettingError: An argument is wrong, or one is missing.
             AnalysisError: The rows are no records of this format, or lack a column.
         """
-        self._need_open()
-        return changes(format, rows, schema, keys=_listed(keys), sequence=sequence, absent=absent)
+        named = None if keys is None else column_names(keys, "keys=…")
+        return changes(format, rows, schema, keys=named, sequence=sequence, absent=absent)
 
+    @checked_while_open
     def transactions_from(self, format: str, rows: DataFrame) -> DataFrame:
         """The records of several tables, with what ``commit_points`` needs to know, lazily.
 
@@ -234,9 +241,9 @@ class StreamMethods:
             SettingError: The format is another one.
             AnalysisError: The rows are no records of this format, or have such a column.
         """
-        self._need_open()
         return source_transactions(format, rows)
 
+    @checked_while_open
     def write_stream(
         self,
         rows: DataFrame,
@@ -256,7 +263,6 @@ class StreamMethods:
             txn_app_id: See ``sink``.
             retries: See ``sink``.
         """
-        self._need_open()
         self._need_ledger()
         if is_remote(self.spark):
             raise no_sinks()  # PySpark's writer there is another class
@@ -266,6 +272,7 @@ class StreamMethods:
 
         return AcidStreamWriter(rows, make_sink)
 
+    @checked_while_open
     def streams(self) -> DataFrame:
         """The newest committed batch of each stream, as SHOW STREAMS.
 
@@ -278,9 +285,9 @@ class StreamMethods:
             NULL: none can wait beside the sink's tables, or a transaction is open),
             ``oldestWaitingTxn`` string (the source's transaction that has waited longest).
         """
-        self._need_open()
         return self._runner.run("SHOW STREAMS", None, 0)
 
+    @checked_while_open
     def forget_stream(self, txn_app_id: str, table: str | None = None) -> int:
         """Forget which batch of an application was committed last.
 
@@ -293,7 +300,6 @@ class StreamMethods:
         Returns:
             The number of entries.
         """
-        self._need_open()
         sink = None
         if table is not None:
             found = self._runner.resolve(parts_of(table))
@@ -304,8 +310,7 @@ class StreamMethods:
         """What all sinks need. Raises SettingError, UnsupportedError."""
         self._need_open()
         self._need_ledger()
-        if not isinstance(retries, int) or retries < 0:
-            raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
+        need_count(retries, "retries")
         if txn_app_id is not None:
             check_app_id(txn_app_id)
         need_plain = self._runner.transactions.need_plain_thread
@@ -338,7 +343,7 @@ class StreamMethods:
         retries: int,
         txn_app_id: str | None,
         txn_version: int | None,
-        frames: Mapping[str, DataFrame],
+        frames: Mapping[str, Rows],
     ) -> DataFrame:
         """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``."""
 
@@ -359,7 +364,3 @@ class StreamMethods:
         if entry is not None and batch.version <= entry.batch.version:
             return begin(text, in_block=True, replayed=entry)
         return begin(text, in_block=True, batch=following(batch, entry))
-
-
-def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:
-    return [names] if isinstance(names, str) else names

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from acidsql.arguments import checked
 from acidsql.errors import UnsupportedError
 from acidsql.streams.sink import Sink
 
@@ -30,12 +31,14 @@ class AcidStreamWriter(DataStreamWriter):
         super().__init__(rows)
         self._make_sink, self._mode = make_sink, "append"
 
+    @checked
     def outputMode(self, outputMode: str) -> AcidStreamWriter:  # noqa: N802, N803 - PySpark's names
         """Choose ``append``, ``complete``, or ``update`` (which needs keys)."""
         super().outputMode(outputMode)
         self._mode = _MODES[outputMode.lower()]
         return self
 
+    @checked
     def format(self, source: str) -> AcidStreamWriter:
         """Raise UnsupportedError for any other format than ``acidsql``."""
         if source.lower() != FORMAT:
@@ -64,6 +67,7 @@ class AcidStreamWriter(DataStreamWriter):
         """Raise UnsupportedError: a query has one sink."""
         raise UnsupportedError(_ONE_SINK)
 
+    @checked
     def trigger(self, **interval: Any) -> AcidStreamWriter:
         """As PySpark's, without ``continuous`` and ``realTime``."""
         for name in ("continuous", "realTime"):
@@ -75,6 +79,7 @@ class AcidStreamWriter(DataStreamWriter):
         super().trigger(**interval)
         return self
 
+    @checked
     def toTable(  # noqa: N802 - PySpark's name
         self,
         tableName: str,  # noqa: N803 - PySpark's name
@@ -102,6 +107,7 @@ class AcidStreamWriter(DataStreamWriter):
         super().foreachBatch(self._make_sink(tableName, self._mode))
         return super().start()
 
+    @checked
     def start(
         self,
         path: str | None = None,

@@ -17,8 +17,10 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
+import acidsql
 from acidsql.errors import (
     AnalysisError,
+    CatalogError,
     MergeCardinalityError,
     SettingError,
     SqlSyntaxError,
@@ -203,7 +205,7 @@ def test_what_is_wrong_is_said_before_anything_is_done(acid, spark):
     other = spark.range(1)
     with pytest.raises(AnalysisError, match="belongs to a DataFrame that the statement does not"):
         acid.delete("t", other["id"] == 1)
-    with pytest.raises(TypeError, match=r"pass F.lit\(5\)"):
+    with pytest.raises(TypeError, match=r"set\['id'\] should be str or Column.*pass F.lit\(5\)"):
         acid.update("t", {"id": 5})
     with pytest.raises(SqlSyntaxError, match="closes nothing"):
         acid.delete("t", "id = 1) OR (v = 'a'")
@@ -236,3 +238,144 @@ def test_a_script_runs_statement_by_statement(acid, tmp_path):
     assert table(acid) == [(1,), (2,)]
     with pytest.raises(SqlSyntaxError, match=r"acid.script"):
         acid.sql("SELECT 1; SELECT 2")
+
+
+def test_names_of_columns_are_read_as_pyspark_and_delta_read_them(acid, spark):
+    """With the table's name or alias before them; in backticks, they may have any characters."""
+    acid.create_table("t", "id INT, `a.b` STRING, `c``d` INT, s STRUCT<f: INT>")
+    acid.insert_into("t", [{"id": 1, "a.b": "x", "c`d": 1}, {"id": 2, "a.b": "y", "c`d": 2}])
+    acid.update("t", {"t.id": "t.id + 10", "`a.b`": "'z'", "default.t.`c``d`": F.lit(7)}, "id = 1")
+    acid.update("default.t AS `k.l`", {"`k.l`.`a.b`": "`k.l`.`a.b` || '!'"}, "`k.l`.id = 2")
+    assert table(acid) == [(11, "z", 7, None), (2, "y!", 2, None)]
+    acid.delete("t AS k", "k.id = 11")
+    news = spark.createDataFrame([(2, "m"), (3, "n")], "id INT, v STRING").alias("n")
+    merge = acid.merge_into(news, "default.t as k", F.col("k.id") == F.col("n.id"))
+    merge.whenMatched("k.id < 9").update({"k.`a.b`": "n.v", "`c``d`": "k.id"})
+    merge.whenNotMatched().insert({"k.id": "n.id", "`a.b`": F.col("n.v")}).merge()
+    assert table(acid) == [(2, "m", 2, None), (3, "n", None, None)]
+    assert acid.changes("t", 2, keys="`a.b`").count() > 0
+    for change in (
+        lambda: acid.update("t AS k", {"t.id": "1"}),
+        lambda: acid.update("t", {"a.b": "'v'"}),
+        lambda: acid.update("t", {"n.id": "1"}),
+        lambda: acid.merge_into(news, "t", "true").whenNotMatched().insert({"n.id": "1"}).merge(),
+        lambda: acid.merge_into(news, "t", "true").whenNotMatched().insert({"s.f": "1"}).merge(),
+        lambda: acid.sql("INSERT INTO t (u.id) VALUES (1)"),
+    ):
+        with pytest.raises(AnalysisError, match="UNRESOLVED_COLUMN"):
+            change()
+    for name in ("s.f", "t.s.f", "default.t.s.f"):
+        with pytest.raises(UnsupportedError, match="NESTED_ASSIGNMENT"):
+            acid.update("t", {name: "1"})
+    for name in ("", ".", "a.", "`a", "`a`b", "a`b`"):
+        with pytest.raises(AnalysisError, match="INVALID_ATTRIBUTE_NAME_SYNTAX"):
+            acid.update("t", {name: "1"})
+    for name in ("", "t.", "t AS", "a b c", "`t"):
+        with pytest.raises(CatalogError, match="is no name of a table"):
+            acid.update(name, {"id": "1"})
+    assert table(acid) == [(2, "m", 2, None), (3, "n", None, None)]
+
+
+def test_lists_of_columns_take_names_in_backticks_and_no_qualifiers(acid, spark):
+    acid.create_table("t", "id INT, `p.q` INT", partitioned_by="`p.q`")
+    acid.insert_into("t", [{"id": 1}], partition={"`p.q`": 5})
+    frame = spark.createDataFrame([(2, 6), (3, 6)], "id INT, `p.q` INT")
+    cdc = acid.auto_cdc("t", keys=["id", "`p.q`"], sequence_by="id", column_list=["id", "`p.q`"])
+    cdc.apply(frame)
+    acid.sink("t", mode="upsert", keys="id", txn_app_id="a")(frame.limit(1), 0)
+    assert table(acid) == [(1, 5), (2, 6), (3, 6)]
+    for call in (
+        lambda: acid.create_table("u", "id INT", partitioned_by=["u.id"]),
+        lambda: acid.create_table("u", frame, clustered_by=["p.q"], buckets=1),
+        lambda: acid.insert_into("t", frame, partition={"p.q": 1}),
+        lambda: acid.changes("t", 1, keys=["p.q"]),
+        lambda: acid.sink("t", mode="upsert", keys=["p.q"]),
+        lambda: acid.changes_from("maxwell", frame, "id INT", keys="p.q"),
+        lambda: acid.auto_cdc("t", keys=["p.q"], sequence_by="id"),
+        lambda: acid.auto_cdc("t", keys=["id"], sequence_by="id", except_column_list=["t.id"]),
+        lambda: acid.auto_cdc([cdc], by="p.q"),
+    ):
+        with pytest.raises(AnalysisError, match="QUALIFIED_COLUMN"):
+            call()
+    with pytest.raises(SettingError, match="column_list=.. names no column"):
+        acid.auto_cdc("t", keys=["id"], sequence_by="id", column_list=[])
+
+
+def test_rows_of_pandas_arrow_and_plain_python_are_taken_as_dataframes(acid):
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    acid.create_table("t", pandas.DataFrame({"id": [1], "v": ["pandas"]}))
+    acid.insert_into("t", arrow.table({"v": ["arrow"], "id": [2]}))
+    acid.insert_into("t", [{"v": "dict", "id": 3}])
+    news = pandas.DataFrame({"id": [1, 4], "v": ["merged", "new"]})
+    merge = acid.merge_into(news, "t", "t.id = source.id").whenMatchedUpdateAll()
+    merge.whenNotMatchedInsertAll("source.id > 3").execute()
+    assert table(acid) == [(1, "merged"), (2, "arrow"), (3, "dict"), (4, "new")]
+    found = acid.sql(
+        "SELECT t.v FROM t JOIN {p} p ON t.id = p.id JOIN {l} l ON t.id = l.id",
+        p=news, l=[{"id": 4}, {"id": 2}],
+    )  # fmt: skip
+    assert rows(found) == [("new",)]
+
+
+def test_the_merge_builder_knows_deltas_names_and_whether_it_was_run(acid, spark):
+    acid.create_table("t", "id INT, v STRING")
+    acid.insert_into("t", [{"id": n, "v": "old"} for n in range(5)])
+    merge = acid.merge_into(spark.range(1, 7), "t", "t.id = source.id")
+    assert repr(merge) == "<MERGE INTO t, 0 clauses, not run yet: .merge()>"
+    assert "lacks its action: .update(), .updateAll(), .delete()" in repr(merge.whenMatched())
+    merge.whenMatchedDelete("t.id = 1").whenMatchedUpdate("t.id = 2", {"v": "'two'"})
+    merge.whenMatchedUpdate(set={"t.v": F.lit("more")})
+    merge.whenNotMatchedInsert("source.id = 5", {"id": "source.id", "v": "'new'"})
+    merge.whenNotMatchedInsert(values={"t.id": "source.id"})
+    merge.whenNotMatchedBySourceUpdate("t.id = 0", {"v": "'zero'"}).whenNotMatchedBySourceDelete()
+    assert repr(merge) == "<MERGE INTO t, 7 clauses, not run yet: .merge()>"
+    merge.execute()
+    assert repr(merge) == "<MERGE INTO t, 7 clauses, was run>"
+    expected = [(0, "zero"), (2, "two"), (3, "more"), (4, "more"), (5, "new"), (6, None)]
+    assert table(acid) == expected
+    with pytest.raises(SettingError, match="one column at least"):
+        merge.whenMatchedUpdate("t.id = 1")
+
+
+def test_a_text_that_is_no_sql_gets_the_advice_to_quote_it(acid, spark):
+    acid.create_table("t", "id INT, v STRING")
+    merge = acid.merge_into(spark.range(1), "t", "true").whenNotMatched().insert({"v": "Rome"})
+    for call in (lambda: acid.update("t", {"v": "Rome"}), merge.merge):
+        with pytest.raises(AnalysisError, match="A value is SQL: the text is F.lit..Rome.., or "):
+            call()
+    with pytest.raises(SqlSyntaxError, match="F.lit..New York.."):
+        acid.update("t", {"v": "New York"})
+    with pytest.raises(AnalysisError) as caught:
+        acid.update("t", {"v": "'Rome'"}, "nope = 1")
+    assert "F.lit" not in str(caught.value)
+
+
+def test_counts_below_zero_and_a_warehouse_without_a_name_are_refused(acid, spark):
+    acid.create_table("t", "id INT")
+    for call in (
+        lambda: acid.sql("SELECT 1", retries=-1),
+        lambda: acid.history("t", -1),
+        lambda: acidsql.connect(spark, retries=-1),
+        lambda: acidsql.connect(spark, warehouse=""),
+        lambda: acid.sink("t", retries=-1),
+    ):
+        with pytest.raises(SettingError):
+            call()
+
+
+def test_a_closed_session_says_that_it_is_closed(spark, tmp_path):
+    acid = acidsql.connect(spark, warehouse=tmp_path, compactor="off")
+    acid.create_table("t", "id INT")
+    frame = spark.range(1)
+    merge = acid.merge_into(frame, "t", "true").whenMatched().delete()
+    sink = acid.sink("t", txn_app_id="a")
+    acid.close()
+    for call in (
+        lambda: acid.sql("SELECT 1"), lambda: acid.table("t"), lambda: acid.delete("t"),
+        lambda: acid.merge_into(frame, "t", "true"), merge.merge, lambda: acid.txn_state(1),
+        lambda: acid.files("t"), acid.transaction, acid.snapshot, acid.streams,
+        lambda: sink(frame, 0), lambda: acid.script(""),
+        lambda: acid.export_to_hive("t", metastore="thrift://h"),
+    ):  # fmt: skip
+        with pytest.raises(SettingError, match="INVALID_HANDLE.SESSION_CLOSED.*session is closed"):
+            call()

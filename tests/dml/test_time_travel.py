@@ -8,10 +8,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from histories import History, Rows
-from kit import directories, fill, refused, rows, table
+from kit import directories, fill, ordered, refused, rows, table
 from over_hive import beside, needs, on_a_disk
 
 from acidsql.errors import (
@@ -265,6 +266,26 @@ def test_a_time_shows_commits_in_their_order_a_version_write_ids_in_theirs(acid,
     with acid.snapshot(txn_id=third):
         assert table(acid) == [(0,), (3,)]
     assert table(acid) == [(0,), (2,), (3,)]
+
+
+def test_a_time_is_the_same_moment_whatever_a_timestamp_is_in_the_session(acid, conf):
+    """Cast to a TIMESTAMP that is a wall clock, it was off by the zone's offset."""
+    conf("spark.sql.session.timeZone", "Asia/Tokyo")
+    fill(acid, "t (a INT)", "1")
+    time.sleep(0.01)
+    moment = datetime.now(UTC)
+    time.sleep(0.01)
+    acid.sql("INSERT INTO t VALUES (2)")
+    text = moment.astimezone(ZoneInfo("Asia/Tokyo")).strftime("%Y-%m-%d %H:%M:%S.%f")
+    local = moment.astimezone().replace(tzinfo=None)
+    for clock in ("TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
+        conf("spark.sql.timestampType", clock)
+        for when in (moment, text, local, moment.astimezone(ZoneInfo("America/New_York"))):
+            assert ordered(acid.table("t", timestamp=when).collect()) == [(1,)]
+        with acid.snapshot(timestamp=text):
+            assert table(acid) == [(1,)]
+        assert rows(acid, f"SELECT * FROM t TIMESTAMP AS OF '{text}'") == [(1,)]
+        assert acid.changes("t", 1, moment).count() == 1
 
 
 def test_a_transaction_sees_its_own_version_and_no_later_one(acid, other):

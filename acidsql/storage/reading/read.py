@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,7 @@ from acidsql.acid.state import history_is_gone
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
+from acidsql.arguments import checked
 from acidsql.errors import FormatError
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.files.filesystem import filesystem_for
@@ -135,9 +137,10 @@ def _demanded(
     return [listing for listing in listings if listing.partition in wanted]
 
 
+@checked
 def read(
     spark: SparkSession,
-    path: str,
+    path: str | Path,
     schema: Schema | None = None,
     partitioned_by: Schema | None = None,
     *,
@@ -173,6 +176,7 @@ def read(
         UnsupportedError: ``file_format`` is another format.
     """
     name_missing_files()
+    path = str(path)
     if not is_local(path):
         hand_over(spark)
     path = path.rstrip("/")

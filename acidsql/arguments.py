@@ -1,0 +1,238 @@
+"""Checks the types of the arguments of public methods, by the annotations of their parameters.
+
+Python itself checks nothing: a text in the place of a list is a list of letters, and True is the
+number 1. Without a check such an argument changes the wrong rows, or it fails deep inside.
+
+The rules: True is no number; a text is no list of texts; None is allowed only where the annotation
+says so; a scalar of numpy's counts as the Python value that it has, and is handed on as this.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, Literal, ParamSpec, TypeVar, Union, overload
+
+from acidsql.errors import ArgumentTypeError, SettingError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_SHOWN_MAX = 60  # characters of a value that an error shows
+_SCALARS = (str, bytes, bool, int, float, Decimal, date, timedelta)
+
+
+@overload
+def checked(function: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+@overload
+def checked(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def checked(function: Any = None, /, **advice: str) -> Any:
+    """Let a function raise ArgumentTypeError if an argument has another type than is annotated.
+
+    Args:
+        function: The function. Without it, a decorator is returned.
+        **advice: What the error says further, by the parameter's name.
+    """
+    return _wrapped(lambda owner: None, advice, function)
+
+
+@overload
+def checked_while_open(function: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+@overload
+def checked_while_open(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def checked_while_open(function: Any = None, /, **advice: str) -> Any:
+    """As ``checked``, for a method of a session: then it raises SettingError if this is closed."""
+    return _wrapped(lambda owner: owner._need_open(), advice, function)
+
+
+def check_fields(record: Any) -> None:
+    """Raise ArgumentTypeError if a field of a dataclass has another type than is annotated."""
+    kind: Any = type(record)
+    for name, hint in _hints(kind).items():
+        _check(kind.__name__, name, getattr(record, name), hint, "")
+
+
+def need_count(number: int | None, name: str) -> None:
+    """Raise SettingError if a number, of tries or of rows, is less than 0."""
+    if number is not None and number < 0:
+        raise SettingError(f"{name}={number} is not a number from 0 on.", name=name)
+
+
+def is_numpy_scalar(value: object) -> bool:
+    """Whether a value is a scalar of numpy's, which is not imported for this question."""
+    return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+
+
+def of_numpy(value: Any) -> Any:
+    """The Python value of a numpy scalar. Nanoseconds are cut, because Python lacks them."""
+    plain = value.item()
+    if value.dtype.kind in "mM" and isinstance(plain, int):
+        return value.astype(f"{value.dtype.kind}8[us]").item()
+    return plain
+
+
+def _wrapped(
+    need_open: Callable[[Any], None], advice: Mapping[str, str], function: Callable[..., Any] | None
+) -> Any:
+    if function is None:
+        return functools.partial(_wrapped, need_open, advice)
+    signature = inspect.signature(function)
+    has_owner = next(iter(signature.parameters), "") == "self"
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        bound = signature.bind(*args, **options)
+        _check_bound(function, bound, advice)
+        need_open(args[0] if has_owner else None)
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def _check_bound(
+    function: Callable[..., Any], bound: inspect.BoundArguments, advice: Mapping[str, str]
+) -> None:
+    hints, parameters = _hints(function), bound.signature.parameters
+    for name, value in bound.arguments.items():
+        if name not in hints:
+            continue  # self
+        words = advice.get(name, "")
+        if parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            for key, option in value.items():
+                _check(function.__name__, key, option, hints[name], words)
+        elif parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            for element in value:
+                _check(function.__name__, name, element, hints[name], words)
+        else:
+            bound.arguments[name] = _check(function.__name__, name, value, hints[name], words)
+
+
+def _check(call: str, name: str, value: Any, hint: Any, advice: str) -> Any:
+    """The argument in the form in which it is handed on."""
+    plain = of_numpy(value) if is_numpy_scalar(value) else value
+    fault = _fault(plain, hint, name)
+    if fault is None:
+        return plain
+    place, part, expected = fault
+    kind = type(part).__name__
+    shown = kind
+    if isinstance(part, _SCALARS):  # Spark runs a job for the representation of a DataFrame
+        text = repr(part)
+        text = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+        shown = f"{text} ({kind})"
+        if not advice and _is_for_columns(expected):
+            advice = f"For a value, pass F.lit({text})."
+    shown = "None" if part is None else shown
+    raise ArgumentTypeError(
+        f"{call}(): {place} should be {_described(expected)}, and is {shown}."
+        f"{f' {advice}' if advice else ''}",
+        arg_name=name, expected_type=_described(expected), arg_type=kind,
+    )  # fmt: skip
+
+
+@functools.cache
+def _hints(owner: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(owner)
+    hints.pop("return", None)
+    return hints
+
+
+# A value that does not fit: its place in the argument, the value, and the type that it should have.
+_Fault = tuple[str, Any, Any]
+
+
+def _fault(value: Any, hint: Any, place: str) -> _Fault | None:
+    """The first value in an argument that does not fit; None if all of it fits."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return None
+    if origin in (Union, types.UnionType):
+        return _fault_of_all(value, hint, inner, place)
+    if origin is Literal:
+        is_right = any(type(value) is type(choice) and value == choice for choice in inner)
+    elif origin in (Sequence, list):
+        if isinstance(value, origin) and not isinstance(value, str | bytes | bytearray | Mapping):
+            return _first(
+                _fault(element, inner[0], f"{place}[{i}]") for i, element in enumerate(value)
+            )
+        is_right = False
+    elif origin in (Mapping, dict):
+        if isinstance(value, origin):
+            keys = (_fault(key, inner[0], f"a key of {place}") for key in value)
+            entries = (_fault(entry, inner[1], f"{place}[{key!r}]") for key, entry in value.items())
+            return _first(keys) or _first(entries)
+        is_right = False
+    elif origin is tuple:
+        is_right = isinstance(value, tuple) and len(value) == len(inner)
+        if is_right:
+            return _first(_fault(value[i], part, f"{place}[{i}]") for i, part in enumerate(inner))
+    else:
+        is_right = _is_a(value, origin or hint)
+    return None if is_right else (place, value, hint)
+
+
+def _fault_of_all(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Fault | None:
+    """The fault of a value that fits none of several types.
+
+    If one of them takes the value itself, but not what is inside of it, this is told.
+    """
+    faults = [_fault(value, choice, place) for choice in choices]
+    if None in faults:
+        return None
+    inside = [fault for fault in faults if fault is not None and fault[0] != place]
+    return inside[0] if inside else (place, value, hint)
+
+
+def _first(faults: Iterable[_Fault | None]) -> _Fault | None:
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if kind is Callable:
+        return callable(value)
+    if isinstance(value, bool):
+        return kind is bool
+    if issubclass(type(value), kind):  # not isinstance, which asks a Column for attributes
+        return True
+    # Classes of Spark Connect have the names of the classic ones; not all are derived from them.
+    return kind.__module__.startswith("pyspark.") and any(
+        base.__name__ == kind.__name__ and base.__module__.startswith("pyspark.sql.connect.")
+        for base in type(value).__mro__
+    )
+
+
+def _is_for_columns(hint: Any) -> bool:
+    return any(getattr(kind, "__name__", "") == "Column" for kind in typing.get_args(hint))
+
+
+def _described(hint: Any) -> str:
+    """A type in words."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        words = [_described(choice) for choice in inner]
+        return f"{', '.join(words[:-1])} or {words[-1]}"
+    if origin is Literal:
+        return " or ".join(repr(choice) for choice in inner)
+    if origin in (Sequence, list):
+        return f"a list of {_described(inner[0])}"
+    if origin in (Mapping, dict):
+        return f"a dict from {_described(inner[0])} to {_described(inner[1])}"
+    if origin is tuple:
+        return f"a tuple of {' and '.join(map(_described, inner))}"
+    if hint is Any:
+        return "anything"
+    if hint in (None, types.NoneType):
+        return "None"
+    return "a function" if origin is Callable else str(getattr(origin or hint, "__name__", hint))

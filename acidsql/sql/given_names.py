@@ -1,0 +1,104 @@
+"""Reads the names of tables and columns that a method's arguments give.
+
+The rule is that of PySpark's ``F.col`` and ``DataFrame.mergeInto``, and of Delta Lake's
+``DeltaTable``: a dot ends a part of a name, and a part in backticks may have any characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from acidsql.errors import AnalysisError, CatalogError
+
+_QUOTED = r"`(?:[^`]|``)+`"
+_COLUMN_PART = re.compile(rf"{_QUOTED}|[^`.]+")
+_COLUMN = re.compile(rf"(?:{_COLUMN_PART.pattern})(?:\.(?:{_COLUMN_PART.pattern}))*", re.DOTALL)
+_TABLE_PART = rf"(?:{_QUOTED}|[^`.\s]+)"
+_TABLE = re.compile(
+    rf"\s*(?P<table>{_TABLE_PART}(?:\.{_TABLE_PART})*)"
+    rf"(?:\s+(?:AS\s+)?(?!AS\s*$)(?P<alias>{_TABLE_PART}))?\s*",
+    re.IGNORECASE,
+)
+
+
+def parts_of(table: str) -> tuple[str, ...]:
+    """The parts of ``table`` or ``database.table``.
+
+    Raises:
+        CatalogError: The text is no name of a table.
+    """
+    parts, alias = parts_and_alias(table)
+    if alias is not None:
+        raise _no_table(table)
+    return parts
+
+
+def parts_and_alias(table: str) -> tuple[tuple[str, ...], str | None]:
+    """The parts of ``table`` or ``database.table``, and the alias of ``table AS alias``.
+
+    Raises:
+        CatalogError: The text is no name of a table.
+    """
+    match = _TABLE.fullmatch(table)
+    if match is None:
+        raise _no_table(table)
+    alias = match["alias"]
+    return _parts(match["table"]), None if alias is None else _plain(alias)
+
+
+def column_parts(column: str) -> tuple[str, ...]:
+    """The parts of ``column``, ``table.column``, ``alias.column`` or ``column.field``.
+
+    Raises:
+        AnalysisError: The text is no name of a column.
+    """
+    if _COLUMN.fullmatch(column) is None:
+        raise AnalysisError(
+            f"'{column}' is no name of a column. Backticks enclose a whole part of a name, as in "
+            "t.`a.b`.",
+            condition="INVALID_ATTRIBUTE_NAME_SYNTAX", sqlstate="42601", name=column,
+        )  # fmt: skip
+    return _parts(column)
+
+
+def column_name(column: str, argument: str) -> str:
+    """A column's name that stands in a method's argument without a qualifier.
+
+    Raises:
+        AnalysisError: The text is no name of a column, or has several parts.
+    """
+    parts = column_parts(column)
+    if len(parts) > 1:
+        raise AnalysisError(
+            f"{argument} takes columns of one table, without a qualifier and without fields of "
+            f"structs, and '{column}' has {len(parts)} parts. A column with a dot in its name is "
+            f"written in backticks: '`{column}`'.",
+            condition="UNSUPPORTED_FEATURE.QUALIFIED_COLUMN", sqlstate="0A000", column=column,
+        )  # fmt: skip
+    return parts[0]
+
+
+def column_names(columns: Sequence[str] | str, argument: str) -> list[str]:
+    """The names of columns, given as a list or as one name.
+
+    Raises:
+        AnalysisError: As by ``column_name``.
+    """
+    listed = [columns] if isinstance(columns, str) else columns
+    return [column_name(column, argument) for column in listed]
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(_plain(part) for part in _COLUMN_PART.findall(name))
+
+
+def _plain(part: str) -> str:
+    """A part of a name without its backticks."""
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
+
+
+def _no_table(text: str) -> CatalogError:
+    return CatalogError(
+        f"'{text}' is no name of a table: write 'table' or 'database.table'.", table=text
+    )
