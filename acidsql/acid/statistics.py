@@ -5,7 +5,7 @@ files, the number of rows, and one entry for each column. So sessions that count
 not lose each other's entries. An entry stays when rows change, and says what it is of.
 
 A column's entry has the column's place in its key, because a column never moves. It is that
-column's as long as it has its name and type: a column may be renamed, and another one get its name.
+column's as long as it has its name and type. RENAME COLUMN changes the name here, too.
 """
 
 from __future__ import annotations
@@ -81,6 +81,17 @@ def column_facts(
         found = {}
     facts = [(name, found.get(name)) for name in COLUMN_FACTS]
     return [*facts, ("statistics_of", _of(found) if found else None)]
+
+
+def renamed(table: Table, names: Mapping[str, str], entries: Mapping[str, str]) -> dict[str, str]:
+    """The entries that change if columns get new names (old name → new name)."""
+    changed: dict[str, str] = {}
+    for column in table.columns:
+        entry = _entry(entries, key := _key(table, column))
+        if column.name in names and entry.get("name") == column.name:
+            now = {**entry, "name": names[column.name]}
+            changed[key] = json.dumps(now, ensure_ascii=False)
+    return changed
 
 
 def _key(table: Table, column: Column) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from acidsql.acid.constraints import Constraint
-from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.metastore.foreign import ForeignTable, Found
 from acidsql.metastore.owners import Owner, PendingCleanup
 
@@ -126,15 +126,19 @@ class Catalog(Protocol):
         *,
         columns: Sequence[Column] | None = None,
         bucket_columns: Sequence[str] | None = None,
+        sort_columns: Sequence[SortColumn] | None = None,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
         constraints: Sequence[Constraint] | None = None,
+        beside: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
         """Change a table in one step. *Cannot-retry.* ``columns`` replace the data columns,
-        ``bucket_columns`` the bucketing columns and ``constraints`` all constraints; None keeps
-        them. ``add_columns`` are appended.
+        ``bucket_columns`` and ``sort_columns`` those of CLUSTERED BY and SORTED BY, and
+        ``constraints`` all constraints; None keeps them. ``add_columns`` are appended.
+        ``beside``: a table beside it (``acid.cdc``), which gets these columns, bucketing columns
+        and properties along with it. A metastore that changes one table in a call changes it first.
         Raises CatalogError if the table is missing, or would have a column twice
         (COLUMN_ALREADY_EXISTS, 42711)."""
 
@@ -147,6 +151,9 @@ class Catalog(Protocol):
         """Note facts about a table's rows and files beside its properties. *Idempotent.* Entries
         with the same keys are replaced, others stay. The transaction has a lock that keeps others
         from dropping the table. Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
+
+    def foreign_keys_to(self, name: TableName) -> list[tuple[TableName, Constraint]]:
+        """The FOREIGN KEYs of other tables that refer to a table, by their table. *Read-only.*"""
 
     def views(self, database: str) -> list[str]:
         """Names of a database's views, in alphabetical order. *Read-only.*"""

@@ -7,7 +7,8 @@ record may split a version; a delete that ends a version is known by its __END_A
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from acidsql.acid import cdc
@@ -26,7 +27,7 @@ from acidsql.acid.types import parse_type
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.cdc_fold import Fold
-from acidsql.plan.cdc_rules import Rules
+from acidsql.plan.cdc_rules import Rules, names_in
 from acidsql.plan.event_query import Planned
 from acidsql.plan.query import Resolve
 from acidsql.settings.kinds import duration_setting
@@ -226,6 +227,30 @@ def no_rows(state: Table) -> str:
     types[ROW__ID] = ROW__ID_TYPE
     nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
     return f"(SELECT {', '.join(nulls)} WHERE false)"
+
+
+def with_new_names(state: Table, names: Mapping[str, str]) -> Table:
+    """A state table after columns of its target got new names (old name → new name)."""
+
+    def renamed(columns: Iterable[Column]) -> tuple[Column, ...]:
+        return tuple(replace(c, name=names.get(c.name, c.name)) for c in columns)
+
+    keys, values = renamed(cdc.keys_of(state)), renamed(cdc.values_of(state))
+    taken = {column.name for column in (*keys, *values)}
+    own: list[Column] = []
+    for column in cdc.state_columns(state):
+        own.append(replace(column, name=_free(column.name, taken)))
+        taken.add(own[-1].name)
+    by_position = zip(state.columns, (*keys, *own, *values), strict=True)
+    now = {old.name: new.name for old, new in by_position}
+    order = names_in(text) if (text := state.properties[cdc.ORDER]) else ()
+    listed = ", ".join(quote(names.get(name, name)) for name in order)
+    return replace(
+        state,
+        columns=(*keys, *own, *values),
+        bucket_columns=tuple(now[name] for name in state.bucket_columns),
+        properties={**state.properties, cdc.ORDER: listed},
+    )
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -78,11 +78,12 @@ def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
 
 
 def naming(table: Table, column: str) -> list[str]:
-    """The names of the constraints that name a column."""
+    """The names of the constraints that name a column. A FOREIGN KEY may refer to its own table."""
     return [
         one.name
         for one in table.constraints
         if column in one.columns
+        or (one.parent == str(table.name) and column in one.parent_columns)
         or column in [found.name for found in columns_of(one.condition, table.all_columns)]
     ]
 

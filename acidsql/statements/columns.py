@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from acidsql.acid.evolution import TEXTS, can_change, can_widen, keeps_bucket
-from acidsql.acid.table import ORC, PARQUET, Column, Table
+from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.checks import naming
@@ -24,9 +24,15 @@ from acidsql.sql.statements import (
     ReplaceColumns,
 )
 from acidsql.sql.tokens import Kind, Span, tokenize
+from acidsql.statements.column_references import (
+    NewName,
+    name_refused,
+    reason_to_keep_name,
+    renamed_properties,
+    renamed_sorting,
+)
 from acidsql.statements.create import TypeOf, bind_column, bind_default
 from acidsql.storage.columns import quote
-from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS
 
 _CONDITION = "NOT_SUPPORTED_CHANGE_COLUMN"
 
@@ -38,14 +44,23 @@ class Altered:
     Attributes:
         columns: The data columns.
         bucket_columns: The columns of CLUSTERED BY, by their new names.
+        sort_columns: The columns of SORTED BY, by their new names.
         required: The old columns that become NOT NULL.
         properties: The table properties that name columns, with the new names.
+        new_names: The columns that are renamed.
     """
 
     columns: tuple[Column, ...]
     bucket_columns: tuple[str, ...]
+    sort_columns: tuple[SortColumn, ...]
     required: tuple[Column, ...]
     properties: dict[str, str]
+    new_names: tuple[NewName, ...]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The new name of each renamed column, by its old name."""
+        return {name.old: name.new for name in self.new_names}
 
 
 def altered(
@@ -69,10 +84,30 @@ def altered(
         _need_readable_parquet(table, columns, statement, text)
     # A column keeps its position, so the position tells a column's old and new name.
     pairs = [*zip(table.columns, columns, strict=False)]
-    names = {old.name: new.name for old, new in pairs}
-    buckets = tuple(names[name] for name in table.bucket_columns)
-    required = tuple(old for old, new in pairs if old.nullable and not new.nullable)
-    return Altered(tuple(columns), buckets, required, _renamed_properties(table, names))
+    new_names = tuple(
+        NewName(old.name, new.name, _place(statement, at))
+        for at, (old, new) in enumerate(pairs)
+        if old.name != new.name
+    )
+    for name in new_names:
+        if reason := reason_to_keep_name(table, name.old, name.new):
+            raise name_refused(name, reason, text)
+    names = {name.old: name.new for name in new_names}
+    return Altered(
+        tuple(columns),
+        tuple(names.get(name, name) for name in table.bucket_columns),
+        renamed_sorting(table, names),
+        tuple(old for old, new in pairs if old.nullable and not new.nullable),
+        renamed_properties(table, names),
+        new_names,
+    )
+
+
+def _place(statement: ChangeColumns | ReplaceColumns, at: int) -> Span:
+    """Where a statement names the column at this position, which it renames."""
+    if isinstance(statement, ReplaceColumns):
+        return statement.columns[at].span
+    return next(change.column.span for change in statement.changes if change.new_name)
 
 
 def added(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> list[Column]:
@@ -185,12 +220,6 @@ def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeO
 
 
 def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
-    if new.name != old.name and (names := naming(table, old.name)):
-        raise _refused(
-            f"Column '{old.name}' cannot be renamed: the constraint {names[0]} names it. ALTER "
-            f"TABLE … DROP CONSTRAINT {quote(names[0])}, and add it again afterwards.",
-            text, place,
-        )  # fmt: skip
     before, after = parse_type(old.type), parse_type(new.type)
     if before == after:
         return
@@ -206,6 +235,12 @@ def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> No
         raise _refused(
             f"The table is CLUSTERED BY '{old.name}': as {new.type.upper()} its values would "
             "belong to other buckets.",
+            text, place,
+        )  # fmt: skip
+    if old.name in [by.name for by in table.sort_columns] and not can_widen(before, after):
+        raise _refused(
+            f"The table is SORTED BY '{old.name}': as {new.type.upper()} its values would sort "
+            "otherwise.",
             text, place,
         )  # fmt: skip
     if not can_widen(before, after) and (reason := _reason_to_keep(table, old, new)):
@@ -273,15 +308,6 @@ def _check_once(table: Table, columns: Sequence[Column], at: int, span: Span, te
             f"{table.name} has a column '{columns[at].name}' already (Hive 10036).",
             text, span.start, span.end, condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
         )  # fmt: skip
-
-
-def _renamed_properties(table: Table, names: dict[str, str]) -> dict[str, str]:
-    given = table.properties.get(BLOOM_FILTER_COLUMNS)
-    if given is None:
-        return {}
-    paths = [path.strip().split(".") for path in given.split(",")]
-    now = ",".join(".".join([names.get(p[0].lower(), p[0]), *p[1:]]) for p in paths)
-    return {BLOOM_FILTER_COLUMNS: now} if now != given else {}
 
 
 def _not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError:

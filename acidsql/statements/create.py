@@ -35,7 +35,7 @@ from acidsql.plan.event_query import Fields
 from acidsql.plan.evolution import check_name, new_column
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
-from acidsql.statements.table_properties import check_files, check_kind
+from acidsql.statements.table_properties import check_files, check_kind, check_lists
 
 # Returns the type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -76,6 +76,7 @@ def define_table(
     _check_names(columns + partitions, statement, text)
     _check_partition_columns(partitions, statement, text)
     check_files(dict(statement.properties), columns, statement, text)
+    check_lists(dict(statement.properties), columns + partitions, statement, text)
     return Table(
         name,
         location,
@@ -135,6 +136,7 @@ def like(source: Table, statement: CreateTable, text: str, name: TableName, loca
     """
     given = _properties(statement, text, source.properties)
     check_files(given, source.columns, statement, text)
+    check_lists(dict(statement.properties), source.all_columns, statement, text)
     made = replace(
         source,
         name=name,

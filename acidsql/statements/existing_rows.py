@@ -81,6 +81,11 @@ class ExistingRows:
                         condition="NOT_SUPPORTED_CHANGE_COLUMN",
                     )
 
+    def has_rows(self, table: Table, txn: Txn) -> bool:
+        """Whether a table has rows."""
+        rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
+        return not rows.isEmpty()
+
     def _broken(self, table: Table, condition: str, shown: list[Column], txn: Txn) -> Row:
         """The number of rows for which a condition is false, and one of them."""
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))

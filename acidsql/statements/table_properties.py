@@ -32,6 +32,7 @@ from acidsql.sql.statements import (
     UnsetTableProperties,
 )
 from acidsql.sql.tokens import Span
+from acidsql.statements import column_references
 from acidsql.storage.files.parquet import compression_of
 from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
 from acidsql.storage.orc.row_schema import RowSchema
@@ -89,6 +90,7 @@ def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
             f"TABLE … AS SELECT * FROM {table.name} copies its rows into one.", text, place
         )  # fmt: skip
     check_files({**table.properties, **values}, table.columns, statement, text)
+    check_lists(values, table.all_columns, statement, text)
     return Changes(values, converted)
 
 
@@ -192,6 +194,29 @@ def check_files(
         options = OrcOptions.of(properties)
         row = RowSchema.of((column.name, column.type) for column in columns)
         check_bloom_filter_columns(options, row.hive)
+    except SettingError as error:
+        raise _at(error, error.parameters["key"], statement, text) from None
+
+
+def check_lists(
+    properties: Mapping[str, str],
+    columns: Sequence[Column],
+    statement: CreateTable | SetTableProperties,
+    text: str,
+) -> None:
+    """Check that the properties which are keys name columns of the table, each once.
+
+    Args:
+        properties: The properties of the statement.
+        columns: All columns of the table.
+        statement: The statement with the properties.
+        text: The statement's text.
+
+    Raises:
+        AnalysisError: A name is no column's, or is there twice.
+    """
+    try:
+        column_references.check_lists(properties, [column.name for column in columns])
     except SettingError as error:
         raise _at(error, error.parameters["key"], statement, text) from None
 

@@ -8,19 +8,20 @@ the work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from acidsql.acid import cdc
+from acidsql.acid import cdc, statistics
 from acidsql.acid.paths import directory_name
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import STATISTICS, Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, CatalogError, TxnError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
 from acidsql.metastore.interface import LockComponent, RowChange
 from acidsql.metastore.locks import on_table
 from acidsql.plan import lower
+from acidsql.plan.cdc_state import is_state, with_new_names
 from acidsql.plan.locking import dropping, exclusive, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
@@ -28,12 +29,19 @@ from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
+from acidsql.statements.column_references import (
+    NewName,
+    name_refused,
+    refuse_outside,
+    refuse_versions,
+)
 from acidsql.statements.constraints import ConstraintStatements, bound, need_conditions
 from acidsql.statements.family import Context, runs
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
 
@@ -168,10 +176,17 @@ class TableStatements(ConstraintStatements):
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
         type_of = self._type_of(text)
         table = self._names.need(statement.name, text)
-        alter.altered(table, statement, text, type_of)  # raises before a transaction is opened
-        with self._locked(text, exclusive(table.name)) as txn:
+        # These raise before a transaction is opened.
+        now = alter.altered(table, statement, text, type_of)
+        refuse_versions(self._state_of(table), now.new_names, text)
+        refuse_outside(self._metastore, table, now.new_names, text)
+        beside = self._beside(table.name) if now.names else []
+        with self._locked(text, *map(exclusive, [table.name, *beside])) as txn:
             table = self._again(table.name)
             now = alter.altered(table, statement, text, type_of)
+            self._refuse_waiting(table, now.new_names, txn, text)
+            counted = self._metastore.statistics(table.name) if now.names else {}
+            entries = statistics.renamed(table, now.names, counted)
             if table.columns != now.columns:
                 need_conditions(self._context, replace(table, columns=now.columns))
             self._existing.need_readable(table, now.columns, txn)
@@ -180,11 +195,44 @@ class TableStatements(ConstraintStatements):
                 table.name,
                 columns=now.columns,
                 bucket_columns=now.bucket_columns,
-                set_properties=now.properties,
+                sort_columns=now.sort_columns,
+                set_properties={
+                    **now.properties, **{f"{STATISTICS}{key}": one for key, one in entries.items()}
+                },
+                beside=self._renamed_state(table, now.names),
                 txn_id=txn.id,
-            )
+            )  # fmt: skip
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
+
+    def _renamed_state(self, table: Table, names: Mapping[str, str]) -> Table | None:
+        """The state table of a target whose columns get new names; None: it has none."""
+        state = self._state_of(table) if names else None
+        return None if state is None else with_new_names(state, names)
+
+    def _state_of(self, table: Table) -> Table | None:
+        """The state table that AUTO CDC has made beside a table; None: it has made none."""
+        state = self._own_beside(table, cdc.state_name(table.name))
+        return state if state is not None and is_state(state) else None
+
+    def _refuse_waiting(
+        self, table: Table, new_names: Sequence[NewName], txn: Txn, text: str
+    ) -> None:
+        """Refuse new names of columns while records wait, which have the old names."""
+        pending = self._own_beside(table, cdc.pending_name(table.name)) if new_names else None
+        if pending is not None and self._existing.has_rows(pending, txn):
+            raise name_refused(
+                new_names[0], f"records wait in {pending.name} for the rest of their transactions, "
+                "and have the column's old name.", text,
+            )  # fmt: skip
+
+    def _own_beside(self, table: Table, name: TableName) -> Table | None:
+        """The table of this name that AUTO CDC has made beside a table; None: it has made none."""
+        if not self._metastore.abilities.keeps_state_tables:
+            return None
+        found = acid_table(self._metastore.find(name))
+        is_own = found is not None and cdc.is_beside(found) and cdc.belongs(found, table)
+        return found if is_own else None
 
     @runs(st.SetTableProperties)
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:

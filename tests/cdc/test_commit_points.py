@@ -369,3 +369,16 @@ def test_wrong_commit_points_are_refused(acid, both):
     acid.sql("CREATE TABLE a__acidsql_pending (id INT)")
     with pytest.raises(AnalysisError, match="no pending table"):
         both.apply(frame(acid, one("a", 1, 1, "x")))
+
+
+def test_no_column_is_renamed_while_records_wait_that_have_its_old_name(acid):
+    acid.sql("CREATE TABLE a (id INT, v STRING)")
+    cdc = acid.auto_cdc("a", column_list=["id", "v"], commit_points=LAST, **CLAUSES)
+    cdc.apply(frame(acid, one("a", 1, 1, "x")))
+    for change in ("RENAME COLUMN v TO w", "REPLACE COLUMNS (number INT, v STRING)"):
+        with pytest.raises(UnsupportedError, match="records wait in default.a__acidsql_pending"):
+            acid.sql(f"ALTER TABLE a {change}")
+    acid.sql("ALTER TABLE a CHANGE COLUMN v v STRING COMMENT 'the same name'")
+    cdc.apply(frame(acid, one("a", 2, 2, "x", last=True)))
+    acid.sql("ALTER TABLE a RENAME COLUMN v TO w")
+    assert sorted(map(tuple, acid.table("a").collect())) == [(1, "v1"), (2, "v2")]

@@ -163,7 +163,7 @@ def test_a_bucketing_column_keeps_its_buckets_under_a_new_name(acid):
     acid.sql("ALTER TABLE t CHANGE key key VARCHAR(9)")
     created = acid.sql("SHOW CREATE TABLE t").collect()[0][0]
     assert "CLUSTERED BY (`key`, `id`) INTO 4 BUCKETS" in created
-    assert "'orc.bloom.filter.columns'='v,key'" in created
+    assert "'orc.bloom.filter.columns'='V,key'" in created
     acid.sql("INSERT INTO t SELECT CAST(id AS INT), CAST(id AS STRING), 1 FROM range(40)")
     found = rows(acid, "SELECT key, count(DISTINCT (row__id.bucketid DIV 65536) % 4096) FROM t "
                  "GROUP BY key")  # fmt: skip

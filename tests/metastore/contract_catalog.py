@@ -135,6 +135,40 @@ class CatalogContract:
         assert altered.bucket_columns == ("z",)
         assert altered.properties == {**ACID, "k": "2"}
 
+    def test_altering_changes_the_order_of_rows_and_the_table_beside_in_one_step(
+        self, store, reopen
+    ):
+        layout = {"bucket_columns": ("a",), "num_buckets": 2}
+        sorted_by = (SortColumn("b", descending=True), SortColumn("a"))
+        properties = {**ACID, "transactional_properties": "insert_only"}
+        made = replace(table(properties=properties), **layout, sort_columns=sorted_by)
+        store.create_table(made)
+        store.create_table(replace(table(U, "/wh/u"), **layout))
+        beside = replace(
+            store.find(U), columns=(Column("n", "int"), Column("m", "string")),
+            bucket_columns=("n",), properties={**store.find(U).properties, "k": "v"},
+        )  # fmt: skip
+        now = (SortColumn("z", descending=True), SortColumn("a"))
+        columns = [store.find(T).columns[0], Column("z", "string")]
+        store.alter_table(T, columns=columns, sort_columns=now, beside=beside)
+        assert reopen().find(T).sort_columns == now
+        found = reopen().find(U)
+        assert (found.columns, found.bucket_columns) == (beside.columns, ("n",))
+        assert found.properties == beside.properties
+        store.alter_table(T, set_properties={"x": "y"})
+        assert reopen().find(T).sort_columns == now
+
+    @needs("keeps_keys")
+    def test_the_foreign_keys_of_other_tables_are_found(self, store):
+        key = Constraint("f", Kind.FOREIGN_KEY, "", ("a",), str(T), ("b",))
+        other = replace(key, name="other", parent="default.another")
+        store.create_table(table(constraints=(replace(key, name="own"),)))
+        store.create_table(
+            replace(table(U, "/wh/u"), constraints=(check("c", "a > 0"), key, other))
+        )
+        assert store.foreign_keys_to(T) == [(U, key)]
+        assert store.foreign_keys_to(U) == []
+
     @needs("keeps_temporary_tables")
     def test_temporary_tables_are_apart_from_the_others(self, store):
         store.create_table(table())

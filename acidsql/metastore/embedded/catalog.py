@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, update
 
 from acidsql.acid import cdc
 from acidsql.acid.constraints import Constraint
-from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import (
     catalog_history,
@@ -188,10 +188,12 @@ class EmbeddedCatalog(views.EmbeddedViews):
         *,
         columns: Sequence[Column] | None = None,
         bucket_columns: Sequence[str] | None = None,
+        sort_columns: Sequence[SortColumn] | None = None,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
         constraints: Sequence[Constraint] | None = None,
+        beside: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
         with self._write(txn_id) as connection:
@@ -212,6 +214,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
                 rows.replace_columns(connection, table_id, columns)
             if bucket_columns is not None:
                 rows.replace_bucket_columns(connection, table_id, bucket_columns)
+            if sort_columns is not None:
+                rows.replace_sort_columns(connection, table_id, sort_columns)
             if constraints is not None:
                 rows.replace_constraints(connection, table_id, constraints)
             start = len(table.columns if columns is None else columns)
@@ -221,6 +225,13 @@ class EmbeddedCatalog(views.EmbeddedViews):
             after = rows.read_table(connection, name, table_id)
             if _shown(after) != _shown(table):
                 catalog_history.note(connection, txn_id, name)
+            if beside is not None:
+                _alter_beside(connection, beside, txn_id)
+
+    def foreign_keys_to(self, name: TableName) -> list[tuple[TableName, Constraint]]:
+        with self._store.read() as connection:
+            found = rows.foreign_keys(connection)
+        return [(child, key) for child, key in found if key.parent == str(name) and child != name]
 
     def statistics(self, name: TableName) -> dict[str, str]:
         with self._store.read() as connection:
@@ -288,6 +299,14 @@ def _rename_table(
         )
     for changed in (name, new_name):
         catalog_history.note(connection, txn_id, changed)
+
+
+def _alter_beside(connection: Connection, beside: Table, txn_id: int | None) -> None:
+    table_id = rows.need_table(connection, beside.name)
+    rows.replace_columns(connection, table_id, beside.columns)
+    rows.replace_bucket_columns(connection, table_id, beside.bucket_columns)
+    rows.set_properties(connection, table_id, beside.properties)
+    catalog_history.note(connection, txn_id, beside.name)
 
 
 def _named(table: str) -> str:

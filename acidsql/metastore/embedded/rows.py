@@ -175,16 +175,29 @@ def _partition_columns(connection: Connection, table_id: int) -> tuple[Column, .
 
 
 def _constraints(connection: Connection, table_id: int) -> tuple[Constraint, ...]:
-    found = []
-    for row in _of(connection, KEY_CONSTRAINTS, table_id, "POSITION"):
-        bits = _ENABLED if row.ENABLE_VALIDATE_RELY is None else row.ENABLE_VALIDATE_RELY
-        found.append(
-            Constraint.of(
-                row.CONSTRAINT_NAME, _KINDS[row.CONSTRAINT_TYPE], row.DEFAULT_VALUE,
-                enforced=bool(bits & _ENABLED), relied=bool(bits & _RELIED),
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(map(_constraint, _of(connection, KEY_CONSTRAINTS, table_id, "POSITION")))
+
+
+def _constraint(row: Row[Any]) -> Constraint:
+    bits = _ENABLED if row.ENABLE_VALIDATE_RELY is None else row.ENABLE_VALIDATE_RELY
+    return Constraint.of(
+        row.CONSTRAINT_NAME, _KINDS[row.CONSTRAINT_TYPE], row.DEFAULT_VALUE,
+        enforced=bool(bits & _ENABLED), relied=bool(bits & _RELIED),
+    )  # fmt: skip
+
+
+def foreign_keys(connection: Connection) -> list[tuple[TableName, Constraint]]:
+    """All FOREIGN KEYs, each with its table."""
+    kind = _NUMBERS[Kind.FOREIGN_KEY]
+    wanted = (
+        select(DBS.c.NAME, TBLS.c.TBL_NAME, KEY_CONSTRAINTS)
+        .join_from(KEY_CONSTRAINTS, TBLS, KEY_CONSTRAINTS.c.TBL_ID == TBLS.c.TBL_ID)
+        .join(DBS, TBLS.c.DB_ID == DBS.c.DB_ID)
+        .where(KEY_CONSTRAINTS.c.CONSTRAINT_TYPE == kind)
+        .order_by(DBS.c.NAME, TBLS.c.TBL_NAME, KEY_CONSTRAINTS.c.POSITION)
+    )
+    found = connection.execute(wanted)
+    return [(TableName(row.NAME, row.TBL_NAME), _constraint(row)) for row in found]
 
 
 def _sort_columns(connection: Connection, table_id: int) -> tuple[SortColumn, ...]:
@@ -261,6 +274,14 @@ def replace_bucket_columns(connection: Connection, table_id: int, names: Sequenc
     """Replace the columns of CLUSTERED BY."""
     connection.execute(delete(BUCKETING_COLS).where(BUCKETING_COLS.c.TBL_ID == table_id))
     _insert(connection, BUCKETING_COLS, _buckets(table_id, names))
+
+
+def replace_sort_columns(
+    connection: Connection, table_id: int, columns: Sequence[SortColumn]
+) -> None:
+    """Replace the columns of SORTED BY."""
+    connection.execute(delete(SORT_COLS).where(SORT_COLS.c.TBL_ID == table_id))
+    _insert(connection, SORT_COLS, _sorting(table_id, columns))
 
 
 def replace_constraints(

@@ -15,11 +15,11 @@ from acidsql.acid import cdc
 from acidsql.acid.table import TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.catalog import HiveCatalog
+from acidsql.metastore.hive.alterations import HiveAlterations
 from acidsql.metastore.hive.idl import hive
 
 
-class HiveBeside(HiveCatalog):
+class HiveBeside(HiveAlterations):
     """``Catalog.drop_table`` and ``rename_table`` of a table and those beside it."""
 
     def drop_table(

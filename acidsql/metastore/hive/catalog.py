@@ -7,12 +7,10 @@ the transaction that holds the lock. The lock, which is EXCLUSIVE, protects the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from acidsql.acid.constraints import Constraint
 from acidsql.acid.paths import directory_name, is_same, overlap
-from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, UnsupportedError
 from acidsql.metastore.catalog import Database
 from acidsql.metastore.foreign import Found
@@ -30,7 +28,7 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 _DEFAULT = "default"
-_NOTHING_KNOWN = ("", None)  # of a table's constraints
+NOTHING_KNOWN = ("", None)  # of a table's constraints
 _MOST_USED_UP = 10_000  # write ids, each by a transaction of its own
 
 
@@ -145,10 +143,10 @@ class HiveCatalog(HiveConstraints):
             yield from self._call("get_table_objects_by_name_req", request).tables
 
     def find(self, name: TableName) -> Found:
-        return self._look(name, _NOTHING_KNOWN)
+        return self._look(name, NOTHING_KNOWN)
 
     def glance(self, name: TableName) -> Found:
-        return self._look(name, self._constraints_seen.get(name, _NOTHING_KNOWN))
+        return self._look(name, self._constraints_seen.get(name, NOTHING_KNOWN))
 
     def _look(self, name: TableName, known: tuple[str, Any]) -> Found:
         raw = self._raw(name)
@@ -317,47 +315,6 @@ class HiveCatalog(HiveConstraints):
                 raise no_database(new_name.database) from error
             raise
 
-    def alter_table(
-        self,
-        name: TableName,
-        *,
-        columns: Sequence[Column] | None = None,
-        bucket_columns: Sequence[str] | None = None,
-        add_columns: Sequence[Column] = (),
-        set_properties: Mapping[str, str] | None = None,
-        unset_properties: Sequence[str] = (),
-        constraints: Sequence[Constraint] | None = None,
-        txn_id: int | None = None,
-    ) -> None:
-        self._need_open(txn_id)
-        raw = self._need_raw(name)
-        is_acid = convert.is_transactional(raw)
-        before = self._acid_table(name, raw, _NOTHING_KNOWN) if is_acid else None
-        if before is None:
-            raise no_table(name)
-        after = replace(
-            before,
-            columns=(*(before.columns if columns is None else columns), *add_columns),
-            constraints=before.constraints if constraints is None else tuple(constraints),
-        )
-        _refuse_twice(after)
-        if constraints is not None:
-            self._change_constraints(before, after)
-            return
-        if before.checks and before.columns != after.columns:
-            raise UnsupportedError(
-                f"{name} has a CHECK constraint, which the metastore would forget. Drop it before, "
-                "and add it afterwards: ALTER TABLE … DROP CONSTRAINT, ADD CONSTRAINT.",
-                condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
-            )
-        raw.sd.cols = convert.fields(after.columns)
-        if bucket_columns is not None:
-            raw.sd.bucketCols = list(bucket_columns)
-        convert.changed(raw, set_properties or {}, unset_properties)
-        with self._constraints_changed(before, after):
-            # Without CASCADE, partitions that exist keep their old columns.
-            self._alter(name, raw, CASCADE="true")
-
     def owners(self) -> list[Owner]:
         return [
             Owner(TableName(raw.dbName, raw.tableName), convert.ours(raw.sd.location))
@@ -379,17 +336,6 @@ class HiveCatalog(HiveConstraints):
     def _need_open(self, txn_id: int | None) -> None:
         if txn_id is not None:
             self.heartbeat(txn_id)
-
-
-def _refuse_twice(table: Table) -> None:
-    seen: set[str] = set()
-    for column in table.all_columns:
-        if column.name in seen:
-            raise CatalogError(
-                f"{table.name} would have the column '{column.name}' twice.",
-                condition="COLUMN_ALREADY_EXISTS", sqlstate="42711", column=column.name,
-            )  # fmt: skip
-        seen.add(column.name)
 
 
 def no_database(name: str) -> CatalogError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from acidsql.acid.cdc import BOND
@@ -113,11 +114,19 @@ def table_of(raw: Any, constraints: Any) -> Table:
         _properties(parameters),
         parameters.get(COMMENT) or None,
         _constraints_of(constraints),
-        tuple(SortColumn(one.col.lower(), one.order == _DESCENDING) for one in sd.sortCols or ()),
+        _sorting(sd),
         format_of(sd),
         identity(raw),
         bonds={k.removeprefix(BOND): v for k, v in parameters.items() if k.startswith(BOND)},
     )
+
+
+def _sorting(sd: Any) -> tuple[SortColumn, ...]:
+    """SORTED BY, up to a column that is not there: Hive leaves the old name there if a column is
+    renamed, and rows are sorted by nothing behind it."""
+    known = {field.name.lower() for field in sd.cols}
+    found = [SortColumn(by.col.lower(), by.order == _DESCENDING) for by in sd.sortCols or ()]
+    return tuple(takewhile(lambda by: by.name in known, found))
 
 
 def view_of(raw: Any) -> Table:
@@ -219,13 +228,18 @@ def descriptor(table: Table) -> Any:
             name=table.name.name, serializationLib=serde, parameters={"serialization.format": "1"}
         ),
         bucketCols=list(table.bucket_columns),
-        sortCols=[
-            hive.Order(col=one.name, order=_DESCENDING if one.descending else _ASCENDING)
-            for one in table.sort_columns
-        ],
+        sortCols=orders(table.sort_columns),
         parameters={},
         storedAsSubDirectories=False,
     )
+
+
+def orders(columns: Iterable[SortColumn]) -> list[Any]:
+    """The structs of the columns of SORTED BY."""
+    return [
+        hive.Order(col=by.name, order=_DESCENDING if by.descending else _ASCENDING)
+        for by in columns
+    ]
 
 
 def fields(columns: Sequence[Column]) -> list[Any]:

@@ -18,6 +18,8 @@ from acidsql.errors import SettingError
 
 PREFIX = "orc."
 BLOOM_FILTER_COLUMNS = "orc.bloom.filter.columns"
+# Java's writer does not use a dictionary for these columns.
+DIRECT_ENCODING_COLUMNS = ("orc.column.encoding.direct", "orc.direct.encoding.columns")
 COMPRESSIONS = ("zstd", "zlib", "snappy", "lz4", "none")
 STRIPE_SIZE = 64 * 1024 * 1024  # bytes
 _BLOCK = 64 * 1024  # bytes: the ORC writer's blocks are multiples of it
