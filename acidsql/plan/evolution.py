@@ -1,4 +1,5 @@
-"""WITH SCHEMA EVOLUTION: the columns that a table gets from the source of an INSERT or MERGE.
+"""WITH SCHEMA EVOLUTION: the columns that a table gets from the source of an INSERT or MERGE; and
+those that it gets by ADD COLUMNS … WITH VALUES.
 
 A column of the source that the table does not have becomes the table's last column. A column of an
 integer type, of FLOAT or of DECIMAL becomes wider if the source's column of this name is wider and
@@ -26,6 +27,7 @@ from acidsql.sql.statements import (
     Merge,
     MergeClause,
     Name,
+    Update,
     UpdateAction,
 )
 from acidsql.sql.tokens import Span
@@ -70,6 +72,24 @@ def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
     return _evolved(planned, new, statement.clauses[0].span)
 
 
+def for_update(statement: Update, planned: Planned) -> Planned:
+    """The facts about an UPDATE, whose target gets the columns of ADD COLUMNS … WITH VALUES.
+
+    Raises:
+        AnalysisError: Others have given the table such a column meanwhile.
+    """
+    if not statement.new_columns:
+        return planned
+    old = planned.table
+    for column in statement.new_columns:
+        if column.name in [known.name for known in old.all_columns]:
+            raise AnalysisError(
+                f"{old.name} has a column '{column.name}' already (Hive 10036).",
+                condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
+            )  # fmt: skip
+    return _with(planned, replace(old, columns=(*old.columns, *statement.new_columns)))
+
+
 def _need_each_once(planned: Planned, fields: Fields, place: Span) -> None:
     """Raise AnalysisError if two columns of the source have one name: in a case-sensitive session,
     they may have."""
@@ -102,10 +122,12 @@ def _evolved(planned: Planned, source: Fields, place: Span) -> Planned:
             check_name(column, planned.text, place)
             columns[column.name] = column
     table = replace(old, columns=tuple(columns.values()))
-    if table == old:
-        return planned
+    return planned if table == old else _with(planned, table)
+
+
+def _with(planned: Planned, table: Table) -> Planned:
     standin = planned.standin and _shown_as(table, planned)
-    return replace(planned, table=table, standin=standin, before=old)
+    return replace(planned, table=table, standin=standin, before=planned.table)
 
 
 def _widened(table: Table, column: Column, kind: HiveType) -> Column:

@@ -218,7 +218,7 @@ def _plan(
         case Insert():
             return plan_insert(statement, evolution.for_insert(statement, planned))
         case Update():
-            return plan_update(statement, planned)
+            return plan_update(statement, evolution.for_update(statement, planned))
         case Delete():
             return plan_delete(statement, planned)
         case Merge():

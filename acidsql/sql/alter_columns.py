@@ -9,6 +9,7 @@ from acidsql.sql.columns import AFTER_DEFAULT, column_def, column_type, columns_
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.statements import (
     AddColumns,
+    AddFilledColumns,
     ChangeColumns,
     ColumnChange,
     ColumnDef,
@@ -18,6 +19,7 @@ from acidsql.sql.statements import (
 )
 from acidsql.sql.tokens import Kind, Span
 
+_WITH_VALUES = "WITH VALUES"  # SQL Server's words for it
 _ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
 
 
@@ -25,9 +27,11 @@ def alter_columns(c: Cursor, name: Name) -> Statement | None:
     """Parse the text after ``ALTER TABLE t``; None if it is not about columns."""
     if c.at("ADD", "COLUMN") or c.at("ADD", "COLUMNS"):
         c.take(2)
-        return AddColumns(name, _columns(c))
+        return _added(c, name)
     if c.accept("REPLACE", "COLUMNS"):
-        return ReplaceColumns(name, _columns(c))
+        columns = _columns(c)
+        c.end("',' or the end of the statement")
+        return ReplaceColumns(name, columns)
     if c.accept("RENAME", "COLUMN"):
         return ChangeColumns(name, (_renamed(c),))
     if c.at("ALTER") or c.at("CHANGE"):
@@ -47,16 +51,24 @@ def alter_columns(c: Cursor, name: Name) -> Statement | None:
     return None
 
 
-def _columns(c: Cursor) -> tuple[ColumnDef, ...]:
+def _added(c: Cursor, name: Name) -> AddColumns:
+    columns, start = _columns(c, _WITH_VALUES), c.index
+    is_filled = c.accept(*_WITH_VALUES.split()) is not None
+    place = c.span_from(start) if is_filled else None
+    c.end("',' or the end of the statement")
+    return AddColumns(name, columns) if place is None else AddFilledColumns(name, columns, place)
+
+
+def _columns(c: Cursor, *stops: str) -> tuple[ColumnDef, ...]:
     if c.at("("):
         columns = columns_in_brackets(c)
     else:
-        found = [column_def(c)]
+        stops = ("CASCADE", "RESTRICT", *stops)
+        found = [column_def(c, stops=stops)]
         while c.accept(","):
-            found.append(column_def(c))
+            found.append(column_def(c, stops=stops))
         columns = tuple(found)
     _cascade(c)
-    c.end("',' or the end of the statement")
     return columns
 
 

@@ -65,12 +65,16 @@ def column_def(
     if c.at("."):
         c.refuse("Adding a field of a struct is not supported")
     c.accept(":")
-    draft = _Draft(Name((token.value,), token.span), column_type(c))
-    while not c.done and not c.at_any((",", ")", *stops)):
+    draft = _Draft(Name((token.value,), token.span), column_type(c, stops))
+    while not c.done and not c.at_any((",", ")")) and not _stops(c, stops):
         _option(c, draft, constraints, stops)
     return ColumnDef(
         token.value, draft.type, draft.nullable, draft.default, draft.comment, c.span_from(start)
     )
+
+
+def _stops(c: Cursor, stops: tuple[str, ...]) -> bool:
+    return any(c.at(*words.split()) for words in stops)
 
 
 @dataclass(slots=True)
@@ -140,11 +144,16 @@ def _not_null(
         constraints.append(new)
 
 
-def column_type(c: Cursor) -> Span:
-    """Take the tokens of a type: all up to the column's next option outside of ``<…>``."""
+def _ends_type(c: Cursor, stops: tuple[str, ...]) -> bool:
+    return c.at_any(_OPTIONS) or _stops(c, stops)
+
+
+def column_type(c: Cursor, stops: tuple[str, ...] = ()) -> Span:
+    """Take the tokens of a type: all up to the column's next option outside of ``<…>``, or to one
+    of ``stops``."""
     start, angles = c.index, 0
     while not c.done:
-        if angles == 0 and (c.at_any((",", ")")) or (c.index > start and c.at_any(_OPTIONS))):
+        if angles == 0 and (c.at_any((",", ")")) or (c.index > start and _ends_type(c, stops))):
             break
         if c.at("("):
             c.skip_brackets()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from acidsql.acid.table import Column
 from acidsql.sql.cdc_statements import AutoCdc as AutoCdc
 from acidsql.sql.compaction_statements import AbortCompactions as AbortCompactions
 from acidsql.sql.compaction_statements import CompactionOrder as CompactionOrder
@@ -134,12 +135,16 @@ class _Changing:
 
 @dataclass(frozen=True, slots=True)
 class Update(_Changing):
-    """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …] [RETURNING …]``."""
+    """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …] [RETURNING …]``.
+
+    ``new_columns``: columns that the table gets by the same commit.
+    """
 
     assignments: tuple[Assignment, ...]
     where: Span | None
     ctes: Span | None = None
     returning: Returning | None = None
+    new_columns: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +248,13 @@ class AddColumns:
 
     name: Name
     columns: tuple[ColumnDef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddFilledColumns(AddColumns):
+    """``ALTER TABLE t ADD COLUMN[S] (…) WITH VALUES``; ``place`` spans the last two words."""
+
+    place: Span
 
 
 @dataclass(frozen=True, slots=True)

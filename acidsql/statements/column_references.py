@@ -105,8 +105,12 @@ def _sql_names(text: str) -> tuple[str, ...]:
 
 
 def _in_sql(name: str, key: str) -> str:
-    is_plain = key != cdc.ORDER and _PLAIN_NAME.fullmatch(name)
-    return name if is_plain else quote(name)
+    return quote(name) if key == cdc.ORDER else quoted_if_needed(name)
+
+
+def quoted_if_needed(name: str) -> str:
+    """A name in backticks, unless it is a plain word."""
+    return name if _PLAIN_NAME.fullmatch(name) else quote(name)
 
 
 # ── what keeps a column from a new name ──────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from acidsql.plan.checks import naming
 from acidsql.plan.evolution import check_name
 from acidsql.sql.statements import (
     AddColumns,
+    AddFilledColumns,
     ChangeColumns,
     ColumnChange,
     ColumnDef,
@@ -27,6 +28,7 @@ from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.statements.column_references import (
     NewName,
     name_refused,
+    quoted_if_needed,
     reason_to_keep_name,
     renamed_properties,
     renamed_sorting,
@@ -115,16 +117,34 @@ def added(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> li
 
     Raises:
         AnalysisError: A column is there already; a type is unknown.
-        UnsupportedError: A name is reserved, or a column is NOT NULL.
+        UnsupportedError: A name is reserved, or a column is NOT NULL, without WITH VALUES.
     """
+    is_filled = isinstance(statement, AddFilledColumns)
     columns = list(table.columns)
     for given in statement.columns:
         columns.append(bind_column(given, text, type_of))
         check_name(columns[-1], text, given.span)
         _check_once(table, columns, len(columns) - 1, given.span, text)
-        if not columns[-1].nullable:
+        if not columns[-1].nullable and not is_filled:
             raise _not_null_refused(columns[-1], text, given.span)
     return columns[len(table.columns) :]
+
+
+def notes_of_added(columns: Sequence[Column]) -> tuple[str, ...]:
+    """What the receipt of ADD COLUMNS says of the rows that are there."""
+    filled = [quoted_if_needed(column.name) for column in columns if has_default(column)]
+    if not filled:
+        return ()
+    sets = ", ".join(f"{name} = DEFAULT" for name in filled)
+    return (
+        f"rows that are there show NULL in {', '.join(filled)}: UPDATE … SET {sets} fills them "
+        "(so does ADD COLUMNS … WITH VALUES, in the same transaction)",
+    )
+
+
+def has_default(column: Column) -> bool:
+    """Whether a column has a DEFAULT other than NULL."""
+    return (column.default or "NULL").strip().upper() != "NULL"
 
 
 # ── CHANGE, RENAME COLUMN, ALTER COLUMN ──────────────────────────────────────────────────────

@@ -1,21 +1,41 @@
-"""The statement families that need nothing but the session's context."""
+"""The statement families that the runner does not call itself."""
 
 from __future__ import annotations
 
 from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, Family
+from acidsql.statements.filled_columns import FilledColumns
+from acidsql.statements.hold import Holder
 from acidsql.statements.load import LoadStatements
+from acidsql.statements.partition_renames import PartitionRenames
 from acidsql.statements.partitions import PartitionStatements
+from acidsql.statements.prepare import Preparer
 from acidsql.statements.statistics import StatisticsStatements
+from acidsql.statements.tables import TableStatements
 from acidsql.statements.views import ViewStatements
+from acidsql.statements.write import Writer
 
 
 def plain_families(context: Context) -> list[Family]:
-    """These families, for one session."""
+    """Those that need nothing but the context of their session."""
     return [
         DatabaseStatements(context),
         PartitionStatements(context),
         ViewStatements(context),
         LoadStatements(context),
         StatisticsStatements(context),
+    ]
+
+
+def updating_families(
+    context: Context,
+    tables: TableStatements,
+    preparer: Preparer,
+    holder: Holder,
+    writer: Writer,
+) -> list[Family]:
+    """Those whose statements are an UPDATE and a change of the catalog in one commit."""
+    return [
+        PartitionRenames(context, preparer, holder, writer),
+        FilledColumns(context, tables, preparer, holder, writer),
     ]

@@ -37,12 +37,11 @@ from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
-from acidsql.statements.families import plain_families
+from acidsql.statements.families import plain_families, updating_families
 from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.health import TableHealth
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
-from acidsql.statements.partition_renames import PartitionRenames
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
@@ -130,13 +129,11 @@ class Runner:
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
         self._writer = Writer(context, self._reader, evaluates_once=evaluates_once)
-        self._handlers = all_handlers(
-            [
-                self._tables, self._of_transactions, self.compactions, self._shows, self._history,
-                PartitionRenames(context, self._preparer, self._holder, self._writer),
-                *plain_families(context),
-            ]
-        )  # fmt: skip
+        self._handlers = all_handlers([
+            self._tables, self._of_transactions, self.compactions, self._shows, self._history,
+            *updating_families(context, self._tables, self._preparer, self._holder, self._writer),
+            *plain_families(context),
+        ])  # fmt: skip
         self.auto_cdc = AutoCdcStatements(
             context, self._preparer, self._holder, self._reader, self._writer, self._tables
         )

@@ -121,7 +121,7 @@ class TableStatements(ConstraintStatements):
             source = self._names.need(statement.like, text)
             return create.like(source, statement, text, name, location)
         table = create.define_table(
-            statement, text, name, location, type_of=self._type_of(text), fields=fields
+            statement, text, name, location, type_of=self.type_of(text), fields=fields
         )
         return replace(table, constraints=bound(self._context, table, statement.constraints, text))
 
@@ -166,15 +166,15 @@ class TableStatements(ConstraintStatements):
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
-        columns = alter.added(table, statement, text, self._type_of(text))
+        columns = alter.added(table, statement, text, self.type_of(text))
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
             txn.end_quietly()
-        return Receipt(text, txn_id=txn.id)
+        return Receipt(text, txn_id=txn.id, notes=alter.notes_of_added(columns))
 
     @runs(st.ChangeColumns, st.ReplaceColumns)
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
-        type_of = self._type_of(text)
+        type_of = self.type_of(text)
         table = self._names.need(statement.name, text)
         # These raise before a transaction is opened.
         now = alter.altered(table, statement, text, type_of)
@@ -362,7 +362,9 @@ class TableStatements(ConstraintStatements):
             return
         self._clean(*(one for one in pending if one.table in names and not one.until))
 
-    def _type_of(self, text: str) -> Callable[[Span], HiveType]:
+    def type_of(self, text: str) -> Callable[[Span], HiveType]:
+        """Asks Spark for the type of an expression of a statement."""
+
         def type_of(span: Span) -> HiveType:
             return lower.fields(self._spark, Text(text).raw("SELECT ").user(span), {})[0][1]
 

@@ -22,7 +22,8 @@ from acidsql.statements.said import name_of
 from acidsql.txn import SessionLocks
 
 _DDL = (
-    st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
+    st.CreateTable, st.DropTable, st.AddColumns, st.AddFilledColumns, st.ChangeColumns,
+    st.ReplaceColumns,
     st.SetTableProperties, st.UnsetTableProperties, st.SetFileFormat, st.AddPartitions,
     st.DropPartitions, st.RenamePartition, st.RenameTable,
     st.CreateView, st.AlterView, st.RenameView, st.DropView,

@@ -41,6 +41,10 @@ ALTER TABLE t ADD COLUMNS (a INT COMMENT 'x', b STRUCT<c: INT>)
 ALTER TABLE t ADD COLUMN a INT
 -- case add_columns, column_defs: Hive's CASCADE
 ALTER TABLE t ADD COLUMNS (a INT) CASCADE
+-- case add_columns: WITH VALUES, without brackets
+ALTER TABLE t ADD COLUMN a INT DEFAULT 1 + 1 WITH VALUES
+-- case add_columns: WITH VALUES, with brackets and CASCADE
+ALTER TABLE t ADD COLUMNS (a INT NOT NULL DEFAULT 1 COMMENT 'x') CASCADE WITH VALUES
 -- case replace_columns: with brackets
 ALTER TABLE db.t REPLACE COLUMNS (a INT COMMENT 'x', b DECIMAL(10, 2) NOT NULL) RESTRICT
 -- case rename_column: Spark's

@@ -98,6 +98,8 @@ ALTER TABLE t ADD PARTITION (p)
 ALTER TABLE t DROP PARTITION (p)
 -- case PARSE_SYNTAX_ERROR at 13-20: Expected PURGE or the end
 DROP TABLE t CASCADE
+-- case PARSE_SYNTAX_ERROR at 38-42: Expected ',' or the end of the statement
+ALTER TABLE t REPLACE COLUMNS (a INT) WITH VALUES
 -- case UNSUPPORTED_FEATURE at 33-38: FIRST is not supported
 ALTER TABLE t ADD COLUMNS (a INT FIRST)
 -- case UNSUPPORTED_FEATURE at 53-58: Hive has nulls first

@@ -17,6 +17,7 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import no_table
 from acidsql.metastore.hive.catalog import NOTHING_KNOWN, HiveCatalog
+from acidsql.metastore.hive.idl import hive
 
 
 class HiveAlterations(HiveCatalog):
@@ -63,9 +64,25 @@ class HiveAlterations(HiveCatalog):
         if sort_columns is not None:
             raw.sd.sortCols = convert.orders(sort_columns)
         convert.changed(raw, set_properties or {}, unset_properties)
+        write_id = None
+        if before.columns != after.columns[: len(before.columns)]:
+            convert.unmark(raw)
+            write_id = self._own_write_id(name, txn_id)
         with self._altered_beside(beside), self._constraints_changed(before, after):
             # Without CASCADE, partitions that exist keep their old columns.
-            self._alter(name, raw, CASCADE="true")
+            self._alter(name, raw, write_id, CASCADE="true")
+
+    def _own_write_id(self, name: TableName, txn_id: int | None) -> int | None:
+        """A write id without files. Without one, the server lets nobody change the marks that its
+        statistics are right. It takes those of changed columns away itself, also in partitions."""
+        if txn_id is None or self.features.is_hive3:
+            return None
+        wanted = hive.AllocateTableWriteIdsRequest(
+            dbName=name.database, tableName=name.name, txnIds=[txn_id]
+        )
+        answer = self._call("allocate_table_write_ids", wanted)
+        write_id: int = answer.txnToWriteIds[0].writeId
+        return write_id
 
     def foreign_keys_to(self, name: TableName) -> list[tuple[TableName, Constraint]]:
         return []  # what Hive has of them, the server forgets if columns change

@@ -362,6 +362,11 @@ def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | No
 # ── statistics ───────────────────────────────────────────────────────────────────────────────
 
 
+def unmark(raw: Any) -> None:
+    """Take the mark from a struct that its statistics are right."""
+    raw.parameters = {k: v for k, v in (raw.parameters or {}).items() if k != STATS_ACCURATE}
+
+
 def rows_of(raw: Any) -> int | None:
     """How many rows a table or partition has, as the server knows; None: it does not know."""
     text = (raw.parameters or {}).get(ROWS, "")

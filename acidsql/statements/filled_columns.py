@@ -1,0 +1,96 @@
+"""ALTER TABLE … ADD COLUMNS … WITH VALUES: the rows that are there get the DEFAULTs.
+
+The rows are changed by an UPDATE, and its COMMIT gives the table the columns, as with WITH SCHEMA
+EVOLUTION. So nobody sees the columns without their values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from acidsql.acid.table import Column, Table
+from acidsql.errors import UnsupportedError
+from acidsql.plan.rewrite import Prepared
+from acidsql.sql import statements as st
+from acidsql.sql.parser import parse
+from acidsql.statements.columns import added, has_default
+from acidsql.statements.family import Context, Family, runs
+from acidsql.statements.hold import Holder
+from acidsql.statements.prepare import Preparer
+from acidsql.statements.result import Clock, Receipt, receipt
+from acidsql.statements.said import Said, said_by
+from acidsql.statements.tables import TableStatements
+from acidsql.statements.write import Writer
+from acidsql.storage.columns import quote, quoted_path
+
+
+class FilledColumns(Family):
+    """Runs this statement for one session."""
+
+    def __init__(
+        self,
+        context: Context,
+        tables: TableStatements,
+        preparer: Preparer,
+        holder: Holder,
+        writer: Writer,
+    ) -> None:
+        super().__init__(context)
+        self._tables, self._preparer = tables, preparer
+        self._holder, self._writer = holder, writer
+
+    @runs(st.AddFilledColumns)
+    def _add(self, statement: st.AddFilledColumns, text: str) -> Receipt:
+        clock = Clock()
+        with clock("say"):
+            table = self._names.need(statement.name, text)
+            self._need_able(table, statement, text)
+            columns = added(table, statement, text, self._tables.type_of(text))
+            _need_defaults(columns, statement, text)
+            update, said, prepared = self._update(table, columns)
+        own = self._transactions.own(text)
+        with own as transaction, transaction.statement("ADD COLUMNS", text) as work:
+            with clock("hold"):
+                held = self._holder.hold(transaction.txn, update, said, prepared)
+            self._writer.write(transaction, held, said, clock, work)
+            with clock("keep"):
+                transaction.commit()
+        return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
+
+    def _need_able(self, table: Table, statement: st.AddFilledColumns, text: str) -> None:
+        if table.is_insert_only:
+            raise _refused(
+                f"{table.name} is insert-only, so its rows cannot be changed (Hive 10414)",
+                statement, text,
+            )  # fmt: skip
+        if not self._metastore.abilities.alters_in_commit:
+            raise _refused(
+                "A Hive Metastore does not change columns in one step with a COMMIT. Leave WITH "
+                "VALUES out, then say UPDATE … SET … = DEFAULT", statement, text,
+            )  # fmt: skip
+
+    def _update(self, table: Table, columns: list[Column]) -> tuple[st.Update, Said, Prepared]:
+        path = quoted_path((table.name.database, table.name.name))
+        sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
+        said = said_by(self._spark, f"UPDATE {path}\nSET {sets}", None)
+        statement = parse(said.text, is_acid=lambda _: True)
+        assert isinstance(statement, st.Update)
+        update = replace(statement, new_columns=tuple(columns))
+        return update, said, self._preparer.change(update, said)
+
+
+def _need_defaults(columns: list[Column], statement: st.AddFilledColumns, text: str) -> None:
+    for column in columns:
+        if not has_default(column):
+            raise _refused(
+                f"Column '{column.name}' has no DEFAULT other than NULL, so there are no values",
+                statement, text,
+            )  # fmt: skip
+
+
+def _refused(message: str, statement: st.AddFilledColumns, text: str) -> UnsupportedError:
+    place = statement.place
+    return UnsupportedError(
+        f"{message}.", text, place.start, place.end,
+        condition="UNSUPPORTED_FEATURE.ADD_COLUMNS_WITH_VALUES",
+    )  # fmt: skip
