@@ -37,7 +37,10 @@ def test_a_column_without_a_default_that_an_insert_leaves_out_is_null(acid, conf
 def test_generated_and_identity_columns_are_refused_by_name(acid):
     acid.sql("CREATE TABLE t (a INT)")
     for text in ("ALWAYS AS (a + 1)", "ALWAYS AS IDENTITY", "BY DEFAULT AS IDENTITY"):
-        for statement in ("CREATE TABLE u (a INT, b BIGINT {})", "ALTER TABLE t ADD COLUMN b INT {}"):
+        for statement in (
+            "CREATE TABLE u (a INT, b BIGINT {})",
+            "ALTER TABLE t ADD COLUMN b INT {}",
+        ):
             sql = statement.format(f"GENERATED {text}")
             refused(acid, sql, "UNSUPPORTED_FEATURE", "GENERATED")
 
@@ -51,3 +54,7 @@ def test_an_overwrite_without_partition_replaces_the_partitions_that_get_rows(ac
         assert table(acid) == [(1, 1), (9, 2)]
     acid.sql("INSERT OVERWRITE t SELECT * FROM t WHERE false")
     assert table(acid) == [(1, 1), (9, 2)]
+    with acid.transaction():
+        acid.sql("DELETE FROM t")
+        acid.sql("INSERT INTO t VALUES (5, 5)")
+    assert table(acid) == [(5, 5)]
