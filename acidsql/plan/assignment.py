@@ -1,6 +1,7 @@
 """Store assignment: which type may be written to which column, and the SQL of the conversion.
 
-The rules are those of ``spark.sql.storeAssignmentPolicy``:
+``struct_fields`` says which field of a struct corresponds to which. For the other types, the rules
+are those of ``spark.sql.storeAssignmentPolicy``:
 
 * ANSI (``Cast.canANSIStoreAssign``): a column of a number type takes any number type, a string
   column any atomic type, a date or timestamp column any date or timestamp type. NULL goes into any
@@ -18,12 +19,14 @@ each conversion that can fail is checked by a ``try_cast``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
+from acidsql.plan.struct_fields import FieldRules, TypeMismatchError, parts_of, shown_path
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import literal, nested, quote, shown_type
 
@@ -55,6 +58,9 @@ BAR = "\u01c0"  # a letter that looks like a bar
 _HAS_ZONE = "[0-9]:[0-9]+.*[^0-9:. ]"
 
 
+_BY_NAME = FieldRules()
+
+
 def assign(
     sql: str,
     source: HiveType,
@@ -65,6 +71,8 @@ def assign(
     *,
     is_literal: bool = False,
     policy: Policy = Policy.ANSI,
+    fields: FieldRules = _BY_NAME,
+    old: str | None = None,
 ) -> str:
     """SQL that converts a value of type ``source`` to a column's type.
 
@@ -77,39 +85,80 @@ def assign(
         where: The value's place in the statement.
         is_literal: The value is a literal.
         policy: The session's policy.
+        fields: How the fields of structs correspond.
+        old: SQL of the column's old value. Fields of structs that the value lacks keep it.
 
     Raises:
         AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
     """
     wanted = parse_type(target)
     is_said = is_literal and source.kind == "string" and takes_literals(wanted)
-    if not can_assign(source, wanted, policy) and (not is_said or policy is Policy.STRICT):
-        strictly = " (spark.sql.storeAssignmentPolicy is STRICT)" if policy is Policy.STRICT else ""
-        raise AnalysisError(
-            f"A value of type {_shown(source).upper()} cannot be written to column '{column}' of "
-            f"type {target.upper()}{strictly}. Write CAST(… AS {target.upper()}) to convert the "
-            "value.",
-            text,
-            where.start,
-            where.end,
-            condition="INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",
-            sqlstate="KD000",
-            column=column,
-        )
-    return _Assignment(column, policy).sql(sql, source, wanted)
+    if not is_said or policy is Policy.STRICT:
+        try:
+            need_assignable(source, wanted, policy, fields, (column,))
+        except TypeMismatchError as error:
+            raise AnalysisError(
+                error.message, text, where.start, where.end,
+                condition=error.condition, sqlstate="KD000", column=column,
+            ) from None  # fmt: skip
+    return _Assignment(column, policy, fields).sql(sql, source, wanted, old=old)
 
 
-def can_assign(source: HiveType, target: HiveType, policy: Policy = Policy.ANSI) -> bool:
+def can_assign(
+    source: HiveType,
+    target: HiveType,
+    policy: Policy = Policy.ANSI,
+    fields: FieldRules = _BY_NAME,
+) -> bool:
     """Whether a column takes values of a type."""
+    try:
+        need_assignable(source, target, policy, fields, ("",))
+    except TypeMismatchError:
+        return False
+    return True
+
+
+def need_assignable(
+    source: HiveType, target: HiveType, policy: Policy, fields: FieldRules, path: Sequence[str]
+) -> None:
+    """Refuse a value for a column or a field; ``path``: the names that lead to it.
+
+    Raises:
+        TypeMismatchError: The column, or a field of it, takes no values of this type.
+    """
     if source.kind == "void" or source == target:
-        return True
+        return
+    if source.kind != target.kind or source.kind not in _NESTED:
+        if not _can_assign_leaf(source, target, policy):
+            raise _type_mismatch(source, target, policy, path)
+        return
+    if source.kind == "struct":
+        ordinals = fields.ordinals(source, target, path)
+        parts = zip(target.names, ordinals, target.children, strict=True)
+        pairs = [(name, source.children[i], kind) for name, i, kind in parts if i is not None]
+    else:
+        pairs = [*zip(parts_of(target), source.children, target.children, strict=True)]
+    for name, inner, outer in pairs:
+        need_assignable(inner, outer, policy, fields, (*path, name))
+
+
+def _type_mismatch(
+    source: HiveType, target: HiveType, policy: Policy, path: Sequence[str]
+) -> TypeMismatchError:
+    strictly = " (spark.sql.storeAssignmentPolicy is STRICT)" if policy is Policy.STRICT else ""
+    place = f"column '{path[0]}'" if len(path) == 1 else f"'{shown_path(path)}'"
+    shown = str(target).upper()
+    return TypeMismatchError(
+        "CANNOT_SAFELY_CAST",
+        f"A value of type {_shown(source).upper()} cannot be written to {place} of type "
+        f"{shown}{strictly}. Write CAST(… AS {shown}) to convert the value.",
+    )
+
+
+def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool:
+    """Whether a value of an atomic type goes into a field of an atomic type."""
     if source.kind in _NESTED or target.kind in _NESTED:
-        children = zip(source.children, target.children, strict=False)
-        return (
-            source.kind == target.kind
-            and len(source.children) == len(target.children)
-            and all(can_assign(one, other, policy) for one, other in children)
-        )
+        return False
     if policy is Policy.STRICT:
         return _loses_nothing(source, target)
     if policy is Policy.LEGACY and _is_converted(source, target):
@@ -174,17 +223,29 @@ class _Assignment:
     Args:
         column: The column's name, for messages.
         policy: The session's policy.
+        fields: How the fields of structs correspond.
     """
 
-    def __init__(self, column: str, policy: Policy) -> None:
-        self._column, self._policy = column, policy
+    def __init__(self, column: str, policy: Policy, fields: FieldRules) -> None:
+        self._column, self._policy, self._fields = column, policy, fields
 
-    def sql(self, sql: str, source: HiveType, target: HiveType, depth: int = 0) -> str:
-        """SQL of the converted value. ``depth``: how deep in the column's type it is."""
+    def sql(
+        self, sql: str, source: HiveType, target: HiveType, depth: int = 0, old: str | None = None
+    ) -> str:
+        """SQL of the converted value.
+
+        Args:
+            sql: The value.
+            source: The value's type.
+            target: The column's type.
+            depth: How deep in the column's type the value is.
+            old: The old value in its place, of which a struct keeps the fields that the value
+                lacks.
+        """
         if source.kind == "void":
             return f"CAST({sql} AS {shown_type(str(target))})"
         if target.kind in _NESTED:
-            return self._nested(sql, source, target, depth)
+            return self._nested(sql, source, target, depth, old)
         if target.kind in ("char", "varchar"):
             text = sql if source.kind == "string" else f"CAST({sql} AS STRING)"
             return _fitted(text, target, self._column)
@@ -223,17 +284,13 @@ class _Assignment:
         said = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
         return raise_told("CAST_INVALID_INPUT", "22018", f"concat({said}, {sql})")
 
-    def _nested(self, sql: str, source: HiveType, target: HiveType, depth: int) -> str:
+    def _nested(
+        self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
+    ) -> str:
         if _same_for_storage(source, target):
             return sql
         if source.kind == "struct":
-            from_names = source.names
-            parts = zip(target.names, from_names, source.children, target.children, strict=True)
-            fields = ", ".join(
-                f"{literal(to)}, {self.sql(f'{sql}.{quote(name)}', inner, outer, depth)}"
-                for to, name, inner, outer in parts
-            )
-            return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({fields}) END"
+            return self._struct(sql, source, target, depth, old)
         sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
         return nested(
             sql,
@@ -241,6 +298,24 @@ class _Assignment:
             lambda part, child, deeper: self.sql(part, sources[id(child)], child, deeper),
             depth,
         )
+
+    def _struct(
+        self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
+    ) -> str:
+        ordinals = self._fields.ordinals(source, target, (self._column,))
+        values = []
+        for name, ordinal, outer in zip(target.names, ordinals, target.children, strict=True):
+            kept = None if old is None else f"{old}.{quote(name)}"
+            if ordinal is None:
+                value = kept or f"CAST(NULL AS {shown_type(str(outer))})"
+            else:
+                given = f"{sql}.{quote(source.names[ordinal])}"
+                value = self.sql(given, source.children[ordinal], outer, depth, kept)
+            values.append(f"{literal(name)}, {value}")
+        # The old value is not NULL: a NULL must not take the fields away that the source lacks.
+        keeps = old is not None and self._fields.lacks(source, target)
+        is_value = f"{sql} IS NOT NULL" + (f" OR {old} IS NOT NULL" if keeps else "")
+        return f"CASE WHEN {is_value} THEN named_struct({', '.join(values)}) END"
 
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:

@@ -107,7 +107,13 @@ class PreparedCdc(Prepared):
 
 
 def plan_auto_cdc(
-    text: str, statement: AutoCdc, resolve: Resolve, analyse: Analyse, *, double_quoted: bool
+    text: str,
+    statement: AutoCdc,
+    resolve: Resolve,
+    analyse: Analyse,
+    *,
+    double_quoted: bool,
+    is_case_sensitive: bool = False,
 ) -> PreparedCdc:
     """Rewrite a statement.
 
@@ -117,6 +123,7 @@ def plan_auto_cdc(
         resolve: Gives the ACID table of a name, or None.
         analyse: Asks Spark for the columns of a query.
         double_quoted: ``"…"`` is a name in this session.
+        is_case_sensitive: The session tells names apart by case.
 
     Raises:
         SqlError: A name, a type or an expression is wrong (see ``bind_rules``), or order values
@@ -124,15 +131,13 @@ def plan_auto_cdc(
         AnalysisError: The state table has other keys, or another kind of order values.
     """
     refuse_reserved_names(text)
-    target = resolve(statement.target.parts)
-    if target is None:  # it was dropped after the text was parsed
-        raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
-    refuse_target(target, statement.target, text)
+    target = _target(text, statement, resolve)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
     sources = rewritten.standins
     blank = Text(text, [*rewritten.edits, *placeholders(text)])
     of_target = new_standin(target, is_target=True)
     planned = Planned(text, target, of_target.view, blank, lambda q: analyse(q, sources, None))
+    planned = replace(planned, is_case_sensitive=is_case_sensitive)
     source = _source(statement, blank, rewritten.source_view)
     virtual = of_source(text, statement, resolve)
     read = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
@@ -142,14 +147,7 @@ def plan_auto_cdc(
     if rules.history is not None:
         check_history(target, found.sequence, text, statement.target.span)
     state, is_new = state_of(planned, statement, rules, found, resolve)
-    of_state: tuple[StandIn, ...] = (
-        StandIn(view_name(), state, (ROW__ID,)),
-        StandIn(view_name(), state),
-    )
-    state_view, floor = (one.view for one in of_state)
-    if is_new:
-        of_state, state_view, floor = (), no_rows(state), no_rows(state)
-    sides = Sides(view_name(), view_name(), of_target.view, state_view, floor, state)
+    sides, of_state = _sides(of_target.view, state, is_new)
     ways = _ways(rules, planned, sides, found.sequence, (of_target, *of_state))
     decided = view_name()
     return PreparedCdc(
@@ -166,6 +164,22 @@ def plan_auto_cdc(
         decided=decided,
         loads=_both(planned, state, rules, decided, is_first=True),
     )
+
+
+def _target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
+    target = resolve(statement.target.parts)
+    if target is None:  # it was dropped after the text was parsed
+        raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
+    refuse_target(target, statement.target, text)
+    return target
+
+
+def _sides(target: str, state: Table, is_new: bool) -> tuple[Sides, tuple[StandIn, ...]]:
+    """The views, and the stand-ins of the state table, which has none if it is new."""
+    if is_new:
+        return Sides(view_name(), view_name(), target, no_rows(state), no_rows(state), state), ()
+    rows, floor = StandIn(view_name(), state, (ROW__ID,)), StandIn(view_name(), state)
+    return Sides(view_name(), view_name(), target, rows.view, floor.view, state), (rows, floor)
 
 
 def _ways(

@@ -35,6 +35,7 @@ from acidsql.plan.cdc_order import comparable, keeps_order, plain_order
 from acidsql.plan.cdc_rules import Rules
 from acidsql.plan.event_query import EventQuery, Planned, assigned
 from acidsql.plan.sqltext import Text
+from acidsql.plan.struct_fields import FieldMatching
 from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote, shown_type
@@ -232,7 +233,11 @@ def _new_values(rules: Rules, planned: Planned, kind: HiveType) -> dict[str, str
                 f"CASE WHEN row_before IS NOT NULL THEN {old} ELSE {default[column.name]} END"
             )
         elif column.name in version:
-            new[column.name] = assigned(planned, version[column.name], kind, column, rules.place)
+            # The order of an order value's fields is the order in which they compare.
+            new[column.name] = assigned(
+                planned, version[column.name], kind, column, rules.place,
+                matching=FieldMatching.BY_POSITION,
+            )  # fmt: skip
     return new
 
 

@@ -16,6 +16,7 @@ from acidsql.errors import UnsupportedError
 from acidsql.plan.assignment import Policy, assign
 from acidsql.plan.sqltext import Text
 from acidsql.plan.standins import view_name
+from acidsql.plan.struct_fields import FieldMatching, FieldRules
 from acidsql.sql.binder import default_sql
 from acidsql.sql.conditions import has_subquery, terms_about, window_function
 from acidsql.sql.tokens import Kind, Span, tokenize
@@ -139,6 +140,8 @@ class Planned:
         before: The target without the columns that the statement adds to it; None: it adds none.
         blank_hiding: Gives a text like ``blank``, in which each ``*`` of the target or the source
             leaves out these columns of ours, too.
+        is_case_sensitive: The session tells names apart by case.
+        evolves: WITH SCHEMA EVOLUTION: a value may lack fields of a struct.
     """
 
     text: str
@@ -149,6 +152,8 @@ class Planned:
     double_quoted: bool = True
     policy: Policy = Policy.ANSI
     before: Table | None = None
+    is_case_sensitive: bool = False
+    evolves: bool = False
     blank_hiding: Callable[[Sequence[str]], Text] | None = None
 
     def hiding(self, names: Sequence[str]) -> Planned:
@@ -168,15 +173,19 @@ def assigned(
     where: Span,
     *,
     is_literal: bool | None = None,
+    matching: FieldMatching = FieldMatching.BY_NAME,
+    old: str | None = None,
 ) -> str:
     """SQL that converts a value to a column's type (see ``assignment.assign``).
 
-    ``is_literal``: default: whether there is one literal at ``where``.
+    ``is_literal``: default: whether there is one literal at ``where``. ``matching``: how the
+    statement matches columns, and so the fields of structs.
     """
     is_literal = is_text(planned, where) if is_literal is None else is_literal
     return assign(
         sql, kind, column.name, column.type, planned.text, where,
-        is_literal=is_literal, policy=planned.policy,
+        is_literal=is_literal, policy=planned.policy, old=old,
+        fields=FieldRules(matching, planned.is_case_sensitive, planned.evolves),
     )  # fmt: skip
 
 
@@ -203,9 +212,11 @@ def default_fields(planned: Planned, columns: Sequence[Column]) -> dict[str, Hiv
 def omitted_value(planned: Planned, column: Column, types: dict[str, HiveType]) -> str:
     """SQL of the value of a column that the statement does not name: its DEFAULT, or NULL."""
     kind = types.get(column.name, HiveType("void"))
-    # The default fits its column, whatever the session's policy says.
+    # The default fits its column, whatever the session's policy says. As in Spark, its fields go by
+    # position.
     fits = replace(planned, policy=Policy.ANSI)
-    return assigned(fits, default_sql(column), kind, column, Span(0, 0))
+    by_position = FieldMatching.BY_POSITION
+    return assigned(fits, default_sql(column), kind, column, Span(0, 0), matching=by_position)
 
 
 def default_value(planned: Planned, column: Column) -> str:

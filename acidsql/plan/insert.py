@@ -24,6 +24,7 @@ from acidsql.plan.event_query import (
     partition_text,
 )
 from acidsql.plan.sqltext import Text
+from acidsql.plan.struct_fields import FieldMatching
 from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default, value_span
 from acidsql.sql.statements import Insert, Literals, PartitionItem, Value, Values
 from acidsql.sql.tokens import Span
@@ -63,7 +64,8 @@ def plan_source(
         place: The query's place in the user's text.
         literal_rows: The number of rows, if the query is a VALUES list.
         overwrite: The statement is an INSERT OVERWRITE.
-        by_name: The query's columns are matched with the table's by name.
+        by_name: The query's columns, and the fields of structs in them, are matched with the
+            table's by name, else by position.
         is_literal: Tells of the ordinal of a query's column whether the values are string literals.
     """
     fields = planned.analyse(source)
@@ -73,6 +75,7 @@ def plan_source(
         column.name: assigned(
             planned, quote(f"c{i}"), kind, column, place,
             is_literal=takes_literals(parse_type(column.type)) and is_literal(i),
+            matching=FieldMatching.BY_NAME if by_name else FieldMatching.BY_POSITION,
         )
         for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=True))
     }  # fmt: skip
@@ -91,10 +94,12 @@ def plan_source(
 
 
 def plan_create_as_select(
-    text: str, table: Table, query: Text, fields: Fields, place: Span
+    text: str, table: Table, query: Text, fields: Fields, place: Span, *, is_case_sensitive: bool
 ) -> EventQuery:
     """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table."""
-    planned = Planned(text, table, "", query.new(), lambda _: fields)
+    planned = Planned(
+        text, table, "", query.new(), lambda _: fields, is_case_sensitive=is_case_sensitive
+    )
     bound = bind_insert(text, table, None, ())
     return replace(plan_source(planned, bound, query, place, by_name=True), makes_table=True)
 

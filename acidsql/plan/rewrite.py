@@ -117,6 +117,7 @@ def plan_dml(
     *,
     double_quoted: bool,
     policy: Policy,
+    is_case_sensitive: bool = False,
 ) -> Prepared:
     """Rewrite a statement to event queries.
 
@@ -127,6 +128,7 @@ def plan_dml(
         analyse: Asks Spark for the columns of a query.
         double_quoted: ``"…"`` is a name in this session.
         policy: The session's rules of store assignment.
+        is_case_sensitive: The session tells names apart by case.
 
     Raises:
         SqlError: A name, a type or a number of values is wrong, or the statement contains
@@ -160,8 +162,9 @@ def plan_dml(
         return analyse(query, standins, source)
 
     planned = Planned(
-        text, table, view, blank, analyse_here, double_quoted, policy, blank_hiding=blank_hiding
-    )
+        text, table, view, blank, analyse_here, double_quoted, policy,
+        blank_hiding=blank_hiding, is_case_sensitive=is_case_sensitive,
+    )  # fmt: skip
     if isinstance(statement, Insert) and statement.replacing is not None:
         return _replacing(statement, planned, standins, analyse)
     return _changing(statement, planned, standins, source, rewritten.source_view, analyse)

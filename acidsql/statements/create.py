@@ -33,6 +33,7 @@ from acidsql.errors import (
 from acidsql.plan.assignment import can_assign
 from acidsql.plan.event_query import Fields
 from acidsql.plan.evolution import check_name, new_column
+from acidsql.plan.struct_fields import FieldMatching, FieldRules
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
 from acidsql.statements.table_properties import check_files, check_kind, check_lists
@@ -118,7 +119,7 @@ def _default(column: ColumnDef, kind: HiveType, text: str, type_of: TypeOf) -> s
     if column.default is None:
         return None
     given = type_of(column.default)
-    if not can_assign(given, kind):
+    if not can_assign(given, kind, fields=FieldRules(FieldMatching.BY_POSITION)):
         raise AnalysisError(
             f"The DEFAULT of column '{column.name}' is of type {given}, the column of {kind}.",
             text, column.default.start, column.default.end,

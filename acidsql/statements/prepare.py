@@ -18,7 +18,7 @@ from acidsql.sql import statements as st
 from acidsql.sql.parser import parse
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import Said, assignment_policy, said_by
+from acidsql.statements.said import Said, assignment_policy, is_case_sensitive, said_by
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.time_travel import need_versions
 
@@ -56,13 +56,19 @@ class Preparer:
     def _change(self, statement: Changing, said: Said, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         text, quoted = said.text, said.double_quoted
+        by_case = is_case_sensitive(self._spark)
         if isinstance(statement, st.AutoCdc):
             self._need_state_tables(statement, text)
-            return plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
+            return plan_auto_cdc(
+                text, statement, resolve, analyse, double_quoted=quoted, is_case_sensitive=by_case
+            )
         if isinstance(statement, st.Undo):
             return plan_undo(text, self._undone(statement, text))
         policy = assignment_policy(self._spark)
-        planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted, policy=policy)
+        planned = plan_dml(
+            text, statement, resolve, analyse,
+            double_quoted=quoted, policy=policy, is_case_sensitive=by_case,
+        )  # fmt: skip
         if planned.before is not None:
             self._need_to_alter(planned.before)
         return planned
@@ -119,5 +125,8 @@ class Preparer:
         name = self._tables.new_name(statement, said.text)
         table = self._tables.define(statement, said.text, name, fields)
         table = table.in_zlib() if self._able.read_by_hive3 else table
-        planned = plan_create_as_select(said.text, table, query, fields, statement.query.span)
+        planned = plan_create_as_select(
+            said.text, table, query, fields, statement.query.span,
+            is_case_sensitive=is_case_sensitive(self._spark),
+        )  # fmt: skip
         return Prepared((planned,), found.standins)

@@ -80,3 +80,8 @@ def is_utc(spark: SparkSession) -> bool:
 def assignment_policy(spark: SparkSession) -> Policy:
     """The session's rules of store assignment."""
     return Policy(str(spark.conf.get("spark.sql.storeAssignmentPolicy")).upper())
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether the session tells names apart by case."""
+    return jvm.is_on(spark, "spark.sql.caseSensitive")

@@ -10,7 +10,6 @@ from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
-from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import staged
 from acidsql.streams.batches import BatchWriter, Setup, run, table_name, table_of, view_of
 from acidsql.streams.upsert import keyed, merge_text, refuse_bad_keys
@@ -44,7 +43,7 @@ class Sink(BatchWriter[Table]):
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         rows = _fitting(target, rows)
-        into, names = table_name(target.name), ", ".join(map(quote, rows.columns))
+        into = table_name(target.name)
         if self._mode == "upsert":
             given, few = keyed(target, rows, self._keys), runner.settings.few_rows
             with staged(given, target.location, txn_id, few) as kept:
@@ -58,9 +57,9 @@ class Sink(BatchWriter[Table]):
                 if target.partition_columns:
                     run(runner, f"DELETE FROM {into}")
                 else:
-                    overwrite = f"INSERT OVERWRITE TABLE {into} ({names})"
-                    return run(runner, f"{overwrite} SELECT {names} FROM {view}")
-            return run(runner, f"INSERT INTO {into} ({names}) SELECT {names} FROM {view}")
+                    overwrite = f"INSERT OVERWRITE TABLE {into} BY NAME"
+                    return run(runner, f"{overwrite} SELECT * FROM {view}")
+            return run(runner, f"INSERT INTO {into} BY NAME SELECT * FROM {view}")
 
 
 def _fitting(table: Table, rows: DataFrame) -> DataFrame:

@@ -15,7 +15,9 @@ from acidsql.acid.table import Column, Table
 from acidsql.errors import AnalysisError, ConstraintError
 from acidsql.plan.assignment import as_read, assign
 from acidsql.plan.lower import hive_type
+from acidsql.plan.struct_fields import FieldRules
 from acidsql.sql.tokens import Span
+from acidsql.statements.said import is_case_sensitive
 from acidsql.storage.columns import quote
 
 
@@ -80,5 +82,6 @@ def merge_text(target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> 
 
 def _value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
     given, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
-    sql = assign(name, given, column.name, column.type, "", Span(0, 0))
+    by_case = FieldRules(is_case_sensitive=is_case_sensitive(rows.sparkSession))
+    sql = assign(name, given, column.name, column.type, "", Span(0, 0), fields=by_case)
     return as_read(sql, column, is_partition=is_partition)

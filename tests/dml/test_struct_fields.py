@@ -1,181 +1,306 @@
-"""SET of a struct's field, in UPDATE, MERGE and the methods."""
+"""Fields of structs: where a writer matches columns by name, fields are matched by name, at every
+depth; where columns go by position, fields do, too."""
 
 from __future__ import annotations
 
-import json
-from decimal import Decimal
-from typing import Any
+import itertools
+from string import Template
 
 import pytest
-from kit import counts, fill, refused, rows
+from kit import refused, rows
 
-from acidsql.errors import ConstraintError
+from acidsql.errors import AnalysisError
 
-S = "s STRUCT<a: INT, b: BIGINT, c: STRUCT<x: STRING, y: DECIMAL(10,2)>, e: CHAR(3)>"
-ONE = "named_struct('a', 1, 'b', 2, 'c', named_struct('x', 'q', 'y', 1.50), 'e', 'e')"
-NO_C = ONE.replace("named_struct('x', 'q', 'y', 1.50)", "NULL")
-IN_ONE = (1, 2, ("q", Decimal("1.50")), "e  ")
+pytestmark = pytest.mark.spark
+
+_numbers = itertools.count()
+_MISSING = "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_FIND_DATA"
+_EXTRA = "INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_STRUCT_FIELDS"
+
+PAIR = "STRUCT<lat: BIGINT, lon: BIGINT>"
+COLUMNS = {
+    "st": PAIR,
+    "deep": f"STRUCT<p: {PAIR}, x: INT>",
+    "a": f"ARRAY<{PAIR}>",
+    "m": f"MAP<STRING, {PAIR}>",
+    "mk": f"MAP<{PAIR}, INT>",
+}
+NAMES = ", ".join(COLUMNS)
+OTHERS = {"LON": 20, "lat": 10}  # fields of a pair in the source, in another order and case
+
+
+def pair(fields):
+    """SQL of a struct with these fields, in INT, so that they are converted."""
+    return "named_struct(" + ", ".join(f"'{name}', {value}" for name, value in fields.items()) + ")"
+
+
+def values(fields):
+    """SQL of a value for each of ``COLUMNS``, from one struct at every depth."""
+    one = pair(fields)
+    return {
+        "st": one,
+        "deep": f"named_struct('x', 1, 'p', {one})",
+        "a": f"array({one}, CAST(NULL AS {kind(fields)}))",
+        "m": f"map('k', {one}, 'none', CAST(NULL AS {kind(fields)}))",
+        "mk": f"map({one}, 7)",
+    }
+
+
+def kind(fields):
+    return "STRUCT<" + ", ".join(f"{name}: INT" for name in fields) + ">"
+
+
+def source(given, first=1):
+    """A query: the first id has a value in each column, the next one a NULL in each."""
+    listed = ", ".join(f"{sql} AS {name}" for name, sql in given.items())
+    shown = ", ".join(f"if(id = {first}, {name}, NULL) AS {name}" for name in reversed(given))
+    ids = f"explode(array({first}, {first + 1})) AS id"
+    return f"SELECT {shown}, id FROM (SELECT {listed}, {ids})"
+
+
+def stored(lat, lon, first=1):
+    """What ``source`` gives in the table, as a Python model says."""
+    one = (lat, lon)
+    row = (first, one, (one, 1), [one, None], {"k": one, "none": None}, {one: 7})
+    return [row, (first + 1, *[None] * 5)]
+
+
+def plain(value):
+    """A value with tuples in place of Rows."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    if isinstance(value, list):
+        return list(map(plain, value))
+    if isinstance(value, dict):
+        return {plain(key): plain(one) for key, one in value.items()}
+    return value
+
+
+def found(acid, query=f"SELECT id, {NAMES} FROM t ORDER BY id"):
+    return [plain(tuple(row)) for row in acid.sql(query).collect()]
 
 
 @pytest.fixture
 def t(acid):
-    """Rows 1 and 2 have a whole struct, 3 has NULL for it, 4 for the struct inside."""
-    fill(acid, f"t (id INT, {S})", f"1, {ONE}", f"2, {ONE}", "3, NULL", f"4, {NO_C}")
+    columns = ", ".join(f"{name} {text}" for name, text in COLUMNS.items())
+    acid.sql(f"CREATE TABLE t (id INT, {columns})")
     return acid
 
 
-def structs(acid: Any, name: str = "t") -> dict[int, Any]:
-    """The structs by id, as tuples."""
-    return {row[0]: plain(row[1]) for row in rows(acid, f"SELECT id, s FROM {name}")}
+# ── the writers that match by name ───────────────────────────────────────────────────────────
+# Each leaves the two rows of ``source`` in the table. If its name begins with "update", their ids
+# are there before, with NULLs. The last ones empty the table.
+
+SETS = ", ".join(f"{name} = s.{name}" for name in COLUMNS)
+MERGE = "MERGE INTO t USING s ON t.id = s.id "
 
 
-def plain(value: Any) -> Any:
-    """A Row as a tuple, at every depth."""
-    return tuple(map(plain, value)) if isinstance(value, tuple) else value
+def statement(text):
+    """A statement, in which $sets, $values and $first may be."""
+
+    def run(acid, frame, given, first):
+        sets = ", ".join(f"{name} = {sql}" for name, sql in given.items())
+        values = ", ".join(given.values())
+        acid.sql(Template(text).substitute(sets=sets, values=values, first=first))
+
+    return run
 
 
-@pytest.mark.parametrize("fast", ["true", "false"])
-def test_set_changes_the_named_fields_and_keeps_all_others_exactly(t, fast):
-    t.sql(f"SET acidsql.fast.paths = {fast}")
-    shown = rows(t, "EXPLAIN CHANGES UPDATE t SET s.c.x = upper(s.c.x), s.a = s.b, s.b = s.a + 10 "
-                    "WHERE id = 1")  # fmt: skip
-    expected = (2, 11, ("Q", Decimal("1.50")), "e  ")
-    assert {row[2]: plain(row[1]) for row in shown} == {
-        "update_preimage": IN_ONE, "update_postimage": expected
-    }  # fmt: skip
-    done = counts(t, "UPDATE t SET s.c.x = upper(s.c.x), s.a = s.b, s.b = s.a + 10 WHERE id = 1")
-    assert done == (0, 1, 0)
-    assert structs(t) == {1: expected, 2: IN_ONE, 3: None, 4: (1, 2, None, "e  ")}
-    returned = t.sql("UPDATE t SET s.a = 7 WHERE id = 2 RETURNING old.s.a, new.s").collect()
-    assert [plain(row) for row in returned] == [(1, (7, *IN_ONE[1:]))]
+def update_method(acid, frame, given, first):
+    acid.update("t", given, f"id = {first}")
 
 
-def test_a_struct_that_is_null_becomes_one_whose_other_fields_are_null(t):
-    assert counts(t, "UPDATE t SET s.c.x = concat('n', id), s.e = 'f' WHERE id > 2") == (0, 2, 0)
-    assert structs(t)[3] == (None, None, ("n3", None), "f  ")
-    assert structs(t)[4] == (1, 2, ("n4", None), "f  ")
-    t.sql("UPDATE t SET s = NULL WHERE id = 4")
-    t.sql("UPDATE t SET s.c.y = NULL WHERE id = 4")
-    assert structs(t)[4] == (None, None, (None, None), None)
+def insert_method(acid, frame, given, first):
+    acid.insert_into("t", frame)
 
 
-def test_merge_and_update_from_set_fields_of_the_row_that_was_read(t):
-    fill(t, f"n (id INT, k INT, {S})", f"1, 5, {ONE}", "2, 6, NULL", f"9, 7, {ONE}")
-    assert counts(t, """
-        MERGE INTO t USING n ON t.id = n.id
-        WHEN MATCHED AND n.s IS NULL THEN UPDATE SET s.a = n.k, t.s.c.x = t.s.e
-        WHEN MATCHED THEN UPDATE SET s.c = named_struct('x', 'w', 'y', n.k), s.b = t.s.a + n.s.b
-        WHEN NOT MATCHED THEN INSERT *
-        WHEN NOT MATCHED BY SOURCE AND s IS NULL THEN UPDATE SET s.b = id
-        WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s.c.y = s.b""".replace("INSERT *",
-        "INSERT (id, s) VALUES (id, s)")) == (1, 4, 0)  # fmt: skip
-    assert structs(t) == {
-        1: (1, 3, ("w", Decimal("5.00")), "e  "),
-        2: (6, 2, ("e  ", Decimal("1.50")), "e  "),
-        3: (None, 3, None, None),
-        4: (1, 2, (None, Decimal("2.00")), "e  "),
-        9: IN_ONE,
-    }
-    counts(t, "UPDATE t AS x SET x.s.a = n.k, s.c.x = 'from' FROM n WHERE x.id = n.id AND n.id = 9")
-    assert structs(t)[9] == (7, 2, ("from", Decimal("1.50")), "e  ")
+def insert_method_by_position(acid, frame, given, first):
+    acid.insert_into("t", frame.select("id", *COLUMNS), by_name=False)
 
 
-def test_methods_set_fields(t):
-    t.update("t", {"s.a": "s.b + 1", "`s`.`c`.x": "'m'"}, "id = 1")
-    assert structs(t)[1] == (3, 2, ("m", Decimal("1.50")), "e  ")
-    news = t.spark.sql("SELECT 2 AS id, 8 AS k").alias("n")
-    merge = t.merge_into(news, "t", "t.id = n.id").whenMatched().update({"s.a": "n.k"})
-    merge.whenNotMatchedBySource("id = 4").update({"t.s.c.x": "'by'"}).merge()
-    assert structs(t)[2] == (8, *IN_ONE[1:])
-    assert structs(t)[4] == (1, 2, ("by", None), "e  ")
+def merge_method(acid, frame, given, first):
+    acid.merge_into(frame, "t", "t.id = source.id").whenMatched().updateAll().merge()
 
 
-def test_a_name_is_first_a_column_of_the_table_and_then_a_field(acid):
-    odd = "`a.b`: INT, `größe`: INT, `C``d`: STRUCT<`x y`: INT>"
-    fill(acid, f"t (id INT, a INT, s STRUCT<a: INT, s: INT>, `o.o` STRUCT<{odd}>)",
-         "1, 1, named_struct('a', 2, 's', 3), "
-         "named_struct('a.b', 4, 'größe', 5, 'C`d', named_struct('x y', 6))")  # fmt: skip
-    read = "SELECT a, s, `o.o` FROM t"
-    for assignments, expected in (
-        ("s.a = 10", (10, (2, 3), (4, 5, (6,)))),  # s is the alias, and a a column
-        ("s.s.a = 20, s.id = 1", (10, (20, 3), (4, 5, (6,)))),
-        ("S.S.S = 30", (10, (20, 30), (4, 5, (6,)))),
-        ("`o.o`.`a.b` = 40, s.`O.O`.GRÖßE = 50", (10, (20, 30), (40, 50, (6,)))),
-        ("`o.o`.`c``D`.`X y` = 60", (10, (20, 30), (40, 50, (60,)))),
+def merge_method_inserts(acid, frame, given, first):
+    acid.merge_into(frame, "t", "t.id = source.id").whenNotMatched().insertAll().merge()
+
+
+def merge_method_with_values(acid, frame, given, first):
+    values = {name: f"source.{name}" for name in ("id", *COLUMNS)}
+    writer = acid.merge_into(frame, "t", "t.id = source.id").whenNotMatched()
+    writer.insert(values).merge()
+
+
+def sink(mode, **options):
+    def run(acid, frame, given, first):
+        acid.sink("t", mode=mode, txn_app_id="app", **options)(frame, next(_numbers))
+
+    return run
+
+
+BY_NAME = {
+    "update": statement("UPDATE t SET $sets WHERE id = $first"),
+    "update from": statement(f"UPDATE t SET {SETS} FROM s WHERE t.id = s.id"),
+    "update by merge *": statement(MERGE + "WHEN MATCHED THEN UPDATE SET *"),
+    "update by merge": statement(MERGE + f"WHEN MATCHED THEN UPDATE SET {SETS}"),
+    "update()": update_method,
+    "update by merge_into": merge_method,
+    "update by a sink": sink("upsert", keys=["id"]),
+    "merge inserts *": statement(MERGE + "WHEN NOT MATCHED THEN INSERT *"),
+    "merge inserts": statement(
+        MERGE + f"WHEN NOT MATCHED THEN INSERT (id, {NAMES}) VALUES (s.id, "
+        + ", ".join(f"s.{name}" for name in COLUMNS) + ")"
+    ),
+    "by name": statement("INSERT INTO t BY NAME SELECT * FROM s"),
+    "replace by name": statement(
+        "INSERT INTO t BY NAME REPLACE WHERE id BETWEEN $first AND $first + 1 SELECT * FROM s"
+    ),
+    "insert_into()": insert_method,
+    "merge_into inserts all": merge_method_inserts,
+    "merge_into inserts": merge_method_with_values,
+    "auto cdc": statement("AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY id"),
+    "sink appends": sink("append"),
+    "sink upserts": sink("upsert", keys=["id"]),
+    "overwrite by name": statement("INSERT OVERWRITE t BY NAME SELECT * FROM s"),
+    "sink completes": sink("complete"),
+}  # fmt: skip
+
+
+def run(acid, writer, given, first=1):
+    """Let a writer write the rows of ``source``."""
+    frame = acid.spark.sql(source(given, first))
+    frame.createOrReplaceTempView("s")
+    writer(acid, frame, given, first)
+
+
+def run_all(acid, writers, given, lat, lon):
+    """Let each writer write two rows, and check that they are in the table."""
+    firsts = {name: 10 * number for number, name in enumerate(writers, 1)}
+    ids = [
+        id for name, first in firsts.items() if name[:6] == "update" for id in (first, first + 1)
+    ]
+    acid.sql("INSERT INTO t (id) VALUES " + ", ".join(f"({id})" for id in ids or [1]))
+    expected = [] if ids else [(1, *[None] * 5)]
+    for name, first in firsts.items():
+        if name in ("overwrite by name", "sink completes"):
+            assert found(acid) == expected
+            expected = []
+        run(acid, writers[name], given, first)
+        expected += stored(lat, lon, first)
+    assert found(acid) == expected
+
+
+def test_a_field_is_matched_by_its_name_where_columns_are(t):
+    """Whatever the order and the case of the source's fields."""
+    run_all(t, BY_NAME, values(OTHERS), 10, 20)
+
+
+MISSING = "CANNOT_FIND_DATA"
+WRONG = {
+    "missing": ({"lat": 1}, MISSING, ".lon"),
+    "missing beside one more": ({"lat": 1, "foo": 2}, MISSING, ".lon"),
+    "extra": ({"lat": 1, "lon": 2, "foo": 3}, "EXTRA_STRUCT_FIELDS", ""),
+    "twice": ({"lat": 1, "lon": 2, "LAT": 3}, "AMBIGUOUS_COLUMN_NAME", ""),
+}
+PATHS = {"st": "st", "deep": "deep.p", "a": "a.element", "m": "m.value", "mk": "mk.key"}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_field_that_is_missing_or_unknown_is_an_error_of_each_writer(t, wrong):
+    """At one depth for each writer, and at each depth for two of them."""
+    fields, condition, behind = WRONG[wrong]
+    t.sql("INSERT INTO t (id) VALUES (1), (3)")
+    columns = itertools.cycle(COLUMNS)
+    cases = [(writer, next(columns)) for writer in BY_NAME]
+    cases += [(w, c) for c in COLUMNS for w in ("update by merge *", "by name")]
+    for writer, column in cases:
+        given = values(OTHERS) | {column: values(fields)[column]}
+        with pytest.raises(AnalysisError) as caught:
+            run(t, BY_NAME[writer], given)
+        assert caught.value.condition == f"INCOMPATIBLE_DATA_FOR_TABLE.{condition}", writer
+        assert caught.value.sqlstate == "KD000"
+        assert f"'{PATHS[column]}{behind}'" in caught.value.message, writer
+    assert found(t) == [(1, *[None] * 5), (3, *[None] * 5)]
+
+
+# ── the writers that match by position ───────────────────────────────────────────────────────
+
+LIST = f"(id, {NAMES})"
+BY_POSITION = {
+    "select": statement(f"INSERT INTO t SELECT id, {NAMES} FROM s"),
+    "a list": statement(f"INSERT INTO t {LIST} SELECT id, {NAMES} FROM s"),
+    "values": statement(
+        "INSERT INTO t VALUES ($first, $values), ($first + 1, NULL, NULL, NULL, NULL, NULL)"
+    ),
+    "several": statement(f"FROM s INSERT INTO t SELECT id, {NAMES}"),
+    "insert_into()": insert_method_by_position,
+}
+
+
+def test_a_field_goes_by_position_where_columns_do_as_in_a_table_of_sparks(t, spark):
+    given = values({"lon": 20, "foo": 10})
+    given["deep"] = given["deep"].replace("named_struct('x', 1, 'p', ", "named_struct('q', ")
+    given["deep"] = given["deep"].removesuffix(")") + ", 'r', 1)"
+    columns = ", ".join(f"{name} {text}" for name, text in COLUMNS.items())
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW s AS {source(given)}")
+    spark.sql(f"CREATE TABLE plain_structs (id INT, {columns}) USING parquet")
+    try:
+        for columns in ("", LIST):
+            spark.sql(f"INSERT OVERWRITE plain_structs {columns} SELECT id, {NAMES} FROM s")
+            read = spark.table("plain_structs").orderBy("id").collect()
+            assert [plain(tuple(row)) for row in read] == stored(20, 10)
+    finally:
+        spark.sql("DROP TABLE plain_structs")
+    run_all(t, BY_POSITION, given, 20, 10)
+    for fields, condition in (
+        ({"lat": 1}, "STRUCT_MISSING_FIELDS"),
+        ({"lat": 1, "lon": 2, "x": 3}, "EXTRA_STRUCT_FIELDS"),
     ):
-        acid.sql(f"UPDATE t AS s SET {assignments}")
-        assert plain(tuple(acid.sql(read).first())) == expected
-    acid.sql("UPDATE t SET default.t.s.a = 21, t.s.s = 31")
-    assert plain(acid.sql("SELECT s FROM t").first()[0]) == (21, 31)
+        for column, value in values(fields).items():
+            value = value.replace("'x', 1, 'p', ", "'p', ")[:-1] if column == "deep" else value
+            value += ", 'x', 1)" if column == "deep" else ""
+            insert = f"INSERT INTO t (id, {column}) SELECT 1, {value}"
+            error = refused(t, insert, f"INCOMPATIBLE_DATA_FOR_TABLE.{condition}")
+            assert PATHS[column] in error.message
 
 
-OVERLAP = "DATATYPE_MISMATCH.INVALID_ROW_LEVEL_OPERATION_ASSIGNMENTS"
+# ── names ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_cannot_be_set_is_refused_where_it_stands(acid):
-    fill(acid, f"t (id INT, {S}, l ARRAY<STRUCT<f: INT>>, m MAP<STRING, INT>)")
-    fill(acid, "n (id INT)", "1")
-    for assignments, condition, at in (
-        ("s.a = 1, s.A = 2", "DUPLICATE_ASSIGNMENTS", "s.A"),
-        ("s.a = 1, s = NULL", OVERLAP, "s"),
-        ("s = NULL, s.c.x = 'x'", OVERLAP, "s.c.x"),
-        ("s.c.x = 'x', t.s.c = NULL", OVERLAP, "t.s.c"),
-        ("l.f = 1", OVERLAP, "l.f"),
-        ("m.k = 1", OVERLAP, "m.k"),
-        ("m['k'] = 1", "UNSUPPORTED_FEATURE", "["),
-        ("id.x = 1", "INVALID_EXTRACT_BASE_FIELD_TYPE", "id.x"),
-        ("s.c.x.y = 1", "INVALID_EXTRACT_BASE_FIELD_TYPE", "s.c.x.y"),
-        ("s.nope = 1", "FIELD_NOT_FOUND", "s.nope"),
-        ("x.s.a = 1", "UNRESOLVED_COLUMN", "x.s.a"),
-        ("s.a = DEFAULT", "UNSUPPORTED_FEATURE.DEFAULT_OF_FIELD", "DEFAULT"),
-        ("s.a = 'x' || id", "INCOMPATIBLE_DATA_FOR_TABLE", "'x' || id"),
-        ("s.c = 1", "INCOMPATIBLE_DATA_FOR_TABLE", "1"),
-    ):
-        for statement in (f"UPDATE t SET {assignments}",
-                          "MERGE INTO t USING n ON t.id = n.id "
-                          f"WHEN NOT MATCHED BY SOURCE THEN UPDATE SET {assignments}"):  # fmt: skip
-            error = refused(acid, statement, condition, at)
-        if condition.startswith("INCOMPATIBLE"):
-            assert f"'{assignments.split(' =')[0]}'" in error.message
-    for insert in ("INSERT INTO t (s.a) VALUES (1)",
-                   "MERGE INTO t USING n ON t.id = n.id "
-                   "WHEN NOT MATCHED THEN INSERT (t.s.a) VALUES (1)"):  # fmt: skip
-        refused(acid, insert, OVERLAP, "t.s.a" if "MERGE" in insert else "s.a")
+def test_names_are_compared_as_the_session_says_and_may_be_odd(acid, conf):
+    acid.sql("CREATE TABLE t (id INT, st STRUCT<`a.b`: INT, `x``y`: INT, größe: INT>)")
+    odd = "named_struct('GRÖSSE', 0, 'größe', 3, 'x`y', 2, 'a.b', 1)"
+    error = refused(acid, f"INSERT INTO t BY NAME SELECT 1 AS id, {odd} AS st", _EXTRA)
+    assert "'GRÖSSE'" in error.message
+    acid.sql("INSERT INTO t VALUES (1, NULL)")
+    right = odd.replace("'GRÖSSE', 0, ", "")
+    acid.sql(f"UPDATE t SET st = {right}")
+    assert rows(acid, "SELECT st.* FROM t") == [(1, 2, 3)]
+    error = refused(acid, "UPDATE t SET st = named_struct('a.b', 1, 'größe', 2)", _MISSING)
+    assert "'st.`x``y`'" in error.message
+    acid.sql("CREATE TABLE u (id INT, st STRUCT<lat: INT, lon: INT>)")
+    acid.sql("INSERT INTO u VALUES (1, NULL)")
+    conf("spark.sql.caseSensitive", "true")
+    refused(acid, "UPDATE u SET st = named_struct('LON', 1, 'lat', 2)", _MISSING)
+    refused(acid, "UPDATE u SET st = named_struct('lon', 1, 'lat', 2, 'LAT', 3)", _EXTRA)
+    acid.sql("UPDATE u SET st = named_struct('lon', 1, 'lat', 2)")
+    assert rows(acid, "SELECT st.* FROM u") == [(2, 1)]
 
 
-def test_conversions_and_constraints_hold_for_fields(acid):
-    fill(acid, f"t (id INT, {S} CHECK (s.a < 100))", f"1, {ONE}")
-    for value, condition in (("s.b + 3000000000", "CAST_OVERFLOW"), ("s.b + 99", "CHECK")):
-        with pytest.raises(ConstraintError) as caught:
-            acid.sql(f"UPDATE t SET s.a = {value}")
-        assert condition in caught.value.condition
-        if "OVERFLOW" in condition:
-            assert "'s.a'" in caught.value.message
-    with pytest.raises(ConstraintError, match=r"s\.e"):
-        acid.sql("UPDATE t SET s.e = 'long'")
-    assert structs(acid) == {1: IN_ONE}
-    acid.sql("UPDATE t SET s.a = '42', s.c.y = 1.5F")
-    assert structs(acid) == {1: (42, *IN_ONE[1:])}
+def test_a_part_of_another_type_is_named_by_its_path(t):
+    update = "UPDATE t SET m = map('k', named_struct('lon', 1, 'lat', '2'))"
+    error = refused(t, update, "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST")
+    assert "'m.value.lat' of type BIGINT" in error.message
 
 
-def test_a_row_moves_with_its_struct_and_changes_show_it(acid):
-    fill(acid, f"t (id INT, {S}) PARTITIONED BY (p INT) CLUSTERED BY (id) INTO 2 BUCKETS",
-         f"1, {ONE}, 1", f"2, {ONE}, 1")  # fmt: skip
-    before = acid.history("t").first().version
-    assert counts(acid, "UPDATE t SET s.a = 9, p = 2, id = 7 WHERE id = 1") == (0, 1, 0)
-    assert rows(acid, "SELECT id, s.a, s.c.y, p FROM t") == [
-        (2, 1, Decimal("1.50"), 1), (7, 9, Decimal("1.50"), 2)
-    ]  # fmt: skip
-    changes = rows(acid, "SELECT _change_type, to_json(s) FROM "
-                         f"table_changes('t', {before + 1})")  # fmt: skip
-    found = {kind: json.loads(text)["a"] for kind, text in changes}
-    assert found == {"delete": 1, "insert": 9}  # it has moved
-
-
-def test_a_statement_with_schema_evolution_adds_no_column_for_a_field(acid):
-    fill(acid, "t (id INT, s STRUCT<k: INT>)", "1, named_struct('k', 1)")
+def test_fields_of_a_default_go_by_position_as_in_sparks_tables(acid):
     acid.sql(
-        "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS id, 5 AS k, 6 AS new) AS n "
-        "ON t.id = n.id WHEN MATCHED THEN UPDATE SET s.k = n.k, t.new = n.new"
+        "CREATE TABLE t (id INT, st STRUCT<lat: INT, lon: INT> DEFAULT "
+        "named_struct('lon', 1, 'other', 2))"
     )
-    assert [plain(row) for row in acid.sql("SELECT * FROM t").collect()] == [(1, (5,), 6)]
+    acid.sql("INSERT INTO t (id) VALUES (1)")
+    acid.sql("INSERT INTO t VALUES (2, NULL)")
+    acid.sql("UPDATE t SET st = DEFAULT WHERE id = 2")
+    acid.sql("INSERT INTO t VALUES (3, DEFAULT)")
+    assert rows(acid, "SELECT id, st.* FROM t") == [(1, 1, 2), (2, 1, 2), (3, 1, 2)]
