@@ -235,6 +235,47 @@ def test_hive_reads_columns_that_were_added_renamed_and_widened(acid, same_in_hi
 INSERT_ONLY = "TBLPROPERTIES ('transactional_properties' = 'insert_only')"
 
 
+def test_hive_shows_null_in_fields_that_a_struct_got_later(acid, same_in_hive):
+    acid.sql(
+        "CREATE TABLE fields (id INT, st STRUCT<q: INT, p: STRUCT<x: INT>>, "
+        "a ARRAY<STRUCT<q: INT>>, m MAP<STRING, STRUCT<q: INT>>)"
+    )
+    old = "named_struct('q', {0}, 'p', named_struct('x', 2)), array(named_struct('q', 3), NULL)"
+    old += ", map('k', named_struct('q', 4))"
+    run(
+        acid,
+        f"INSERT INTO fields VALUES (1, {old.format(1)}), (2, NULL, NULL, NULL)",
+        f"INSERT INTO fields VALUES (3, {old.format(5)})",
+        "MERGE WITH SCHEMA EVOLUTION INTO fields t USING (SELECT explode(array(1, 4)) AS id, "
+        "named_struct('r', 9, 'p', named_struct('y', 8, 'x', 7), 'q', 6) AS st, "
+        "array(named_struct('r', 'n', 'q', 5)) AS a, "
+        "map('k', named_struct('r', 4, 'q', 3)) AS m) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        "DELETE FROM fields WHERE id = 3",
+        "INSERT INTO fields BY NAME SELECT 5 AS id",
+    )
+    kinds = [
+        ("id", "int"),
+        ("st", "struct<q:int,p:struct<x:int,y:int>,r:int>"),
+        ("a", "array<struct<q:int,r:string>>"),
+        ("m", "map<string,struct<q:int,r:int>>"),
+    ]
+    assert len(same_in_hive("fields", kinds)) == 4
+    for kind in ("minor", "major"):
+        acid.compact("fields", kind=kind, wait=True)
+        assert len(same_in_hive("fields", kinds)) == 4
+    run(
+        acid,
+        "CREATE TABLE only (id INT, st STRUCT<q: INT>) "
+        "TBLPROPERTIES ('transactional_properties' = 'insert_only')",
+        "INSERT INTO only VALUES (1, named_struct('q', 1)), (2, NULL)",
+        "INSERT WITH SCHEMA EVOLUTION INTO only BY NAME "
+        "SELECT 3 AS id, named_struct('r', 3, 'q', 2) AS st",
+    )
+    kinds = [("id", "int"), ("st", "struct<q:int,r:int>")]
+    assert len(same_in_hive("only", kinds, insert_only=True)) == 3
+
+
 @pytest.mark.parametrize("more", ["", INSERT_ONLY])
 def test_hive_casts_the_values_of_old_files_in_the_same_way(acid, same_in_hive, more):
     ddl = ", ".join(f"{name} {kind}" for name, kind in changed_types.columns(new=False))

@@ -18,13 +18,26 @@ _WITH_TEXT = (*_DIGITS, *TEXTS, "float", "double", "decimal", "boolean", "date",
 
 def can_change(old: HiveType, new: HiveType) -> bool:
     """True if ALTER TABLE may change a column of the type ``old`` to the type ``new``."""
-    if can_widen(old, new):
+    if can_widen(old, new) or adds_fields(old, new):
         return True
     if new.kind in TEXTS:
         return old.kind in _WITH_TEXT
     if new.kind == "float":
         return old.kind in (*_DIGITS, "decimal")
     return new.kind == "double" and old.kind in (*_DIGITS, *TEXTS, "decimal")
+
+
+def adds_fields(old: HiveType, new: HiveType) -> bool:
+    """True if the type ``new`` has more fields behind those of a STRUCT, at any depth, or is the
+    same. Readers find the fields of old files by name and by position, and show NULL for the rest.
+    """
+    if old.kind != new.kind or not old.children:
+        return old == new
+    if old.kind == "struct":
+        lowered = [name.lower() for name in new.names]
+        if new.names[: len(old.names)] != old.names or len({*lowered}) < len(lowered):
+            return False
+    return all(map(adds_fields, old.children, new.children))
 
 
 def is_cast(old: HiveType, new: HiveType) -> bool:

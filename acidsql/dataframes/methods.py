@@ -170,9 +170,10 @@ class DataFrameMethods:
 
         Args:
             table: ``table`` or ``database.table``.
-            rows_or_schema: Rows, as in ``insert_into``: the table gets its columns and its rows, as by CREATE TABLE
-                … AS SELECT. A schema, as for ``spark.createDataFrame`` (a StructType, or
-                ``"id INT, name STRING"``): an empty table. A TIMESTAMP is Hive's, a wall clock.
+            rows_or_schema: Rows, as in ``insert_into``: the table gets their columns and the rows,
+                as by CREATE TABLE … AS SELECT. A schema, as for ``spark.createDataFrame`` (a
+                StructType, or ``"id INT, name STRING"``): an empty table. A TIMESTAMP is Hive's,
+                a wall clock.
             partitioned_by: The partition columns. They become the table's last columns.
             clustered_by: The bucketing columns.
             buckets: How many buckets; needed with ``clustered_by``.

@@ -213,8 +213,8 @@ def omitted_value(planned: Planned, column: Column, types: dict[str, HiveType]) 
     """SQL of the value of a column that the statement does not name: its DEFAULT, or NULL."""
     kind = types.get(column.name, HiveType("void"))
     # The default fits its column, whatever the session's policy says. As in Spark, its fields go by
-    # position.
-    fits = replace(planned, policy=Policy.ANSI)
+    # position. The column may have got more fields since.
+    fits = replace(planned, policy=Policy.ANSI, evolves=True)
     by_position = FieldMatching.BY_POSITION
     return assigned(fits, default_sql(column), kind, column, Span(0, 0), matching=by_position)
 

@@ -4,6 +4,8 @@ those that it gets by ADD COLUMNS … WITH VALUES.
 A column of the source that the table does not have becomes the table's last column. A column of an
 integer type, of FLOAT or of DECIMAL becomes wider if the source's column of this name is wider and
 of the same family. Texts stay as they are: Spark's strings have no length that could be compared.
+Fields of a STRUCT that the table does not have become its last fields, also inside of STRUCT, ARRAY
+and MAP; fields that the source does not have are NULL.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import AnalysisError, FormatError, UnsupportedError
+from acidsql.plan.assignment import assign
 from acidsql.plan.event_query import Fields, Planned
 from acidsql.plan.insert import queried
 from acidsql.plan.merge_clauses import PRESENT
+from acidsql.plan.struct_fields import FieldRules
 from acidsql.sql.binder import column_part
 from acidsql.sql.statements import (
     Action,
@@ -29,8 +33,9 @@ from acidsql.sql.statements import (
     Name,
     Update,
     UpdateAction,
+    Value,
 )
-from acidsql.sql.tokens import Span
+from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import PREFIX
 
@@ -46,6 +51,7 @@ def for_insert(statement: Insert, planned: Planned) -> Planned:
     """
     if not statement.evolves:
         return planned
+    planned = replace(planned, evolves=True)
     return _evolved(planned, planned.analyse(queried(statement, planned)), statement.source.span)
 
 
@@ -57,6 +63,7 @@ def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
     """
     if not statement.evolves:
         return planned
+    planned = replace(planned, evolves=True)
     fields = [field for field in source if field[0].lower() not in (PRESENT, *TYPES)]
     for clause in statement.clauses:
         if clause.action in (Action.UPDATE_ALL, Action.INSERT_ALL):
@@ -69,6 +76,8 @@ def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
         for name in _named(clause)
     }
     new = [field for field in fields if field[0].lower() in named - ours]
+    taken = {name for clause in statement.clauses for name in _taken(clause, statement, planned)}
+    new += [field for field in fields if field[0].lower() in taken & ours and field[1].children]
     return _evolved(planned, new, statement.clauses[0].span)
 
 
@@ -88,6 +97,30 @@ def for_update(statement: Update, planned: Planned) -> Planned:
                 condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
             )  # fmt: skip
     return _with(planned, replace(old, columns=(*old.columns, *statement.new_columns)))
+
+
+def _taken(clause: MergeClause, statement: Merge, planned: Planned) -> Iterable[str]:
+    """The columns whose new value is the source's column of the same name."""
+    pairs: list[tuple[Name, Value]] = []
+    if isinstance(clause.action, UpdateAction):
+        pairs = [(one.target, one.value) for one in clause.action.assignments]
+    elif isinstance(clause.action, InsertAction):
+        pairs = [*zip(clause.action.columns or (), clause.action.values, strict=False)]
+    for target, value in pairs:
+        column, fields = column_part(planned.table, statement.qualifier, target)
+        if fields or not isinstance(value, Span):
+            continue
+        if _is_of_source(value, column, statement.qualifier, planned):
+            yield column
+
+
+def _is_of_source(value: Span, column: str, target: str, planned: Planned) -> bool:
+    """Whether a value is ``column`` or ``alias.column``, with another alias than the target's."""
+    tokens = tokenize(value.of(planned.text), double_quoted_identifiers=planned.double_quoted)
+    names = [token.value.lower() for token in tokens if token.is_name]
+    texts = [token.text for token in tokens if token.kind is not Kind.END and not token.is_name]
+    is_path = (len(names), texts) in ((1, []), (2, ["."]))
+    return is_path and names[-1] == column and names[0] != target.lower()
 
 
 def _need_each_once(planned: Planned, fields: Fields, place: Span) -> None:
@@ -116,7 +149,7 @@ def _evolved(planned: Planned, source: Fields, place: Span) -> Planned:
     partitions = {column.name for column in old.partition_columns}
     for name, kind in source:
         if (known := columns.get(name.lower())) is not None:
-            columns[known.name] = _widened(old, known, kind)
+            columns[known.name] = _widened(old, _united(planned, known, kind, place), kind)
         elif name.lower() not in partitions:
             column = new_column(name, kind, planned.text, place)
             check_name(column, planned.text, place)
@@ -128,6 +161,19 @@ def _evolved(planned: Planned, source: Fields, place: Span) -> Planned:
 def _with(planned: Planned, table: Table) -> Planned:
     standin = planned.standin and _shown_as(table, planned)
     return replace(planned, table=table, standin=standin, before=planned.table)
+
+
+def _united(planned: Planned, column: Column, kind: HiveType, place: Span) -> Column:
+    """The column with the fields that the source has more.
+
+    Columns of CLUSTERED BY keep theirs, since the hash of a row's value would change, and so do
+    those of a Parquet table: assignment refuses a value with more fields.
+    """
+    before, table = parse_type(column.type), planned.table
+    united = FieldRules(is_case_sensitive=planned.is_case_sensitive).united(kind, before)
+    if united == before or table.file_format == PARQUET or column.name in table.bucket_columns:
+        return column
+    return replace(column, type=new_column(column.name, united, planned.text, place).type)
 
 
 def _widened(table: Table, column: Column, kind: HiveType) -> Column:
@@ -146,13 +192,21 @@ def _shown_as(table: Table, planned: Planned) -> str:
     before = {column.name: column for column in planned.table.columns}
     changed = [c for c in table.columns if c.name in before and c != before[c.name]]
     new = [
-        f"CAST({quote(c.name) if c in changed else 'NULL'} AS {shown_type(c.type)}) "
-        f"AS {quote(c.name)}"
+        f"{_old_value(before.get(c.name), c)} AS {quote(c.name)}"
         for c in table.columns
         if c in changed or c.name not in before
     ]
     left = f" EXCEPT ({', '.join(quote(c.name) for c in changed)})" if changed else ""
     return f"(SELECT *{left}, {', '.join(new)} FROM {planned.standin})"
+
+
+def _old_value(old: Column | None, new: Column) -> str:
+    """SQL of an old row's value in a new column, or in the new type of a column."""
+    if old is None:
+        return f"CAST(NULL AS {shown_type(new.type)})"
+    fields = FieldRules(is_case_sensitive=True, fills_missing=True)
+    kind, place = parse_type(old.type), Span(0, 0)
+    return assign(quote(old.name), kind, new.name, new.type, "", place, fields=fields)
 
 
 # ── columns of queries ───────────────────────────────────────────────────────────────────────

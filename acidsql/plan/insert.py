@@ -19,6 +19,7 @@ from acidsql.plan.event_query import (
     Planned,
     assigned,
     default_fields,
+    default_value,
     is_text,
     omitted_value,
     partition_text,
@@ -209,12 +210,18 @@ def _values(values: Values, bound: InsertColumns, planned: Planned) -> Text:
         for i, value in enumerate(row):
             text.raw(", " if i else "")
             if is_default(value):
-                text.raw(default_sql(bound.from_source[i]))
+                text.raw(_default(planned, bound.from_source[i]))
             else:
                 assert isinstance(value, Span)
                 text.user(value)
         text.raw(")")
     return text
+
+
+def _default(planned: Planned, column: Column) -> str:
+    """The default as a value of a VALUES list. Spark finds a type for all values of a column."""
+    is_nested = column.default and parse_type(column.type).children
+    return default_value(planned, column) if is_nested else default_sql(column)
 
 
 def _check_row(

@@ -230,7 +230,11 @@ def _fitted_values(
     for number, item in enumerate(bound, 1):
         values = {value_name(i): new for i, new in enumerate(item.values, first)}
         first += len(values)
-        columns = column_values(planned, values, types, lambda c: f"{OLD}{ordinals[c.name]}")
+        columns = column_values(
+            planned, values, types, lambda c: f"{OLD}{ordinals[c.name]}",
+            # UPDATE SET * with schema evolution keeps fields, as columns, that the source lacks.
+            keeps_missing_fields=item.clause.action is Action.UPDATE_ALL,
+        )  # fmt: skip
         fitted.update(((number, name), sql) for name, sql in columns.items())
     return fitted
 

@@ -69,6 +69,8 @@ def column_values(
     values: Mapping[str, NewValue],
     types: Mapping[str, HiveType],
     old: Callable[[Column], str],
+    *,
+    keeps_missing_fields: bool = False,
 ) -> dict[str, str]:
     """SQL of the new value of each column that gets one, in the column's type.
 
@@ -77,6 +79,7 @@ def column_values(
         values: The new values, by the names under which the inner query passes them on.
         types: The types of the inner query's columns, by name.
         old: Gives SQL of a column's old value.
+        keeps_missing_fields: Fields of structs that a value lacks keep their old values.
 
     Raises:
         AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: a column or field takes no values of this type.
@@ -86,7 +89,10 @@ def column_values(
     for name, new in values.items():
         columns[new.column.name] = new.column
         at_path = fitted.setdefault(new.column.name, {})
-        at_path[new.fields] = assigned(planned, name, types[name], _target(new), new.place)
+        at_path[new.fields] = assigned(
+            planned, name, types[name], _target(new), new.place,
+            old=old(new.column) if keeps_missing_fields else None,
+        )  # fmt: skip
     return {
         name: new[()] if () in new else _with_fields(old(columns[name]), _type(columns[name]), new)
         for name, new in fitted.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from acidsql.acid.types import HiveType
@@ -56,6 +56,32 @@ class FieldRules:
             return self._by_position(source, target, path)
         return self._by_name(source, target, path)
 
+    def united(self, source: HiveType, target: HiveType) -> HiveType:
+        """The target's type with the fields that the source has more, behind its own, at any depth.
+
+        A field is left out whose name would differ from another one's only in case: readers would
+        not tell them apart. Nor is one added if it is there twice.
+        """
+        if source.kind != target.kind or source.kind not in ("array", "map", "struct"):
+            return target
+        if source.kind != "struct":
+            children = map(self.united, source.children, target.children)
+            return replace(target, children=tuple(children))
+        own = [self.folded(name) for name in source.names]
+        given = dict(zip(own, source.children, strict=True))
+        fields = {
+            name: self.united(given[self.folded(name)], kind)
+            if self.folded(name) in given
+            else kind
+            for name, kind in zip(target.names, target.children, strict=True)
+        }
+        taken = {name.lower() for name in fields}
+        lowered = [name.lower() for name in source.names]
+        for name, kind in zip(source.names, source.children, strict=True):
+            if name.lower() not in taken and lowered.count(name.lower()) == 1:
+                fields[name] = kind
+        return HiveType("struct", children=tuple(fields.values()), names=tuple(fields))
+
     def lacks(self, source: HiveType, target: HiveType) -> bool:
         """Whether a value lacks a field of the target, or one of a struct in it."""
         if target.kind != "struct" or source.kind != "struct":
@@ -76,13 +102,14 @@ class FieldRules:
         count = len(target.names)
         if extra := source.names[count:]:
             raise _extra_fields(extra, path)
-        if missing := target.names[len(source.names) :]:
+        missing = target.names[len(source.names) :]
+        if missing and not self.fills_missing:
             raise TypeMismatchError(
                 "STRUCT_MISSING_FIELDS",
                 f"The value for '{shown_path(path)}' lacks {_listed(missing)}. Here the fields of "
                 "a struct go by position.",
             )
-        return [*range(count)]
+        return [i if i < len(source.names) else None for i in range(count)]
 
     def _by_name(self, source: HiveType, target: HiveType, path: Sequence[str]) -> list[int | None]:
         names = [self.folded(name) for name in source.names]

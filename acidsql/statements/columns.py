@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from acidsql.acid.evolution import TEXTS, can_change, can_widen, keeps_bucket
+from acidsql.acid.evolution import TEXTS, adds_fields, can_change, can_widen, keeps_bucket
 from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
@@ -263,7 +263,8 @@ def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> No
             "otherwise.",
             text, place,
         )  # fmt: skip
-    if not can_widen(before, after) and (reason := _reason_to_keep(table, old, new)):
+    is_same = can_widen(before, after) or adds_fields(before, after)
+    if not is_same and (reason := _reason_to_keep(table, old, new)):
         raise _refused(f"Column '{old.name}' cannot be changed {change}: {reason}", text, place)
 
 
