@@ -119,6 +119,7 @@ COLLECTS = {
     "statements/auto_cdc.py": "the text of a plan",
     "statements/waiting.py": "one record for each application and pending table",
     "statements/undo.py": "counts of ten versions",
+    "statements/skipped_conflicts.py": "one row of counts of keys",
     "statements/cdc_records.py": "counts, of each key if they are few; three keys that are refused",
     "streams/upsert.py": "one key that an upsert refuses",
     "streams/several.py": "names of targets, and a few names of none",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds
@@ -15,14 +14,13 @@ from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.family import Context
 from acidsql.statements.reverted import refuse_reverted
 from acidsql.statements.said import Said
+from acidsql.statements.skipped_conflicts import unknown_twin, without_conflicts
 from acidsql.statements.time_travel import TimeTravel, need_versions
-from acidsql.storage.columns import quote
-from acidsql.storage.event_records import KEYS, WRITE_ID
+from acidsql.storage.event_records import WRITE_ID
 from acidsql.storage.reading.change_columns import (
     CHANGE_TYPE,
     COMMIT_VERSION,
     DELETE,
-    INSERT,
     change_keys,
 )
 from acidsql.txn import Snapshot
@@ -87,39 +85,45 @@ class UndoneChanges:
                 tells which rows they replaced.
         """
         counts = again.groupBy(COMMIT_VERSION).count().orderBy(COMMIT_VERSION).limit(_NAMED)
-        found = [(int(row[0]), int(row[1])) for row in counts.collect()]
-        if not found:
+        conflicts = [(int(row[0]), int(row[1])) for row in counts.collect()]
+        if not conflicts:
             return rows
         keys = change_keys(table, None)
-        if not undone.skips_conflicts or not keys:
-            raise self._conflict(table, undone, found)
-        names = [quote(key) for key in keys]
-        ours = [*KEYS, *names]
-        changed = again.selectExpr(*(f"{name} AS `__acidsql_{i}`" for i, name in enumerate(ours)))
-        here = [f"{name} = `__acidsql_{i}`" for i, name in enumerate(ours)]
-        same_row, same_key = (" AND ".join(part) for part in (here[: len(KEYS)], here[len(KEYS) :]))
-        is_new = f"{CHANGE_TYPE} = '{INSERT}'"
-        kept = f"CASE WHEN {is_new} THEN {same_row} ELSE {same_key} END"
-        return rows.join(changed, F.expr(kept), "left_anti")
+        if not undone.skips_conflicts:
+            advice = "REVERT TRANSACTION … SKIP CONFLICTS keeps them as they are."
+        elif not keys:
+            advice = (
+                "SKIP CONFLICTS needs the table property acidsql.key (names of columns), which "
+                "tells the rows that these had replaced."
+            )
+        else:
+            noted = self._metastore.versions(table.name)
+            updated = sum(
+                version.change.updated for version in noted if version.write_id == undone.version
+            )
+            reason = unknown_twin(rows, again, keys, updated)
+            if reason is None:
+                return without_conflicts(rows, again, keys)
+            advice = (
+                f"SKIP CONFLICTS cannot tell which rows they had replaced: {reason}. Undo it by "
+                f"hand: acid.changes('{table.name}', {undone.version}, {undone.version}) shows "
+                "what the version changed."
+            )
+        raise self._conflict(table, undone, conflicts, advice)
 
     def _conflict(
-        self, table: Table, undone: OfVersion, found: Sequence[tuple[int, int]]
+        self, table: Table, undone: OfVersion, conflicts: Sequence[tuple[int, int]], advice: str
     ) -> TxnError:
-        known = {one.write_id: one for one in self._metastore.versions(table.name)}
-        by = ", ".join(
-            f"{rows} by version {number}"
-            + (f" ({one.change.operation} by {one.user})" if (one := known.get(number)) else "")
-            for number, rows in found
-        )
-        how = (
-            "SKIP CONFLICTS needs the table property acidsql.key (names of columns), which tells "
-            "the rows that these had replaced."
-            if undone.skips_conflicts
-            else "REVERT TRANSACTION … SKIP CONFLICTS keeps them as they are."
-        )
+        noted = {version.write_id: version for version in self._metastore.versions(table.name)}
+
+        def doer(number: int) -> str:
+            version = noted.get(number)
+            return f" ({version.change.operation} by {version.user})" if version else ""
+
+        by = ", ".join(f"{rows} by version {number}{doer(number)}" for number, rows in conflicts)
         return TxnError(
             f"Rows of version {undone.version} of {table.name} were changed again since: {by}. "
-            f"{how}",
+            f"{advice}",
             condition="REVERT_CONFLICT",
             sqlstate="40001",
             table=table.name,

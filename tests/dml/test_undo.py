@@ -95,6 +95,72 @@ def test_rows_that_were_changed_again_are_conflicts(acid):
     assert rows(acid, "SELECT * FROM t") == [(1, "a"), (2, "later"), (3, "c")]
 
 
+@pytest.fixture
+def keyed(acid):
+    """A table with two rows under NULL keys and three with a key, which is a property."""
+    fill(acid, "t (id INT, v STRING) TBLPROPERTIES ('acidsql.key' = 'id')", "1, 'a'", "2, 'b'",
+         "3, 'c'", "NULL, 'n'")  # fmt: skip
+    return acid
+
+
+def _revert_skipping(acid, txn_id):
+    acid.sql(f"REVERT TRANSACTION {txn_id} SKIP CONFLICTS")
+    return rows(acid, "SELECT * FROM t")
+
+
+def test_a_conflict_under_a_null_key_is_skipped_as_any_other(keyed):
+    keyed.sql("UPDATE t SET v = 'wrong' WHERE id IS NULL OR id = 1")
+    wrong = keyed.last.txn_id
+    keyed.sql("UPDATE t SET v = 'later' WHERE id IS NULL")
+    assert _revert_skipping(keyed, wrong) == ordered(
+        [(1, "a"), (2, "b"), (3, "c"), (None, "later")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "later", "reason"),
+    [
+        ("UPDATE t SET id = 9 WHERE id = 1", "UPDATE t SET v = 'later' WHERE id = 9", "id = 9"),
+        # The row of key 2 is in the place of that of key 1: nothing says so but the missing 1.
+        ("UPDATE t SET id = id + 1", "UPDATE t SET v = 'later' WHERE id = 2", "another key"),
+        ("UPDATE t SET id = 1, v = 'x' WHERE id < 3", "DELETE FROM t WHERE v = 'x'", "id = 1"),
+        ("UPDATE t SET id = NULL WHERE id = 1", "DELETE FROM t WHERE v = 'a'", "id = NULL"),
+    ],
+)
+def test_skipped_conflicts_whose_replaced_rows_nothing_tells_are_refused(
+    keyed, wrong, later, reason
+):
+    keyed.sql(wrong)
+    wrong_txn = keyed.last.txn_id
+    keyed.sql(later)
+    before = rows(keyed, "SELECT * FROM t")
+    with pytest.raises(TxnError, match=reason) as caught:
+        _revert_skipping(keyed, wrong_txn)
+    assert caught.value.condition == "REVERT_CONFLICT"
+    assert rows(keyed, "SELECT * FROM t") == before
+
+
+def test_what_a_merge_inserted_is_skipped_beside_what_it_updated(keyed):
+    keyed.sql(
+        "MERGE INTO t USING (SELECT * FROM VALUES (1, 'x'), (8, 'y'), (9, 'z') AS s (id, v)) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    wrong = keyed.last.txn_id
+    keyed.sql("UPDATE t SET v = 'later' WHERE id = 9")
+    assert _revert_skipping(keyed, wrong) == ordered(
+        [(1, "a"), (2, "b"), (3, "c"), (9, "later"), (None, "n")]
+    )
+
+
+def test_a_revert_of_a_revert_brings_no_row_back_beside_its_twin(keyed):
+    keyed.sql("UPDATE t SET id = 9 WHERE id = 1")
+    keyed.sql(f"REVERT TRANSACTION {keyed.last.txn_id}")
+    reverted = keyed.last.txn_id
+    keyed.sql("UPDATE t SET v = 'later' WHERE id = 1")
+    with pytest.raises(TxnError, match="id = 1"):
+        _revert_skipping(keyed, reverted)
+
+
 def test_a_second_revert_does_not_double_the_rows_that_came_back(acid):
     fill(acid, "t (id INT)", "1", "2")
     acid.sql("DELETE FROM t WHERE id = 1")
