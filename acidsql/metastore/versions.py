@@ -24,13 +24,15 @@ class Change:
     Attributes:
         table: The table.
         operation: INSERT, UPDATE, DELETE, MERGE, INSERT OVERWRITE, TRUNCATE TABLE, LOAD DATA ….
-        statement: The statement's text.
+        statement: The statement's text, which is cut if it is long: nothing is decided by it.
         inserted: The number of new rows.
         updated: The number of rows with new values.
         deleted: The number of deleted rows.
         files: The number of files.
         bytes: The size of these files.
         partitions: The number of changed partitions; 1 for an unpartitioned table.
+        reverted: The transaction whose changes a REVERT TRANSACTION has undone; None: another
+            statement.
     """
 
     table: TableName
@@ -42,6 +44,7 @@ class Change:
     files: int = 0
     bytes: int = 0
     partitions: int = 0
+    reverted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class Prepared:
         before: The target as it is now, if the statement gives it other columns, by WITH SCHEMA
             EVOLUTION; else None.
         returning: What the statement returns; None without RETURNING.
+        reverted: The transaction that REVERT TRANSACTION undoes; None: another statement.
     """
 
     queries: tuple[EventQuery, ...]
@@ -77,6 +78,7 @@ class Prepared:
     source: Derived | None = None
     returning: ReturningQuery | None = None
     before: Table | None = None
+    reverted: int | None = None
 
     @property
     def texts(self) -> list[Text]:

@@ -14,7 +14,7 @@ from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
-from acidsql.plan.undone import Undone
+from acidsql.plan.undone import OfVersion, Undone
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
@@ -28,11 +28,12 @@ def plan_undo(text: str, undone: Sequence[tuple[Table, Undone]]) -> Prepared:
     """
     standins = []
     queries = []
+    reverted = {changes.txn_id for _, changes in undone if isinstance(changes, OfVersion)}
     for table, changes in undone:
         need_row_ids(table)
         standins.append(StandIn(view_name(), table, changes=changes))
         queries.append(_events(text, table, standins[-1].view))
-    return Prepared(tuple(queries), tuple(standins))
+    return Prepared(tuple(queries), tuple(standins), reverted=max(reverted, default=None))
 
 
 def need_row_ids(table: Table) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from acidsql.errors import SqlError
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.history_statements import Restore, RevertTransaction
 from acidsql.sql.insert import IsAcid
 from acidsql.sql.time_travel import time_travel
-from acidsql.sql.tokens import Span, tokenize
+from acidsql.sql.tokens import Span
 
 _OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"))
 
@@ -35,14 +34,3 @@ def revert(c: Cursor, is_acid: IsAcid, whole: Span) -> RevertTransaction:
     skips = c.accept("SKIP", "CONFLICTS") is not None
     c.end("SKIP CONFLICTS or the end of the statement")
     return RevertTransaction(txn_id, place, skips)
-
-
-def reverted_by(text: str) -> int | None:
-    """The transaction that a noted statement has reverted; None: it is no REVERT TRANSACTION."""
-    try:
-        words = tokenize(text)[:3]
-    except SqlError:  # a long text is noted in part
-        return None
-    if [word.upper for word in words[:2]] != ["REVERT", "TRANSACTION"]:
-        return None
-    return int(words[2].value) if words[2:] and words[2].value.isdecimal() else None

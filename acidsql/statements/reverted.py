@@ -1,7 +1,7 @@
 """Whether a transaction was reverted already.
 
-The row ids of its deleted rows do not tell: rows that came back have new ones. The noted statements
-of the versions tell it.
+The row ids of its deleted rows do not tell: rows that came back have new ones. The versions do,
+which have the number of the transaction that was reverted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
 from acidsql.metastore.versions import Change, Version
-from acidsql.sql.undo import reverted_by
 
 
 def refuse_reverted(
@@ -34,8 +33,8 @@ def refuse_reverted(
     reverts: dict[int, list[int]] = {}
     for by, change in done:
         # A transaction can revert only older ones: no circle.
-        if (of := reverted_by(change.statement)) is not None and of < by:
-            reverts.setdefault(of, []).append(by)
+        if change.reverted is not None and change.reverted < by:
+            reverts.setdefault(change.reverted, []).append(by)
 
     def reverting(number: int) -> int | None:
         found = (by for by in reverts.get(number, ()) if reverting(by) is None)

@@ -26,6 +26,7 @@ class Work:
         published: Each table, and what the statement published there.
         when_committed: Functions to call after the transaction has committed.
         altered: The table that gets other columns by the COMMIT, with these columns; or None.
+        reverted: The transaction that the statement reverts; None: it reverts none.
         is_in_doubt: Publishing failed on an object store, which may still carry out a request.
     """
 
@@ -36,6 +37,7 @@ class Work:
     published: list[tuple[Table, Published]] = field(default_factory=list)
     when_committed: list[Callable[[], None]] = field(default_factory=list)
     altered: Table | None = None
+    reverted: int | None = None
     is_in_doubt: bool = False
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
@@ -129,6 +131,7 @@ def changes(works: Sequence[Work]) -> list[Change]:
             done.files,
             done.bytes,
             len(done.partitions),
+            work.reverted,
         )
         for work in works
         for table, done in work.published

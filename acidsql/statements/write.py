@@ -48,6 +48,7 @@ class Writer:
         """Write and publish each target's events, and add what was published to ``work``."""
         if held.prepared.before is not None:
             work.altered = held.prepared.queries[0].table
+        work.reverted = held.prepared.reverted
         with clock("do"):
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             is_point = all(query.maybe_few for query in held.prepared.queries)

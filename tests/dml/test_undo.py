@@ -185,6 +185,21 @@ def test_a_second_revert_does_not_double_the_rows_that_came_back(acid):
     assert rows(acid, "SELECT * FROM t") == [(1,), (2,)]
 
 
+def test_a_second_revert_is_refused_however_long_the_comment_before_the_first(acid):
+    """The history keeps the first 1,024 letters of a statement: here the comment alone, and all but
+    the last digit of the number, which may be another transaction's."""
+    fill(acid, "t (id INT)", "1", "2")
+    for kept in (0, -1):
+        acid.sql("DELETE FROM t WHERE id = 1")
+        revert = f"REVERT TRANSACTION {acid.last.txn_id}"
+        shown = revert[:kept] if kept else ""
+        acid.sql(f"/* {'x' * (1024 - len(shown) - 6)} */{revert}")
+        assert acid.history("t", 1).first().statement.endswith(f" */{shown}")
+        with pytest.raises(TxnError, match=f"by transaction {acid.last.txn_id}"):
+            acid.sql(revert)
+        assert rows(acid, "SELECT * FROM t") == [(1,), (2,)]
+
+
 def test_a_writer_of_the_same_rows_conflicts_with_an_undo(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'")
     acid.sql("UPDATE t SET v = 'x'")

@@ -38,6 +38,14 @@ class VersionContract:
             assert (one.user, one.host) == ("ann", "h1")
         assert first.commit < second.commit
 
+    def test_a_revert_is_noted_as_a_number_beside_its_text_which_is_cut(self, store, reopen):
+        store.create_table(table())
+        text = f"/* {'x' * 2000} */ REVERT TRANSACTION 7"
+        write(store, Change(T, "REVERT TRANSACTION", text, deleted=1, reverted=7))
+        (version,) = reopen().versions(T)
+        assert version.change.reverted == 7
+        assert version.change.statement == text[:1024]
+
     def test_a_rolled_back_transaction_is_no_version(self, store):
         store.create_table(table())
         write(store, ADDED, commit=False)

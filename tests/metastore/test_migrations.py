@@ -444,6 +444,38 @@ def test_an_upgrade_from_version_3_that_died_anywhere_is_done_by_the_next_attemp
     store.close()
 
 
+# ── from version 12 ──────────────────────────────────────────────────────────────────────────
+
+NOTED = {  # statements as they were noted, and the transactions that they reverted
+    "REVERT TRANSACTION 7": 7,
+    "/* back */ revert -- it\n transaction 12 SKIP CONFLICTS": 12,
+    f"/* {'x' * 997} */ REVERT TRANSACTION 3": None,  # another digit may have followed
+    "/* long": None,
+}
+
+
+@every_kind
+def test_a_store_of_version_12_keeps_which_transactions_were_reverted(tmp_path, kind, monkeypatch):
+    up = run_revisions.command.upgrade
+    with monkeypatch.context() as patch:
+        patch.setattr(run_revisions.command, "upgrade", lambda config, _: up(config, "0012"))
+        store = open_store(kind, tmp_path)
+    noted = ("ID", "TXNID", "OPERATION", "STATEMENT")
+    numbers = ("WRITEID", "COMMITTED_AT", "INSERTED", "UPDATED", "DELETED", "FILES", "BYTES")
+    names = (*noted, *numbers, "PARTITIONS", "USER", "HOST")
+    old = sql_table("TABLE_VERSIONS", *(column(f"TV_{name}") for name in names), column("TBL_ID"))
+    store.create_table(Table(T, "/wh/t", (Column("a", "int"),)))
+    with store._store.write() as connection:
+        for number, statement in enumerate(NOTED, 1):
+            values = (number, 20, "REVERT TRANSACTION", statement, *[0] * 8, "ann", "h1", 1)
+            connection.execute(insert(old).values(values))
+    store.close()
+    store = open_store(kind, tmp_path)
+    assert difference(store) == []
+    assert {one.change.statement: one.change.reverted for one in store.versions(T)} == NOTED
+    store.close()
+
+
 # ── what is not ours, or not yet ─────────────────────────────────────────────────────────────
 
 

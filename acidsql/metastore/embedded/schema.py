@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 12  # the last revision in ``migrations``
+SCHEMA_VERSION = 13  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -195,12 +195,11 @@ TABLE_VERSIONS = Table(
     Column("TV_HOST", PERSON, nullable=False),
     Column("TV_OPERATION", String(64), nullable=False),
     Column("TV_STATEMENT", AGENT, nullable=False),
-    Column("TV_INSERTED", BigInteger, nullable=False),
-    Column("TV_UPDATED", BigInteger, nullable=False),
-    Column("TV_DELETED", BigInteger, nullable=False),
-    Column("TV_FILES", BigInteger, nullable=False),
-    Column("TV_BYTES", BigInteger, nullable=False),
-    Column("TV_PARTITIONS", BigInteger, nullable=False),
+    *(
+        Column(f"TV_{count}", BigInteger, nullable=False)
+        for count in ("INSERTED", "UPDATED", "DELETED", "FILES", "BYTES", "PARTITIONS")
+    ),
+    Column("TV_REVERTED", BigInteger),  # the transaction that REVERT TRANSACTION has undone
     Index("TABLE_VERSIONS_INDEX", "TBL_ID", "TV_ID"),
 )
 

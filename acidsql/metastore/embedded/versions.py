@@ -146,6 +146,7 @@ def _columns(change: Change) -> dict[str, Any]:
         "TV_FILES": change.files,
         "TV_BYTES": change.bytes,
         "TV_PARTITIONS": change.partitions,
+        "TV_REVERTED": change.reverted,
     }
 
 
@@ -191,6 +192,7 @@ def _version(table: TableName, row: Row[Any]) -> Version:
         row.TV_FILES,
         row.TV_BYTES,
         row.TV_PARTITIONS,
+        row.TV_REVERTED,
     )
     return Version(
         row.TV_WRITEID,
