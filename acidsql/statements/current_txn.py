@@ -171,6 +171,7 @@ class Transactions:
         """
         if self.current is not None:
             self.current.refuse_failed()
+            self.current.show(tables)
         txn = self._txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 

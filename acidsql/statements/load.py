@@ -100,7 +100,9 @@ class LoadStatements(Family):
                 self._refuse_files_of_tables(what.sources[0].path, statement, text)
             transaction.txn.snapshot([])
             if what.partition is not None:
-                transaction.refuse_hidden(what.table, [what.partition])
+                transaction.refuse_overwritten(
+                    what.table, [what.partition], overwrite=statement.overwrite
+                )
             self._write(transaction, work, statement, what)
             if not statement.local:
                 load.need_unchanged(what.sources)
@@ -201,7 +203,7 @@ class LoadStatements(Family):
                     writing.events(enforced(rows, table))
             if statement.overwrite:
                 writing.replace_all()
-            transaction.refuse_hidden(table, writing.partitions)
+            transaction.refuse_overwritten(table, writing.partitions, overwrite=statement.overwrite)
             work.publish(table, writing)
 
     def _copies(self, writing: Writing, statement: LoadData, what: _Load) -> list[Record]:

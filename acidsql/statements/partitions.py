@@ -41,7 +41,7 @@ class PartitionStatements(Family):
             self._lock_rows(transaction.txn, table, statement.partition, text)
             table = self._again(table.name)
             partitions = self._matching(table, [statement.partition], text)
-            transaction.refuse_hidden(table, partitions)
+            transaction.refuse_overwritten(table, partitions, overwrite=True)
             published = publish_empty(transaction.txn, work, table, partitions)
             self._transactions.end_of_statement(transaction)
         return Receipt(text, txn_id=transaction.id, directories=published.directories)

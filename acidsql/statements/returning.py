@@ -38,6 +38,7 @@ class ReturnedRows:
         if (returning := held.prepared.returning) is None:
             return None
         shown, snapshot = returning.shown, held.snapshot
+        work.is_shown = True
         table, before = shown.table, []
         ((_, published),) = work.published
         if shown.has_old:

@@ -13,7 +13,7 @@ so that the statement can be undone:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,13 +23,19 @@ from acidsql.arguments import checked
 from acidsql.errors import (
     AcidSqlError,
     TxnError,
-    UnsupportedError,
     WriteConflictError,
     WriteError,
 )  # fmt: skip
 from acidsql.metastore.interface import WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.metastore.versions import Change
+from acidsql.statements.overwrites import (
+    Place,
+    overwritten_places,
+    refuse_hidden,
+    refuse_shown,
+    refuse_two_branches,
+)
 from acidsql.statements.work import (
     Work,
     changes,
@@ -93,6 +99,7 @@ class Transaction:
         self.compaction: list[str] = []
         self._savepoints: dict[str, tuple[int, int]] = {}
         self._undone: list[str] = []  # directories that must be gone before COMMIT
+        self._shown = set[Place]()  # where DataFrames may read undone bases
         self._broken: str | None = None
         self._is_in_doubt = False  # a request to an object store may be carried out later
 
@@ -132,53 +139,24 @@ class Transaction:
                 self._undo_quietly(len(self.works) - 1, work.mark)
             raise
 
-    def refuse_hidden(self, table: Table, partitions: Iterable[str]) -> None:
-        """Refuse to change a partition that an earlier statement of this transaction overwrote.
-
-        The partition's base would hide the new rows, because both have the same write id.
-
-        Raises:
-            UnsupportedError: An earlier statement overwrote one of these partitions.
-        """
-        overwritten = {
-            partition
-            for work in self.works[:-1]
-            for changed, done in work.published
-            if done.overwrote and changed.name == table.name
-            for partition in done.partitions
-        }
-        for partition in partitions:
-            if partition in overwritten:
-                raise UnsupportedError(
-                    f"This transaction has overwritten {table.name}"
-                    + (f"/{partition}" if partition else "")
-                    + ", and Hive's format cannot change it again under the same write id. COMMIT "
-                    "first, or change it before INSERT OVERWRITE or TRUNCATE.",
-                    condition="UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
-                )
-
     def refuse_overwritten(
-        self, table: Table, partitions: Iterable[str], *, overwrite: bool
+        self, table: Table, partitions: Collection[str], *, overwrite: bool
     ) -> None:
-        """Refuse a branch of a multi-insert that writes to a partition of an earlier branch, if one
-        of the two overwrites the partition: the base would hide the other's rows.
+        """Refuse to write to partitions to which an overwrite of this transaction, or this
+        statement itself as an overwrite, leaves no way.
 
         Raises:
-            UnsupportedError: There is such a partition.
+            UnsupportedError: See ``overwrites``.
         """
-        earlier = {
-            partition
-            for changed, done in self.works[-1].published
-            if changed.name == table.name and (overwrite or done.overwrote)
-            for partition in done.partitions
-        }
-        for partition in partitions:
-            if partition in earlier:
-                raise UnsupportedError(
-                    f"Two branches write to {table.name}/{partition}, and INSERT OVERWRITE is one "
-                    "of them (Hive 10087). Let one branch give all rows of a partition.",
-                    condition="UNSUPPORTED_FEATURE.OVERWRITE_BESIDE_INSERT",
-                )
+        refuse_hidden(self.works[:-1], table, partitions)
+        refuse_two_branches(self.works[-1], table, partitions, overwrite=overwrite)
+        if overwrite:
+            refuse_shown(self._shown, table, partitions)
+
+    def show(self, tables: Collection[TableName]) -> None:
+        """Note that a DataFrame is about to read these tables, which the transaction sees."""
+        for work in self.works:
+            work.is_shown |= any(table.name in tables for table, _ in work.published)
 
     # ── savepoints ───────────────────────────────────────────────────────────────────────────
 
@@ -340,6 +318,7 @@ class Transaction:
             self._is_in_doubt |= not filesystem_for(table.location).has_directories
             _delete(table, directory)
             self._undone.append(directory)
+        self._shown |= overwritten_places(work for work in self.works[count:] if work.is_shown)
         del self.works[count:]
         self._broken, self._is_in_doubt = None, was_in_doubt
 

@@ -27,6 +27,7 @@ class Work:
         when_committed: Functions to call after the transaction has committed.
         altered: The table that gets other columns by the COMMIT, with these columns; or None.
         reverted: The transaction that the statement reverts; None: it reverts none.
+        is_shown: A DataFrame may read what the statement has published.
         is_in_doubt: Publishing failed on an object store, which may still carry out a request.
     """
 
@@ -38,6 +39,7 @@ class Work:
     when_committed: list[Callable[[], None]] = field(default_factory=list)
     altered: Table | None = None
     reverted: int | None = None
+    is_shown: bool = False
     is_in_doubt: bool = False
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 

@@ -69,9 +69,9 @@ class Writer:
     ) -> None:
         """Write and publish the events of these queries, one after another."""
         for query, touched in targets:
-            if not query.table.partition_columns:
-                transaction.refuse_hidden(query.table, [""])
             overwrite = query.overwrite
+            if not query.table.partition_columns:
+                transaction.refuse_overwritten(query.table, [""], overwrite=overwrite)
             if overwrite and query.static_partition is not None:
                 transaction.refuse_overwritten(query.table, touched or (), overwrite=overwrite)
             with self._writing(transaction.txn, query, touched) as writing:
@@ -79,7 +79,6 @@ class Writer:
                     self._write(writing, query, views, said)
                 with clock("keep"):
                     partitions = writing.partitions
-                    transaction.refuse_hidden(query.table, partitions)
                     transaction.refuse_overwritten(query.table, partitions, overwrite=overwrite)
                     work.publish(query.table, writing)
 

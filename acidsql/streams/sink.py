@@ -53,7 +53,7 @@ class Sink(BatchWriter[Table]):
         with view_of(rows) as view:
             if self._mode == "complete":
                 # An overwrite replaces only the partitions that get rows, and must be alone in its
-                # transaction (see ``Transaction.refuse_hidden``).
+                # transaction (see ``statements.overwrites``).
                 if target.partition_columns:
                     run(runner, f"DELETE FROM {into}")
                 else:

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from kit import calls_of, directories, fill, rows, table
+from kit import calls_of, directories, fill, ordered, rows, table
 from over_hive import beside, needs, on_a_disk
 
 import acidsql
@@ -286,6 +286,56 @@ def test_only_the_overwritten_partitions_are_closed_to_changes(acid, other):
             with pytest.raises(UnsupportedError, match="t/p=x"):
                 acid.sql(change)
     assert table(other) == [(10, "x"), (3, "y")]
+
+
+INSERT_ONLY = "TBLPROPERTIES ('transactional_properties' = 'insert_only')"
+
+
+@pytest.mark.parametrize("layout", ["", "PARTITIONED BY (p STRING)", INSERT_ONLY])
+def test_no_statement_gets_the_directory_of_an_undone_one_that_a_frame_may_read(acid, layout):
+    """Each statement has directories of its own, but the overwrites of a transaction share one."""
+    into = "t PARTITION (p = 'x')" if "PARTITIONED" in layout else "t"
+    fill(acid, f"t (id INT) {layout}")
+    acid.sql(f"INSERT INTO {into} VALUES (1)")
+    acid.sql("BEGIN")
+    acid.sql("SAVEPOINT s")
+    for again in ("INSERT INTO {} VALUES ({})", "INSERT OVERWRITE {} VALUES ({})"):
+        acid.sql(again.format(into, 2))
+        acid.sql("ROLLBACK TO s")
+        acid.sql(again.format(into, 3))  # nobody has read the undone one
+        lazy = acid.sql("SELECT id FROM t")
+        expected = [(3,)] if "OVERWRITE" in again else [(1,), (3,)]
+        assert ordered(lazy.collect()) == expected
+        acid.sql("ROLLBACK TO s")
+        if "OVERWRITE" in again:
+            for statement in (again.format(into, 4), f"TRUNCATE TABLE {into}"):
+                with pytest.raises(UnsupportedError, match="DataFrame that was made since"):
+                    acid.sql(statement)
+        acid.sql(f"INSERT INTO {into} VALUES (5)")
+        assert rows(acid, "SELECT id FROM t") == [(1,), (5,)]
+        with pytest.raises(SnapshotTooOldError):
+            lazy.collect()
+        acid.sql("ROLLBACK TO s")
+    acid.sql(f"INSERT INTO {into} VALUES (6)")
+    acid.sql("COMMIT")
+    assert rows(acid, "SELECT id FROM t") == [(1,), (6,)]
+
+
+def test_an_undone_overwrite_that_returned_its_rows_leaves_its_directory_to_them(acid):
+    fill(acid, "t (id INT)", "1")
+    acid.sql("BEGIN")
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        acid.sql("INSERT OVERWRITE t SELECT 1 DIV (id - 1) FROM t")
+    acid.sql("SAVEPOINT s")
+    returned = acid.sql("INSERT OVERWRITE t VALUES (2) RETURNING id")
+    acid.sql("ROLLBACK TO s")
+    with pytest.raises(UnsupportedError, match="DataFrame that was made since"):
+        acid.sql("INSERT OVERWRITE t VALUES (3)")
+    with pytest.raises(SnapshotTooOldError):
+        returned.collect()
+    acid.sql("ROLLBACK")
+    acid.sql("INSERT OVERWRITE t VALUES (4)")
+    assert table(acid) == [(4,)]
 
 
 class _Undeletable(FileSystem):
