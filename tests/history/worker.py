@@ -212,12 +212,13 @@ class Worker:
             changes = self._changes(table, kind, key, value, rows)
             if not changes:
                 return
+            is_overwrite = kind == "overwrite"
             if not table.partition_columns:
-                transaction.refuse_hidden(table, [""])
-            events = Events(changes, kind == "overwrite", self._chance.randint(0, 1))
+                transaction.refuse_overwritten(table, [""], overwrite=is_overwrite)
+            events = Events(changes, is_overwrite, self._chance.randint(0, 1))
             with self._writing(table, kind, transaction) as writing:
                 writing.events(events)
-                transaction.refuse_hidden(table, writing.partitions)
+                transaction.refuse_overwritten(table, writing.partitions, overwrite=is_overwrite)
                 self._log.append((table.name.name, key), value)
                 self._counting += 1
                 work.publish(table, writing)
