@@ -55,6 +55,44 @@ def at_commit(
     return committed.without({one.write_id for one in versions if one.commit > commit})
 
 
+def beside_version(
+    committed: ValidWriteIdList,
+    versions: Sequence[Version],
+    of_target: ValidWriteIdList,
+    targets: Sequence[Version],
+) -> ValidWriteIdList:
+    """What a state table showed when its target had an older version.
+
+    It shows the transactions that the target shows. A transaction that changed the state table
+    alone is shown if it committed before the newest of those.
+
+    Args:
+        committed: What the state table shows now.
+        versions: All versions of the state table that are remembered.
+        of_target: What the older version of the target shows.
+        targets: All versions of the target that are remembered.
+
+    Raises:
+        VersionNotFoundError: No version of the target that was shown then is remembered.
+    """
+    commits = [version.commit for version in targets if of_target.is_valid(version.write_id)]
+    if not commits:
+        raise VersionNotFoundError(
+            f"Nothing is known of the state table beside {of_target.table} at that version: its "
+            "COMMIT was forgotten (acidsql.txn.history.retention).",
+            table=of_target.table,
+        )
+    newest = max(commits)
+    in_target = {version.txn_id: version.write_id for version in targets}
+
+    def is_shown(version: Version) -> bool:
+        write_id = in_target.get(version.txn_id)
+        return version.commit <= newest if write_id is None else of_target.is_valid(write_id)
+
+    hidden = {version.write_id for version in versions if not is_shown(version)}
+    return committed.without(hidden - {0})
+
+
 def lost_before(store: Metastore, table: TableName, shown: ValidWriteIdList) -> int | None:
     """Ask, after files were listed, whether some of them may have been deleted before.
 

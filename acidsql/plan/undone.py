@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acidsql.sql.time_travel import AsOf
+from acidsql.acid.table import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The net changes of a table since an older version."""
+    """The net changes of a table since an older version, or since a time.
 
-    as_of: AsOf
+    Attributes:
+        version: The write id; None: a time is given.
+        timestamp_ms: The time, in milliseconds since the epoch.
+        target: The table whose version is meant, if the changes are those of the state table beside
+            it; None: the version is the table's own.
+    """
+
+    version: int | None
+    timestamp_ms: int | None
+    target: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)

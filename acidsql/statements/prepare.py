@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acidsql.acid import cdc
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
 from acidsql.metastore.foreign import acid_table
@@ -20,7 +21,7 @@ from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said, assignment_policy, is_case_sensitive, said_by
 from acidsql.statements.tables import TableStatements
-from acidsql.statements.time_travel import need_versions
+from acidsql.statements.time_travel import TimeTravel, need_versions
 
 Changing = st.Dml | st.AutoCdc | st.Undo  # the statements that change rows
 
@@ -33,6 +34,7 @@ class Preparer:
         self._metastore, self._able = context.metastore, context.metastore.abilities
         self._transactions = context.transactions
         self._reader, self._tables = reader, tables
+        self._travel = TimeTravel(context.spark, context.metastore)
 
     def at_a_glance(self, statement: Changing, said: Said, glance: Resolve) -> Prepared:
         """As ``change``, with tables at a glance: the holder compares them under the locks."""
@@ -63,7 +65,7 @@ class Preparer:
                 text, statement, resolve, analyse, double_quoted=quoted, is_case_sensitive=by_case
             )
         if isinstance(statement, st.Undo):
-            return plan_undo(text, self._undone(statement, text))
+            return plan_undo(text, self._undone(statement, said))
         policy = assignment_policy(self._spark)
         planned = plan_dml(
             text, statement, resolve, analyse,
@@ -94,10 +96,11 @@ class Preparer:
             )
         self._transactions.need_plain(f"A change of the columns of {table.name}")
 
-    def _undone(self, statement: st.Undo, text: str) -> list[tuple[Table, Undone]]:
+    def _undone(self, statement: st.Undo, said: Said) -> list[tuple[Table, Undone]]:
         """Which changes a statement undoes, in which tables."""
+        text = said.text
         if isinstance(statement, st.Restore):
-            return [(self._names.need(statement.target, text), Since(statement.as_of))]
+            return self._restored(self._names.need(statement.target, text), statement, said)
         need_versions(self._metastore, f"the tables of transaction {statement.txn_id}")
         changed = self._metastore.changed_by(statement.txn_id)
         if not changed:
@@ -112,6 +115,19 @@ class Preparer:
             for name, version in sorted(changed.items(), key=lambda one: str(one[0]))
             if (table := acid_table(self._metastore.find(name))) is not None
         ]
+
+    def _restored(
+        self, table: Table, statement: st.Restore, said: Said
+    ) -> list[tuple[Table, Undone]]:
+        """A table to restore, and its state table: with the order values of later records there,
+        AUTO CDC would take records for stale that the table does not have any more."""
+        need_versions(self._metastore, table.name)
+        when = self._travel.when(statement.as_of, said)
+        restored: list[tuple[Table, Undone]] = [(table, Since(when.version, when.timestamp_ms))]
+        state = acid_table(self._metastore.find(cdc.state_name(table.name)))
+        if state is not None and cdc.is_state(state) and cdc.belongs(state, table):
+            restored.append((state, Since(when.version, when.timestamp_ms, table)))
+        return restored
 
     def create_as_select(self, statement: st.CreateTable, said: Said) -> Prepared:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""

@@ -11,6 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
+from acidsql.acid.cdc import is_beside
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE, virtual_columns
 from acidsql.errors import UnsupportedError
@@ -54,14 +55,16 @@ class Previewer:
     def changes(self, prepared: Prepared, said: Said) -> DataFrame:
         """The changes, lazily: the table's columns, ``_change_type``, ``row__id``.
 
-        An AUTO CDC shows the rows of its target, not those of its state table.
+        A target of AUTO CDC shows its own rows, not those of the tables beside it.
 
         Raises:
             UnsupportedError: The statement changes several tables.
         """
         if isinstance(prepared, PreparedCdc):
             return self._of_records(prepared, said)
-        table, *others = {query.table.name: query.table for query in prepared.queries}.values()
+        shown = [query for query in prepared.queries if not is_beside(query.table)]
+        shown = shown or list(prepared.queries)
+        table, *others = {query.table.name: query.table for query in shown}.values()
         if others:
             raise UnsupportedError(
                 "The statement changes several tables, which have no columns in common. "
@@ -74,7 +77,7 @@ class Previewer:
         if (source := prepared.source) is not None:
             views[source.view] = lower.frame(self._spark, source.query, views, said.args)
         before = prepared.before or table
-        parts = [self._changes(query, views, snapshot, said, before) for query in prepared.queries]
+        parts = [self._changes(query, views, snapshot, said, before) for query in shown]
         return as_char(reduce(DataFrame.unionAll, parts), table)
 
     def _of_records(self, prepared: PreparedCdc, said: Said) -> DataFrame:

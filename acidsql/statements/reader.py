@@ -174,7 +174,7 @@ class Reader:
     ) -> DataFrame:
         if isinstance(changes, TableChanges):
             return self._changes.called(table, changes, snapshot, said)
-        return self._undone.rows(table, changes, snapshot, said)
+        return self._undone.rows(table, changes, snapshot)
 
     def _when(self, standin: StandIn, said: Said) -> When | None:
         if standin.as_of is None:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
-from acidsql.acid.write_ids import NewWriteIds
+from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import TxnError
+from acidsql.metastore.older_versions import beside_version
 from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.family import Context
 from acidsql.statements.reverted import refuse_reverted
-from acidsql.statements.said import Said
 from acidsql.statements.skipped_conflicts import unknown_twin, without_conflicts
-from acidsql.statements.time_travel import TimeTravel, need_versions
+from acidsql.statements.time_travel import TimeTravel, When, need_versions
 from acidsql.storage.event_records import WRITE_ID
 from acidsql.storage.reading.change_columns import (
     CHANGE_TYPE,
@@ -35,7 +35,7 @@ class UndoneChanges:
         self._metastore, self._transactions = context.metastore, context.transactions
         self._feed, self._travel = feed, travel
 
-    def rows(self, table: Table, undone: Undone, snapshot: Snapshot, said: Said) -> DataFrame:
+    def rows(self, table: Table, undone: Undone, snapshot: Snapshot) -> DataFrame:
         """The changes that a statement undoes, as ``keyed_changes`` gives them.
 
         Raises:
@@ -45,8 +45,7 @@ class UndoneChanges:
         need_versions(self._metastore, table.name)
         seen = self._feed.seen(table, snapshot)
         if isinstance(undone, Since):
-            when = self._travel.when(undone.as_of, said)
-            before = self._travel.write_ids(table, when, snapshot).within(seen)
+            before = self._before(table, undone, snapshot).within(seen)
             return self._feed.rows(
                 table, NewWriteIds(before, seen), snapshot, net=True, is_keyed=True
             )
@@ -68,6 +67,18 @@ class UndoneChanges:
         since = self._feed.rows(table, later, snapshot, is_keyed=True)
         again = since.where(f"{CHANGE_TYPE} = '{DELETE}' AND {WRITE_ID} = {version}L")
         return self._without_conflicts(table, undone, rows, again)
+
+    def _before(self, table: Table, undone: Since, snapshot: Snapshot) -> ValidWriteIdList:
+        """What the table, or the state table, showed at the older version."""
+        when = When(undone.version, undone.timestamp_ms)
+        if (target := undone.target) is None:
+            return self._travel.write_ids(table, when, snapshot)
+        return beside_version(
+            self._feed.seen(table, snapshot),
+            self._metastore.versions(table.name),
+            self._travel.write_ids(target, when, snapshot),
+            self._metastore.versions(target.name),
+        )
 
     def _without_conflicts(
         self, table: Table, undone: OfVersion, rows: DataFrame, again: DataFrame
