@@ -110,7 +110,9 @@ class HistoryMethods:
                 the table property ``acidsql.key`` (names, with commas between them); without it,
                 an UPDATE shows as deletions and insertions. A row with NULL in a key is never the
                 same as another.
-            net: Show only what is different in the end: at most one change, or one pair, for a row.
+            net: Show only what is different in the end: at most one change, or one pair, for a row,
+                and none for a row that is as it was. Values are equal as in a GROUP BY: NULL to
+                NULL, NaN to NaN, 0.0 to -0.0.
 
         Returns:
             The table's columns as they are today, then ``_change_type`` string (``insert``,

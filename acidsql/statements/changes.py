@@ -36,6 +36,7 @@ from acidsql.storage.reading.change_columns import (
     same_key,
 )
 from acidsql.storage.reading.changes import Changes, changes, keyed_changes, no_changes
+from acidsql.storage.reading.net_changes import only_differences
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_numbers
 from acidsql.txn import Snapshot
@@ -113,6 +114,8 @@ class ChangeFeed:
         need_names(table)
         new = self.new(table, wanted, snapshot)
         rows = self.rows(table, new, snapshot, net=wanted.net)
+        if wanted.net:
+            rows = only_differences(rows, table)
         if keys:
             rows = _paired(rows, table, keys, by_version=not wanted.net)
         versions = self._metastore.versions(table.name)

@@ -65,6 +65,10 @@ def changes_lead_from_version_to_version(
     start = chance.choice([one for one in versions if one < last])
     net = acid.changes(name, start + 1, last, net=True).collect()
     assert len({(one.row__id, one.p) for one in net}) == len(net)
+    kinds: dict[str, set[Any]] = {"insert": set(), "delete": set()}
+    for row in net:
+        kinds[row._change_type].add(row[: len(row) - 5])
+    assert not kinds["insert"] & kinds["delete"], "a row that is the same in the end"
     state = Counter(versions[start])
     change(state, net)
     assert sorted(state.elements()) == versions[last], (start, last)
