@@ -72,7 +72,7 @@ HOMES = {
     # them.
     "pyspark": {
         "storage/", "compaction/", "statements/", "streams/",
-        "plan/lower.py", "plan/missing_names.py", "plan/names.py",
+        "plan/lower.py", "plan/missing_names.py", "plan/names.py", "plan/targets.py",
         "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "checks.py",
         "health.py",
         "dataframes/", "magic.py", "completion.py", "terminal.py", "shell.py",

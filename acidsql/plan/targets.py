@@ -90,7 +90,11 @@ class Targets:
             return None
         statement, start = _head(text)
         place = place_of_name(target, text, start)
-        is_at_target = isinstance(error, SqlError) and Span(error.start, error.end) == place
+        if statement == "VIEW":  # ALTER VIEW and the like need no table
+            return None
+        is_named = condition in (_UNSUPPORTED, _NOT_FOUND) and (
+            isinstance(error, SqlError) and Span(error.start, error.end) == place
+        )
         faults = (_NO_STATEMENT, *_OURS_ALONE.get(statement, ()))
         is_ours = condition.startswith(faults)
         kind = kind_of(self._spark, target)
@@ -98,14 +102,13 @@ class Targets:
             is_never = statement in _NEVER_OF_VIEWS and (
                 condition == _UNNAMED or condition.startswith((_NOT_PARSED, _NO_COLUMN))
             )
-            if is_ours or is_never or is_at_target or condition.startswith(_REFUSALS_OF_VIEWS):
+            if is_ours or is_never or is_named or condition.startswith(_REFUSALS_OF_VIEWS):
                 return _of_view(target, kind, statement, text, place)
         elif kind is Kind.TABLE:
             is_refused = condition == _TABLE_OPERATION and (
                 isinstance(error, PySparkException) or statement in _CHANGES
             )
-            is_refused |= is_at_target and condition in (_UNSUPPORTED, _NOT_FOUND)
-            if is_ours or is_refused:
+            if is_ours or is_refused or is_named:
                 return _of_sparks(target, text, place)
         elif is_ours:
             foreign = self._names.foreign(target)
@@ -143,7 +146,10 @@ def _head(text: str) -> tuple[str, int]:
     c, start = Cursor(text, tokens), 0
     if c.at("WITH") and c.skip_ctes():
         start = c.token.start
-    statement, found = effect_and_name(c)[1].split()[0], [token.upper for token in tokens]
+    name, found = effect_and_name(c)[1].split(), [token.upper for token in tokens]
+    if name[-1] == "VIEW":
+        return "VIEW", start
+    statement = name[0]
     if statement in ("DESCRIBE", "DESC"):
         return found[1], start
     if statement == "INSERT" and {("REPLACE", "WHERE"), ("REPLACE", "USING")} & {*pairwise(found)}:

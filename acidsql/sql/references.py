@@ -245,7 +245,8 @@ def mentioned_tables(
     In doubt a name is in the result. This is for statements that must not name an ACID table.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
-    scanner.targets()
+    with _not_too_deep(text, span.start if span else 0):
+        scanner.targets()
     targets = _result(scanner).references
     inside = references(text, span, double_quoted_identifiers=double_quoted_identifiers).references
     found = {reference.span: reference for reference in (*targets, *inside)}

@@ -108,6 +108,9 @@ def test_other_faults_keep_their_own_words(named):
         ("SELECT id FROM seen WHERE w = 1", "UNRESOLVED_COLUMN"),
         ("CREATE VIEW new AS SELECT returning FROM t", "UNRESOLVED_COLUMN"),
         ("DELETE FROM t WHERE w = 1", "UNRESOLVED_COLUMN"),
+        ("ALTER VIEW plainly AS SELECT * FROM t", "UNSUPPORTED_FEATURE"),
+        ("ALTER VIEW seen AS SELCT 1", "PARSE_SYNTAX_ERROR"),
+        ("ALTER TABLE plainly RENAME TO t2", "EXPECT_TABLE_NOT_VIEW.USE_ALTER_VIEW"),
     ):
         with pytest.raises(Exception, match=condition) as caught:
             named.sql(text)
