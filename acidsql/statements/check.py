@@ -20,8 +20,8 @@ from acidsql.statements.result import rows_frame
 from acidsql.statements.table_rows import explained_by
 from acidsql.statements.unit_of_work import file_errors
 from acidsql.storage.checking.directories import (
-    Known,
-    Written,
+    CatalogFacts,
+    CommittedFiles,
     check_catalog,
     missing_places,
 )
@@ -40,7 +40,7 @@ class _Look:
 
     checking: Checking
     found: list[FoundFile]
-    known: Known
+    known: CatalogFacts
     litter: list[Finding]
 
 
@@ -96,26 +96,28 @@ class TableChecks(Family):
             checking = Checking(fs, table, write_ids, txns, all_rows)
             yield _Look(checking, found, self._known(table, names, write_ids), litter)
 
-    def _known(self, table: Table, names: Sequence[str] | None, seen: ValidWriteIdList) -> Known:
+    def _known(
+        self, table: Table, names: Sequence[str] | None, seen: ValidWriteIdList
+    ) -> CatalogFacts:
         """What the metastore knows now: whoever has published a directory that was listed before
         has a number by now."""
         now = self._metastore.valid_txns()
         write_ids = self._metastore.valid_write_ids(now, [table.name])[table.name]
         where, written = [""] if names is None else names, self._written(table, seen)
-        return Known(where, write_ids.high_water_mark, now.high_water_mark, written)
+        return CatalogFacts(where, write_ids.high_water_mark, now.high_water_mark, written)
 
-    def _written(self, table: Table, seen: ValidWriteIdList) -> dict[int, Written]:
-        """See ``Known.written``."""
+    def _written(self, table: Table, seen: ValidWriteIdList) -> dict[int, CommittedFiles]:
+        """See ``CatalogFacts.written``."""
         if not self._metastore.abilities.keeps_versions:
             return {}
         versions = self._metastore.versions(table.name)
         drops = (one.write_id for one in versions if one.change.operation in _DROPS_PARTITIONS)
         after = max(drops, default=0)
-        written: dict[int, Written] = {}
+        written: dict[int, CommittedFiles] = {}
         for one in versions:
             if one.write_id > after and seen.is_valid(one.write_id):
-                before, more = written.get(one.write_id, Written()), one.change
-                written[one.write_id] = Written(
+                before, more = written.get(one.write_id, CommittedFiles()), one.change
+                written[one.write_id] = CommittedFiles(
                     before.files + more.files,
                     before.bytes + more.bytes,
                     max(before.places, more.partitions),

@@ -14,7 +14,7 @@ from acidsql.acid.layout import ACID_VERSION, ACID_VERSION_FILE
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.storage.checking import job
-from acidsql.storage.checking.directories import Known
+from acidsql.storage.checking.directories import CatalogFacts
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parquet import ParquetFileWriter
 from acidsql.storage.orc.event_file import EventFileWriter
@@ -106,7 +106,7 @@ class Files:
         fs = filesystem_for(location)
         columns = [column.name for column in self.table.partition_columns]
         found = inventory(fs, location, partitions, seen, txns, columns=columns)
-        known = Known([""] if partitions is None else partitions, HIGHEST, HIGHEST_TXN)
+        known = CatalogFacts([""] if partitions is None else partitions, HIGHEST, HIGHEST_TXN)
         checking = job.Checking(fs, self.table, seen, txns, all_rows)
         return in_order(checking.run(None, found, known))
 

@@ -16,7 +16,7 @@ from acidsql.acid.layout import PAIRED_FILE
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.storage.checking import job
-from acidsql.storage.checking.directories import Known
+from acidsql.storage.checking.directories import CatalogFacts
 from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.footer import read_checked, read_footer
@@ -351,7 +351,7 @@ def test_tables_of_hives_are_sound(name):
     txns = ValidTxnList.parse(case["valid_txns"])
     fs, partitions = filesystem_for(location), case["partition_names"]
     found = inventory(fs, location, partitions, seen, txns, columns=[one.name for one in by])
-    known = Known(partitions or [""], seen.high_water_mark, txns.high_water_mark)
+    known = CatalogFacts(partitions or [""], seen.high_water_mark, txns.high_water_mark)
     findings = job.Checking(fs, table, seen, txns, True).run(None, found, known)
     assert {one.condition for one in findings} == OF_HIVE.get(name, set()), findings
 

@@ -91,19 +91,19 @@ class CheckedFile:
 
 def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
     """What is wrong with a file."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         with naming_damage(file.path):
-            found += (_plain if file.is_plain else _events)(file, spec)
+            findings += (_plain if file.is_plain else _events)(file, spec)
     except FileNotFoundError:
-        found.append(Finding(file.path, "FILE_GONE", "The file is gone."))
+        findings.append(Finding(file.path, "FILE_GONE", "The file is gone."))
     except FormatError as error:
-        found.append(Finding(file.path, "UNREADABLE_FILE", f"{reason_of(error)}."))
+        findings.append(Finding(file.path, "UNREADABLE_FILE", f"{reason_of(error)}."))
     except UnsupportedError as error:
-        found.append(Finding(file.path, "UNREADABLE_FILE", str(error)))
+        findings.append(Finding(file.path, "UNREADABLE_FILE", str(error)))
     except OSError as error:
-        found.append(Finding(file.path, "UNREACHABLE_FILE", str(error)))
-    return found
+        findings.append(Finding(file.path, "UNREACHABLE_FILE", str(error)))
+    return findings
 
 
 # ── files without events ─────────────────────────────────────────────────────────────────────
@@ -116,8 +116,8 @@ def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
 
         promised = rows_of_parquet(file.path)
         if spec.all_rows:
-            found = sum(batch.num_rows for batch in read_parquet(file.path, spec.row))
-            yield from _row_count(file, promised, found)
+            row_count = sum(batch.num_rows for batch in read_parquet(file.path, spec.row))
+            yield from _row_count(file, promised, row_count)
         return
     footer = _footer(file, spec)
     info = of_footer(footer)
@@ -151,7 +151,7 @@ def _users(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[int, str,
     """The numbers of the user's columns in a footer, with the names and types of the table."""
     kinds = zip(spec.row.names, map(str, spec.row.types), strict=True)
     numbers = footer.types[parent].children
-    return [(number, *one) for number, one in zip(numbers, kinds, strict=False)]
+    return [(number, *name_and_type) for number, name_and_type in zip(numbers, kinds, strict=False)]
 
 
 def _row_count(file: CheckedFile, promised: int, rows: int) -> Iterator[Finding]:
@@ -236,7 +236,7 @@ def _numbers(text: bytes) -> tuple[int, ...]:
 class Noted:
     """What is wrong with events: how often, and where first."""
 
-    _seen: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _first_of_condition: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, condition: str, wrong: _Flags, keys: Sequence[Int64s], message: str) -> None:
         """Note the events for which a flag is set; see ``add``."""
@@ -246,12 +246,14 @@ class Noted:
     def add(self, condition: str, keys: Sequence[Int64s], message: str) -> None:
         """Note the events with these keys. ``{}`` in the message is the first one's key."""
         if len(keys[0]):
-            count, first = self._seen.get(condition, (0, message.format(shown(key_at(keys, 0)))))
-            self._seen[condition] = (count + len(keys[0]), first)
+            count, first = self._first_of_condition.get(
+                condition, (0, message.format(shown(key_at(keys, 0))))
+            )
+            self._first_of_condition[condition] = (count + len(keys[0]), first)
 
     def findings(self, path: str) -> Iterator[Finding]:
         """One finding for each condition."""
-        for condition, (count, message) in self._seen.items():
+        for condition, (count, message) in self._first_of_condition.items():
             more = f" There are {count} of this kind." if count > 1 else ""
             yield Finding(path, condition, message + more)
 
@@ -291,11 +293,11 @@ class _Rows:
         yield from _row_count(self.file, self.info.rows, self._rows)
         yield from _totals(self.file, self.totals)
         if stats is not None and stats != tuple(self._counts):
-            said = ", ".join(map(str, stats))
+            footer_counts = ", ".join(map(str, stats))
             yield _contradiction(
                 self.file,
-                f"{event.STATS_KEY} counts {said} inserts, updates and deletes, and there are "
-                f"{', '.join(map(str, self._counts))}.",
+                f"{event.STATS_KEY} counts {footer_counts} inserts, updates and deletes, "
+                f"and there are {', '.join(map(str, self._counts))}.",
             )
 
     def _order(self, keys: list[Int64s]) -> None:
@@ -304,14 +306,16 @@ class _Rows:
             pairs = zip(self._last, keys, strict=True)
             keys = [np.concatenate([[last], column]) for last, column in pairs]
         rises, same = steps(keys)
-        behind = [column[1:] for column in keys]
+        later_keys = [column[1:] for column in keys]
         self._noted.note(
-            "ROWS_OUT_OF_ORDER", ~(rises | same), behind, "{} comes behind a higher row id."
+            "ROWS_OUT_OF_ORDER", ~(rises | same), later_keys, "{} comes behind a higher row id."
         )
         if self._kind is Kind.DELETE_DELTA:
-            self._noted.note("REPEATED_DELETE", same, behind, "{} is deleted twice in this file.")
+            self._noted.note(
+                "REPEATED_DELETE", same, later_keys, "{} is deleted twice in this file."
+            )
         else:
-            self._noted.note("DUPLICATE_ROW_ID", same, behind, "Two rows have the row id {}.")
+            self._noted.note("DUPLICATE_ROW_ID", same, later_keys, "Two rows have the row id {}.")
 
     def _buckets(self, keys: list[Int64s]) -> None:
         """I5."""
@@ -321,9 +325,11 @@ class _Rows:
 
     def _operations(self, operations: npt.NDArray[np.int32], keys: list[Int64s]) -> None:
         is_delete = self._kind is Kind.DELETE_DELTA
-        wanted = event.DELETE if is_delete else event.INSERT
-        what = "delete" if is_delete else "insert"
-        self._noted.note("WRONG_OPERATION", operations != wanted, keys, f"{{}} is no {what} event.")
+        operation = event.DELETE if is_delete else event.INSERT
+        operation_name = "delete" if is_delete else "insert"
+        self._noted.note(
+            "WRONG_OPERATION", operations != operation, keys, f"{{}} is no {operation_name} event."
+        )
 
     def _write_ids(
         self, operations: npt.NDArray[np.int32], keys: list[Int64s], current: Int64s
@@ -345,14 +351,16 @@ class _Rows:
     def _clusters(
         self, rows: pa.StructArray, operations: npt.NDArray[np.int32], keys: list[Int64s]
     ) -> None:
-        known = self.spec.clustering
-        if known is None or self._kind is Kind.DELETE_DELTA:
+        clustering = self.spec.clustering
+        if clustering is None or self._kind is Kind.DELETE_DELTA:
             return
         users = rows.flatten()
-        columns = [users[place] for place in known.places]
+        columns = [users[place] for place in clustering.places]
         bucket = bucket_id_of(self.file.path.rpartition("/")[2])
-        found = clustered_ids(columns, known.types, known.buckets, known.version)
-        wrong = (found != bucket) & (operations == event.INSERT)
+        expected_buckets = clustered_ids(
+            columns, clustering.types, clustering.buckets, clustering.version
+        )
+        wrong = (expected_buckets != bucket) & (operations == event.INSERT)
         self._noted.note(
             "ROW_IN_WRONG_BUCKET", wrong, keys, f"{{}} does not belong to bucket {bucket}."
         )
@@ -366,8 +374,8 @@ class _Rows:
             at = end - 1 - self._rows
             if rows and 0 <= at < len(keys[0]) and key_at(keys, at) != promised:
                 wrong = np.arange(len(keys[0])) == at
-                said = f"{event.KEY_INDEX_KEY} says that a stripe ends with {shown(promised)}"
-                message = f"{said}, and it ends with {{}}."
+                promise = f"{event.KEY_INDEX_KEY} says that a stripe ends with {shown(promised)}"
+                message = f"{promise}, and it ends with {{}}."
                 self._noted.note("FOOTER_CONTRADICTS_CONTENTS", wrong, keys, message)
 
     @property

@@ -36,46 +36,47 @@ from acidsql.storage.reading.event_reader import (
 _NONE = [np.empty(0, np.int64) for _ in range(3)]
 
 
-def check_deletes(what: Fold, place: str) -> list[Finding]:
+def check_deletes(bucket: Fold, place: str) -> list[Finding]:
     """What is wrong with the row ids of a bucket, whose files are all sound by themselves.
 
     Args:
-        what: The visible files of the bucket.
+        bucket: The visible files of the bucket.
         place: The path of the table's or partition's directory, for findings.
 
     Raises:
         FormatError, OSError: A file cannot be read.
     """
-    found = Noted()
-    deletes = _Deletes(what, found)
-    twice = _message(what, "two rows have the {}")
-    orphan = _message(what, "{} is deleted, and there is no such row")
+    findings = Noted()
+    deletes = _Deletes(bucket, findings)
+    twice = _message(bucket, "two rows have the {}")
+    orphan = _message(bucket, "{} is deleted, and there is no such row")
     last: Key | None = None
     for batch in merged(
-        Source(partial(read_insert_ids, read), least_key(read), read.file) for read in what.inserts
+        Source(partial(read_insert_ids, read), least_key(read), read.file)
+        for read in bucket.inserts
     ):
         keys = keys_of(batch)
-        found.note("DUPLICATE_ROW_ID", _repeated(keys, last), keys, twice)
+        findings.note("DUPLICATE_ROW_ID", _repeated(keys, last), keys, twice)
         last = key_at(keys, -1)
-        found.add("DELETE_OF_NO_ROW", deletes.without_row(keys, last), orphan)
-    for keys in deletes.left():
-        found.add("DELETE_OF_NO_ROW", keys, orphan)
-    return [*found.findings(place)]
+        findings.add("DELETE_OF_NO_ROW", deletes.without_row(keys, last), orphan)
+    for keys in deletes.remaining():
+        findings.add("DELETE_OF_NO_ROW", keys, orphan)
+    return [*findings.findings(place)]
 
 
-def _message(what: Fold, said: str) -> str:
-    return f"In bucket {what.bucket_id}, {said}."
+def _message(bucket: Fold, fault: str) -> str:
+    return f"In bucket {bucket.bucket_id}, {fault}."
 
 
 class _Deletes:
     """The delete events of a bucket, read along with its rows. Repeated ones are noted."""
 
-    def __init__(self, what: Fold, noted: Noted) -> None:
+    def __init__(self, bucket: Fold, noted: Noted) -> None:
         self._noted = noted
-        self._twin = _message(what, "{} is deleted by two write ids")
-        self._again = _message(what, "{} is deleted twice by one write id")
+        self._twin_message = _message(bucket, "{} is deleted by two write ids")
+        self._repeated_message = _message(bucket, "{} is deleted twice by one write id")
         self._events = merged(
-            Source(partial(read_deletes, read), LEAST, read.file) for read in what.deletes
+            Source(partial(read_deletes, read), LEAST, read.file) for read in bucket.deletes
         )
         self._open = _NONE  # row ids whose rows have not come yet, ascending
         self._reached, self._last_by = LEAST, -1
@@ -88,12 +89,12 @@ class _Deletes:
         missing = ~among(self._open, rows) if len(self._open[0]) else np.zeros(0, dtype=bool)
         self._open = [column[missing] for column in self._open]
         below, same = against(self._open, last)
-        passed = int((below | same).sum())  # they ascend
-        gone = [column[:passed] for column in self._open]
-        self._open = [column[passed:] for column in self._open]
-        return gone
+        orphan_count = int((below | same).sum())  # they ascend
+        orphans = [column[:orphan_count] for column in self._open]
+        self._open = [column[orphan_count:] for column in self._open]
+        return orphans
 
-    def left(self) -> Iterator[list[Int64s]]:
+    def remaining(self) -> Iterator[list[Int64s]]:
         """All deleted row ids behind the last row."""
         yield self._open
         while not self._is_done:
@@ -107,13 +108,13 @@ class _Deletes:
             self._is_done = True
             return
         keys, by = keys_of(batch), batch.column(DELETING_WRITE_ID).to_numpy()
-        again = _repeated(keys, self._reached)
+        repeated = _repeated(keys, self._reached)
         is_same = np.concatenate([[self._last_by], by[:-1]]) == by
-        self._noted.note("TWIN_DELETE", again & ~is_same, keys, self._twin)
-        self._noted.note("REPEATED_DELETE", again & is_same, keys, self._again)
+        self._noted.note("TWIN_DELETE", repeated & ~is_same, keys, self._twin_message)
+        self._noted.note("REPEATED_DELETE", repeated & is_same, keys, self._repeated_message)
         self._reached, self._last_by = key_at(keys, -1), int(by[-1])
         self._open = [
-            np.concatenate([before, column[~again]])
+            np.concatenate([before, column[~repeated]])
             for before, column in zip(self._open, keys, strict=True)
         ]
 

@@ -25,7 +25,7 @@ from acidsql.storage.reading.inventory import UNKNOWN, FoundFile
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CommittedFiles:
     """What COMMIT noted of a write id.
 
     Attributes:
@@ -40,7 +40,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CatalogFacts:
     """What the metastore knows about a table.
 
     Attributes:
@@ -54,7 +54,7 @@ class Known:
     partitions: Sequence[str]
     highest_write_id: int
     highest_txn: int
-    written: Mapping[int, Written] = field(default_factory=dict)
+    written: Mapping[int, CommittedFiles] = field(default_factory=dict)
 
 
 def place_of(table: Table, partition: str) -> str:
@@ -62,11 +62,11 @@ def place_of(table: Table, partition: str) -> str:
     return f"{table.location}/{partition}".rstrip("/")
 
 
-def missing_places(fs: FileSystem, table: Table, known: Known) -> dict[str, Finding]:
+def missing_places(fs: FileSystem, table: Table, catalog_facts: CatalogFacts) -> dict[str, Finding]:
     """The partitions whose directories are missing; "" if the table's own is."""
     if not fs.exists(table.location):
         return {"": Finding(table.location, "TABLE_DIRECTORY_MISSING", "There is no directory.")}
-    names = [name for name in known.partitions if name]
+    names = [name for name in catalog_facts.partitions if name]
     are_there = in_threads(lambda name: fs.exists(place_of(table, name)), names)
     return {
         name: Finding(
@@ -79,24 +79,31 @@ def missing_places(fs: FileSystem, table: Table, known: Known) -> dict[str, Find
 
 
 def check_names(
-    table: Table, found: Sequence[FoundFile], known: Known, listings: Iterable[Listing]
+    table: Table,
+    found_files: Sequence[FoundFile],
+    catalog_facts: CatalogFacts,
+    listings: Iterable[Listing],
 ) -> Iterator[Finding]:
     """The rules that need only the inventory, and what readers take of it."""
     read = {path for listing in listings for path in paths_of(listing)}
-    yield from check_catalog(table, found, known)
-    yield from _as_committed(table, found, known)
-    for one in found:
-        if one.path in read:
-            yield from _of_data(table, one)
-        elif one.bytes == 0 and one.acid is not None and one.state == "visible":
-            yield Finding(one.path, "EMPTY_FILE", "The file has no bytes.")
-    yield from _strays(table, known, [one for one in found if one.path not in read])
+    yield from check_catalog(table, found_files, catalog_facts)
+    yield from _as_committed(table, found_files, catalog_facts)
+    for file in found_files:
+        if file.path in read:
+            yield from _of_data(table, file)
+        elif file.bytes == 0 and file.acid is not None and file.state == "visible":
+            yield Finding(file.path, "EMPTY_FILE", "The file has no bytes.")
+    yield from _strays(
+        table, catalog_facts, [file for file in found_files if file.path not in read]
+    )
 
 
-def check_catalog(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
+def check_catalog(
+    table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
+) -> Iterator[Finding]:
     """The rules about what the metastore knows of each directory."""
-    yield from _of_unknown_partitions(table, found, known)
-    yield from _numbers(table, found, known)
+    yield from _of_unknown_partitions(table, found_files, catalog_facts)
+    yield from _numbers(table, found_files, catalog_facts)
 
 
 def paths_of(listing: Listing) -> Iterator[str]:
@@ -108,18 +115,21 @@ def paths_of(listing: Listing) -> Iterator[str]:
 
 
 def _of_unknown_partitions(
-    table: Table, found: Sequence[FoundFile], known: Known
+    table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
     """A partition of which nothing is committed yet is none of these: an open transaction may
     make it. Where DROP PARTITION leaves an empty directory, one without files is none either."""
-    places, needs_file = set(known.partitions), not filesystem_for(table.location).can_remove_empty
+    partitions, needs_file = (
+        set(catalog_facts.partitions),
+        not filesystem_for(table.location).can_remove_empty,
+    )
     names = {
-        one.partition
-        for one in found
-        if one.partition not in places
-        and one.state == UNKNOWN
-        and one.kind != "litter"
-        and not (needs_file and one.file is None)
+        file.partition
+        for file in found_files
+        if file.partition not in partitions
+        and file.state == UNKNOWN
+        and file.kind != "litter"
+        and not (needs_file and file.file is None)
     }
     for name in names:
         yield Finding(
@@ -128,99 +138,110 @@ def _of_unknown_partitions(
         )  # fmt: skip
 
 
-def _numbers(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
+def _numbers(
+    table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
+) -> Iterator[Finding]:
     """The numbers in the names of bases and deltas."""
-    seen: dict[str, FoundFile] = {}
-    for one in found:
-        if one.acid is not None:
-            seen.setdefault(f"{place_of(table, one.partition)}/{one.acid.name}", one)
-    for path, one in seen.items():
-        assert one.acid is not None
-        if one.acid.max_write_id > known.highest_write_id:
+    first_files: dict[str, FoundFile] = {}
+    for file in found_files:
+        if file.acid is not None:
+            first_files.setdefault(f"{place_of(table, file.partition)}/{file.acid.name}", file)
+    for path, file in first_files.items():
+        assert file.acid is not None
+        if file.acid.max_write_id > catalog_facts.highest_write_id:
             yield Finding(
                 path, "WRITE_ID_NEVER_ALLOCATED",
-                f"No transaction ever had a write id above {known.highest_write_id} in this table.",
+                "No transaction ever had a write id above "
+                f"{catalog_facts.highest_write_id} in this table.",
             )  # fmt: skip
-        elif one.acid.visibility_txn_id > known.highest_txn:
+        elif file.acid.visibility_txn_id > catalog_facts.highest_txn:
             yield Finding(
                 path, "TRANSACTION_NEVER_OPENED",
-                f"The last transaction that was opened is {known.highest_txn}.",
+                f"The last transaction that was opened is {catalog_facts.highest_txn}.",
             )  # fmt: skip
-        elif one.state == "aborted":
+        elif file.state == "aborted":
             yield Finding(path, "ABORTED_DIRECTORY", "The transaction that wrote it was aborted.")
 
 
-def _as_committed(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
+def _as_committed(
+    table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
+) -> Iterator[Finding]:
     """Compare the files of each write id with what COMMIT noted, as long as they need be there: a
     base may replace them in any partition, and so may a wider delta.
 
     COMMIT notes no names of partitions, but their number: so many have a directory with the files,
     or with what has replaced them.
     """
-    there: dict[int, tuple[int, int]] = dict.fromkeys(known.written, (0, 0))
-    ranges: dict[tuple[int, int], set[str]] = {}  # of write ids → the partitions
+    sizes: dict[int, tuple[int, int]] = dict.fromkeys(catalog_facts.written, (0, 0))
+    partitions_of_range: dict[tuple[int, int], set[str]] = {}  # of write ids → the partitions
     replaced: set[tuple[int, int]] = set()
-    places = set(known.partitions)
-    for one in found:
-        if one.acid is None or one.partition not in places:
+    partitions = set(catalog_facts.partitions)
+    for file in found_files:
+        if file.acid is None or file.partition not in partitions:
             continue
-        is_base = one.acid.kind is Kind.BASE
-        first, last = 0 if is_base else one.acid.min_write_id, one.acid.max_write_id
-        ranges.setdefault((first, last), set()).add(one.partition)
-        if one.file is None:
+        is_base = file.acid.kind is Kind.BASE
+        first, last = 0 if is_base else file.acid.min_write_id, file.acid.max_write_id
+        partitions_of_range.setdefault((first, last), set()).add(file.partition)
+        if file.file is None:
             continue
-        if is_base or one.acid.statement_id is None:
+        if is_base or file.acid.statement_id is None:
             replaced.add((first, last))
-        elif first in there:
-            files, size = there[first]
-            there[first] = files + 1, size + (one.bytes or 0)
-    for write_id, promised in known.written.items():
-        files, size = there[write_id]
-        if (files, size) == (promised.files, promised.bytes):
+        elif first in sizes:
+            files, size = sizes[first]
+            sizes[first] = files + 1, size + (file.bytes or 0)
+    for write_id, committed in catalog_facts.written.items():
+        files, size = sizes[write_id]
+        if (files, size) == (committed.files, committed.bytes):
             continue
-        around = [one for one in ranges if one[0] <= write_id <= one[1]]
-        is_everywhere = len(set().union(*(ranges[one] for one in around))) >= promised.places
-        if replaced.isdisjoint(around) or not is_everywhere:
+        covering_ranges = [
+            (first, last) for first, last in partitions_of_range if first <= write_id <= last
+        ]
+        covered = set().union(*map(partitions_of_range.__getitem__, covering_ranges))
+        if replaced.isdisjoint(covering_ranges) or len(covered) < committed.places:
             yield Finding(
                 table.location, "FILES_NOT_AS_COMMITTED",
-                f"Write id {write_id} wrote {promised.files} files of {promised.bytes} bytes, and "
-                f"there are {files} of {size} bytes.",
+                f"Write id {write_id} wrote {committed.files} files of {committed.bytes} bytes, "
+                f"and there are {files} of {size} bytes.",
             )  # fmt: skip
 
 
-def _of_data(table: Table, one: FoundFile) -> Iterator[Finding]:
-    bucket = one.bucket
+def _of_data(table: Table, file: FoundFile) -> Iterator[Finding]:
+    bucket = file.bucket
     if bucket is None and not table.is_insert_only:
         yield Finding(
-            one.path, "NAME_WITHOUT_BUCKET", "The name is none of a bucket, such as 000000_0."
+            file.path, "NAME_WITHOUT_BUCKET", "The name is none of a bucket, such as 000000_0."
         )
     elif bucket is not None and table.is_bucketed and bucket >= table.num_buckets:
         yield Finding(
-            one.path, "UNKNOWN_BUCKET",
+            file.path, "UNKNOWN_BUCKET",
             f"The file is of bucket {bucket}, and the table has {table.num_buckets} buckets.",
         )  # fmt: skip
 
 
-def _strays(table: Table, known: Known, others: Iterable[FoundFile]) -> Iterator[Finding]:
+def _strays(
+    table: Table, catalog_facts: CatalogFacts, unread_files: Iterable[FoundFile]
+) -> Iterator[Finding]:
     """Visible files that no reader takes, by directory."""
     strays: dict[str, list[str]] = {}
-    places = {place_of(table, name) for name in known.partitions}  # a broken link is no file
-    for one in others:
-        if one.file and one.path not in places and _is_stray(table, one):
-            strays.setdefault(directory_of(one.path), []).append(one.path)
+    places = {
+        place_of(table, name) for name in catalog_facts.partitions
+    }  # a broken link is no file
+    for file in unread_files:
+        if file.file and file.path not in places and _is_stray(table, file):
+            strays.setdefault(directory_of(file.path), []).append(file.path)
     for directory, paths in strays.items():
         if len(paths) > 1:
-            said = f"No reader takes {len(paths)} files in it."
-            yield Finding(directory, "STRAY_FILE", said)
+            message = f"No reader takes {len(paths)} files in it."
+            yield Finding(directory, "STRAY_FILE", message)
         else:
             yield Finding(paths[0], "STRAY_FILE", "No reader takes the file.")
 
 
-def _is_stray(table: Table, one: FoundFile) -> bool:
-    below = one.path.removeprefix(f"{table.location}/")
-    if any(map(is_hidden, below.split("/"))) or one.state in ("open", "aborted", "history"):
+def _is_stray(table: Table, file: FoundFile) -> bool:
+    below = file.path.removeprefix(f"{table.location}/")
+    if any(map(is_hidden, below.split("/"))) or file.state in ("open", "aborted", "history"):
         return False
-    return one.kind == "litter" or (one.kind == "original" and table.is_insert_only)
+    return file.kind == "litter" or (file.kind == "original" and table.is_insert_only)
 
 
 # ── one table's or partition's directory ─────────────────────────────────────────────────────
@@ -232,48 +253,57 @@ def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Find
     ``listing``: what a reader reads there. What that replaces may be on the way to be deleted.
     """
     ranges = _ranges(fs, path)
-    named = [one for one in ranges.values() if one.statement_id is None]
-    marked = {one.name for one in named if _is_marked(fs, f"{path}/{one.name}")}
+    named = [directory for directory in ranges.values() if directory.statement_id is None]
+    marked = {directory.name for directory in named if _is_marked(fs, f"{path}/{directory.name}")}
     if any(_twin(name) not in ranges for name in marked):
         ranges = _ranges(fs, path)  # a worker may have renamed the second one meanwhile
     read = [] if listing is None else listing.state.directories
-    found = []
+    findings = []
     for name in sorted(marked & ranges.keys()):
         twin, own = _twin(name), ranges[name]
-        if any(one.name not in (name, twin) and _replaces(one, own) for one in read):
+        if any(
+            directory.name not in (name, twin) and _replaces(directory, own) for directory in read
+        ):
             continue
         if twin not in ranges:
-            is_safe = any(one.name != name and _is_inside(one, own) for one in ranges.values())
+            is_safe = any(
+                directory.name != name and _is_inside(directory, own)
+                for directory in ranges.values()
+            )
             condition = "HALF_OF_A_PAIR" if is_safe else "LOST_HALF_OF_A_PAIR"
-            said = f"It counts only together with {twin}, which is not there."
-            found.append(Finding(f"{path}/{name}", condition, said))
+            message = f"It counts only together with {twin}, which is not there."
+            findings.append(Finding(f"{path}/{name}", condition, message))
         elif twin not in marked:
-            said = f"It counts only together with {name}, and has no {PAIRED_FILE} that says so."
-            found.append(Finding(f"{path}/{twin}", "PAIR_MARK_MISSING", said))
-    return found
+            message = f"It counts only together with {name}, and has no {PAIRED_FILE} that says so."
+            findings.append(Finding(f"{path}/{twin}", "PAIR_MARK_MISSING", message))
+    return findings
 
 
 def _ranges(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
     parsed = (parse_directory(entry.name) for entry in fs.list_if_there(path) if entry.is_dir)
-    return {one.name: one for one in parsed if one is not None and one.kind is not Kind.BASE}
+    return {
+        directory.name: directory
+        for directory in parsed
+        if directory is not None and directory.kind is not Kind.BASE
+    }
 
 
 def _is_marked(fs: FileSystem, path: str) -> bool:
     return any(child.name == PAIRED_FILE for child in fs.list_if_there(path))
 
 
-def _replaces(one: AcidDirectory, other: AcidDirectory) -> bool:
-    if one.kind is Kind.BASE:
-        return other.max_write_id <= one.max_write_id
-    return _is_inside(other, one)
+def _replaces(newer: AcidDirectory, older: AcidDirectory) -> bool:
+    if newer.kind is Kind.BASE:
+        return older.max_write_id <= newer.max_write_id
+    return _is_inside(older, newer)
 
 
 def _twin(name: str) -> str:
     return name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
 
 
-def _is_inside(one: AcidDirectory, other: AcidDirectory) -> bool:
-    return other.min_write_id <= one.min_write_id and one.max_write_id <= other.max_write_id
+def _is_inside(inner: AcidDirectory, outer: AcidDirectory) -> bool:
+    return outer.min_write_id <= inner.min_write_id and inner.max_write_id <= outer.max_write_id
 
 
 def check_overlaps(listing: Listing, path: str) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.storage.checking.contents import CheckedFile, CheckSpec, Clustering, check_file
 from acidsql.storage.checking.deletes import check_deletes
 from acidsql.storage.checking.directories import (
-    Known,
+    CatalogFacts,
     check_names,
     check_overlaps,
     check_pairs,
@@ -79,30 +79,32 @@ class Checking:
     txns: ValidTxnList
     all_rows: bool
 
-    def run(self, spark: SparkSession, found: Sequence[FoundFile], known: Known) -> list[Finding]:
+    def run(
+        self, spark: SparkSession, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
+    ) -> list[Finding]:
         """All findings.
 
         Args:
             spark: The session, which runs the tasks.
-            found: The inventory of the table in the snapshot.
-            known: What the metastore said after the inventory was made.
+            found_files: The inventory of the table in the snapshot.
+            catalog_facts: What the metastore knew after the inventory was made.
         """
-        missing = missing_places(self.fs, self.table, known)
+        missing = missing_places(self.fs, self.table, catalog_facts)
         if "" in missing:
             return list(missing.values())
         findings, listings = list(missing.values()), dict[str, Listing]()
-        places = [name for name in known.partitions if name not in missing]
+        places = [name for name in catalog_facts.partitions if name not in missing]
         for name, listed in zip(places, in_threads(self.listed, places), strict=True):
             if isinstance(listed, Listing):
                 listings[name] = listed
             else:
                 findings.append(listed)
-        findings += check_names(self.table, found, known, listings.values())
+        findings += check_names(self.table, found_files, catalog_facts, listings.values())
         for pairs in in_threads(lambda name: self._pairs(name, listings.get(name)), places):
             findings += pairs
         for name, listing in listings.items():
             findings += check_overlaps(listing, place_of(self.table, name))
-        of_files, works = self._works(found, listings, places)
+        of_files, works = self._works(found_files, listings, places)
         return [*findings, *of_files, *_run(spark, _in_tasks(works), self._spec())]
 
     def listed(self, partition: str) -> Listing | Finding:
@@ -121,16 +123,19 @@ class Checking:
         return check_pairs(self.fs, place_of(self.table, partition), listing)
 
     def _works(
-        self, found: Sequence[FoundFile], listings: dict[str, Listing], places: Collection[str]
+        self,
+        found_files: Sequence[FoundFile],
+        listings: dict[str, Listing],
+        places: Collection[str],
     ) -> tuple[list[Finding], list[Work]]:
         """What to do about each file that readers of this version or an older one need."""
         findings: list[Finding] = []
         works: list[Work] = []
-        marked, own = self._marked(found), dict[str, list[FoundFile]]()
-        for one in found:
-            own.setdefault(one.partition, []).append(one)
+        marked, files_by_partition = self._marked(found_files), dict[str, list[FoundFile]]()
+        for file in found_files:
+            files_by_partition.setdefault(file.partition, []).append(file)
         for name in places:
-            listed = self._files(own.get(name, ()), listings.get(name), marked)
+            listed = self._files(files_by_partition.get(name, ()), listings.get(name), marked)
             files = {file.path: file for file in listed}
             place = place_of(self.table, name)
             for fold in self._folds(listings.get(name), findings, place):
@@ -148,15 +153,15 @@ class Checking:
         try:
             return folds_of(self.table, listing, self.write_ids, major=False)
         except (AcidSqlError, OSError) as error:
-            why = error.message if isinstance(error, AcidSqlError) else str(error)
-            findings.append(_not_compared(place, "Delete events", why))
+            reason = error.message if isinstance(error, AcidSqlError) else str(error)
+            findings.append(_not_compared(place, "Delete events", reason))
             return []
 
     def _files(
-        self, own: Iterable[FoundFile], listing: Listing | None, marked: Collection[str]
+        self, found_files: Iterable[FoundFile], listing: Listing | None, marked: Collection[str]
     ) -> Iterator[CheckedFile]:
         """The files that a reader reads; if the place cannot be listed, those that it should."""
-        wanted = ("history",) if listing is not None else ("history", "visible")
+        extra_states = ("history",) if listing is not None else ("history", "visible")
         if listing is not None:
             for file in (*listing.data, *listing.deletes):
                 mark = directory_of(file.path) in marked
@@ -166,15 +171,27 @@ class Checking:
             for group in listing.originals:
                 for path, size in zip(group.paths, group.sizes, strict=True):
                     yield CheckedFile(path, size, is_plain=True)
-        for one in own:
-            if one.state in wanted and one.bytes and one.kind != "litter":
-                is_event = one.acid is not None and bucket_id_of(one.file or "") is not None
+        for found_file in found_files:
+            if (
+                found_file.state in extra_states
+                and found_file.bytes
+                and found_file.kind != "litter"
+            ):
+                is_event = (
+                    found_file.acid is not None and bucket_id_of(found_file.file or "") is not None
+                )
                 is_plain = self.table.is_insert_only or not is_event
-                yield CheckedFile(one.path, one.bytes, one.length, one.acid, is_plain=is_plain)
+                yield CheckedFile(
+                    found_file.path,
+                    found_file.bytes,
+                    found_file.length,
+                    found_file.acid,
+                    is_plain=is_plain,
+                )
 
-    def _marked(self, found: Iterable[FoundFile]) -> frozenset[str]:
+    def _marked(self, found_files: Iterable[FoundFile]) -> frozenset[str]:
         """The directories that have an ``_orc_acid_version``."""
-        paths = sorted({directory_of(one.path) for one in found if one.acid and one.file})
+        paths = sorted({directory_of(file.path) for file in found_files if file.acid and file.file})
         are = in_threads(lambda path: self.fs.exists(f"{path}/{ACID_VERSION_FILE}"), paths)
         return frozenset(path for path, is_marked in zip(paths, are, strict=True) if is_marked)
 
@@ -190,42 +207,44 @@ class Checking:
         names = [column.name for column in table.columns]
         places = tuple(names.index(name) for name in table.bucket_columns)
         types = tuple(table.columns[place].type for place in places)
-        if any(parse_type(one).children or one in _NOT_EXACT for one in types):
+        if any(
+            parse_type(column_type).children or column_type in _NOT_EXACT for column_type in types
+        ):
             return None
         return Clustering(places, types, table.num_buckets, table.bucketing_version)
 
 
-def _not_compared(place: str, what: str, why: str) -> Finding:
-    return Finding(place, "NOT_COMPARED", f"{what} were not compared with rows: {why}")
+def _not_compared(place: str, subject: str, reason: str) -> Finding:
+    return Finding(place, "NOT_COMPARED", f"{subject} were not compared with rows: {reason}")
 
 
 def check_work(work: Work, spec: CheckSpec) -> list[Finding]:
     """The findings of one piece of work. It runs in a task."""
-    found = [finding for file in work.files for finding in check_file(file, spec)]
+    findings = [finding for file in work.files for finding in check_file(file, spec)]
     if work.fold is None:
-        return found
-    what = f"The delete events of bucket {work.fold.bucket_id}"
-    bad = next((one for one in found if one.severity == ERROR), None)
-    if bad is not None:
-        name = bad.path.removeprefix(f"{work.place}/")
-        return [*found, _not_compared(work.place, what, f"see {name}.")]
+        return findings
+    subject = f"The delete events of bucket {work.fold.bucket_id}"
+    defect = next((finding for finding in findings if finding.severity == ERROR), None)
+    if defect is not None:
+        name = defect.path.removeprefix(f"{work.place}/")
+        return [*findings, _not_compared(work.place, subject, f"see {name}.")]
     try:
-        return [*found, *check_deletes(work.fold, work.place)]
+        return [*findings, *check_deletes(work.fold, work.place)]
     except (AcidSqlError, OSError) as error:
-        return [*found, _not_compared(work.place, what, str(error))]
+        return [*findings, _not_compared(work.place, subject, str(error))]
 
 
 def _in_tasks(works: Iterable[Work]) -> list[list[Work]]:
     """The work of each task. Small files share a task."""
     tasks: list[list[Work]] = []
-    left = files = 0
+    bytes_left = files_left = 0
     for work in works:
         size, count = sum(file.size for file in work.files), len(work.files)
-        if not tasks or size > left or count > files:
+        if not tasks or size > bytes_left or count > files_left:
             tasks.append([])
-            left, files = _TASK_BYTES, _TASK_FILES
+            bytes_left, files_left = _TASK_BYTES, _TASK_FILES
         tasks[-1].append(work)
-        left, files = left - size, files - count
+        bytes_left, files_left = bytes_left - size, files_left - count
     return tasks
 
 
@@ -244,20 +263,20 @@ def _checker(
         spare_later_tasks()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                found = [one.to_json() for one in check_task(tasks[number], spec)]
-                yield pa.record_batch([pa.array(found, pa.string())], [RECORD])
+                findings = [finding.to_json() for finding in check_task(tasks[number], spec)]
+                yield pa.record_batch([pa.array(findings, pa.string())], [RECORD])
 
     return run
 
 
 def check_task(works: Iterable[Work], spec: CheckSpec) -> list[Finding]:
     """The findings of a task; if there are too many, not all of them."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for work in works:
-        found += check_work(work, spec)
-        if len(found) > _OF_TASK:
-            return [*found[:_OF_TASK], too_many(work.place)]
-    return found
+        findings += check_work(work, spec)
+        if len(findings) > _OF_TASK:
+            return [*findings[:_OF_TASK], too_many(work.place)]
+    return findings
 
 
 def too_many(path: str) -> Finding:

@@ -34,7 +34,7 @@ class _Column:
 
     name: str
     promised: dict[str, Any]
-    found: dict[str, Any]
+    measured: dict[str, Any]
 
     def add(self, array: pa.Array) -> None:
         self._plus("values", len(array) - array.null_count)
@@ -52,16 +52,18 @@ class _Column:
 
     def _bounds(self, array: pa.Array) -> None:
         bounds = pc.min_max(array).as_py()
-        self.found["least"] = min(self.found.get("least", bounds["min"]), bounds["min"])
-        self.found["greatest"] = max(self.found.get("greatest", bounds["max"]), bounds["max"])
+        self.measured["least"] = min(self.measured.get("least", bounds["min"]), bounds["min"])
+        self.measured["greatest"] = max(self.measured.get("greatest", bounds["max"]), bounds["max"])
 
     def _plus(self, name: str, more: int) -> None:
-        self.found[name] = self.found.get(name, 0) + more
+        self.measured[name] = self.measured.get(name, 0) + more
 
     @property
     def is_wrong(self) -> bool:
         # A promise about no values is none.
-        return any(self.found.get(name, number) != number for name, number in self.promised.items())
+        return any(
+            self.measured.get(name, number) != number for name, number in self.promised.items()
+        )
 
 
 class Totals:
@@ -74,9 +76,9 @@ class Totals:
     """
 
     def __init__(self, footer: Footer, columns: Sequence[tuple[int, str, str]]) -> None:
-        known = columns if _are_complete(footer) else []
+        comparable = columns if _are_complete(footer) else []
         self._columns = [
-            _Column(name, _promised(footer, number, kind), {}) for number, name, kind in known
+            _Column(name, _promised(footer, number, kind), {}) for number, name, kind in comparable
         ]
 
     def add(self, arrays: Sequence[pa.Array]) -> None:
@@ -106,17 +108,17 @@ def _promised(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
     if number >= len(footer.statistics) or footer.types[number].kind != kind or kind == "char":
         return {}
     try:
-        said = dict(decode_fields(footer.statistics[number]))
-        found: dict[str, Any] = {"values": said[_VALUES]} if _VALUES in said else {}
-        if (group := _GROUPS.get(kind)) is not None and group in said:
-            bounds = dict(decode_fields(as_bytes(said[group])))
+        statistics = dict(decode_fields(footer.statistics[number]))
+        promises: dict[str, Any] = {"values": statistics[_VALUES]} if _VALUES in statistics else {}
+        if (group := _GROUPS.get(kind)) is not None and group in statistics:
+            bounds = dict(decode_fields(as_bytes(statistics[group])))
             for name, tag in (("least", _MIN), ("greatest", _MAX), ("sum", _SUM)):
                 if tag in bounds:
                     value = bounds[tag]
-                    found[name] = _signed(value) if isinstance(value, int) else value
+                    promises[name] = _signed(value) if isinstance(value, int) else value
     except FormatError:
         return {}  # statistics that cannot be read promise nothing
-    return found
+    return promises
 
 
 def _signed(number: int) -> int:
