@@ -33,8 +33,8 @@ class ArrowFileSystem(FileSystem):
 
     def list(self, path: str) -> list[Entry]:
         inside = self._inside(path)
-        with self._missing_is_told(path):
-            found = self._arrow.get_file_info(pafs.FileSelector(inside))
+        with self._as_file_not_found(path):
+            infos = self._arrow.get_file_info(pafs.FileSelector(inside))
         base = path.rstrip("/")
         return sorted(
             Entry(
@@ -43,7 +43,7 @@ class ArrowFileSystem(FileSystem):
                 info.type == pafs.FileType.Directory,
                 info.size or 0,
             )
-            for info in found
+            for info in infos
             if info.type != pafs.FileType.NotFound  # gone meanwhile
         )
 
@@ -66,14 +66,14 @@ class ArrowFileSystem(FileSystem):
         return cast(BinaryIO, self._arrow.open_output_stream(self._inside(path), compression=None))
 
     def open_input(self, path: str) -> BinaryIO:
-        with self._missing_is_told(path):
+        with self._as_file_not_found(path):
             return cast(BinaryIO, self._arrow.open_input_file(self._inside(path)))
 
     def rename(self, source: str, target: str) -> None:
         # HDFS itself refuses an existing file, but moves *into* an existing directory.
         if self.exists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-        with self._missing_is_told(source):
+        with self._as_file_not_found(source):
             self._arrow.move(self._inside(source), self._inside(target))
 
     def rename_file(self, source: str, target: str) -> None:
@@ -81,15 +81,15 @@ class ArrowFileSystem(FileSystem):
 
     def delete_directory(self, path: str) -> None:
         if self.exists(path):
-            with suppress(FileNotFoundError), self._missing_is_told(path):
+            with suppress(FileNotFoundError), self._as_file_not_found(path):
                 self._arrow.delete_dir(self._inside(path))
 
     def delete_file(self, path: str) -> None:
-        with self._missing_is_told(path):
+        with self._as_file_not_found(path):
             self._arrow.delete_file(self._inside(path))
 
     @contextmanager
-    def _missing_is_told(self, path: str) -> Iterator[None]:
+    def _as_file_not_found(self, path: str) -> Iterator[None]:
         """Raise FileNotFoundError for a missing file; HDFS raises an input/output error."""
         try:
             yield

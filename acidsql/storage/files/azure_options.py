@@ -47,17 +47,17 @@ def azure_conf(conf: Mapping[str, str], authority: str) -> HadoopConf:
     """
     container, _, host = authority.partition("@")
     every, of_account, of_container = {}, {}, {}
-    for short, said in layer(conf, "fs.azure.").items():
+    for short, setting in layer(conf, "fs.azure.").items():
         if short.endswith(f".{container}.{host}"):
-            of_container[short.removesuffix(f".{container}.{host}")] = said
+            of_container[short.removesuffix(f".{container}.{host}")] = setting
         elif short.endswith(f".{host}"):
-            of_account[short.removesuffix(f".{host}")] = said
+            of_account[short.removesuffix(f".{host}")] = setting
         elif not _OTHER_ACCOUNT.search(short):
-            every[short] = said
+            every[short] = setting
     return HadoopConf(every, of_account, of_container)
 
 
-def azure_arguments(given: HadoopConf, authority: str) -> dict[str, Any]:
+def azure_arguments(hadoop_conf: HadoopConf, authority: str) -> dict[str, Any]:
     """The arguments of ``pyarrow.fs.AzureFileSystem`` for a container.
 
     Raises:
@@ -71,7 +71,7 @@ def azure_arguments(given: HadoopConf, authority: str) -> dict[str, Any]:
             f"'{authority}' is not a container and an account of Azure, as in "
             f"abfss://container@account.{_DFS}/path.",
         )
-    given.refuse(_REFUSED)
+    hadoop_conf.refuse(_REFUSED)
     places = {
         "dfs_storage_authority": f".{domain}",
         "blob_storage_authority": f".blob.{domain.removeprefix('dfs.')}",
@@ -79,53 +79,59 @@ def azure_arguments(given: HadoopConf, authority: str) -> dict[str, Any]:
     return {
         "account_name": account,
         **(places if domain != _DFS else {}),
-        **_credentials(given),
+        **_credentials(hadoop_conf),
     }
 
 
-def _credentials(given: HadoopConf) -> dict[str, Any]:
-    said = given.text("account.auth.type")
-    key, sas = given.text("account.key"), given.text("sas.fixed.token")
-    kind = said or "SharedKey"
+def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    auth_type = hadoop_conf.text("account.auth.type")
+    key, sas = hadoop_conf.text("account.key"), hadoop_conf.text("sas.fixed.token")
+    kind = auth_type or "SharedKey"
     if kind == "SharedKey":
-        if key is None and said is not None:
-            raise given.wrong("account.auth.type", "wants fs.azure.account.key, which is not set")
+        if key is None and auth_type is not None:
+            raise hadoop_conf.wrong(
+                "account.auth.type", "wants fs.azure.account.key, which is not set"
+            )
         return {"account_key": key} if key else {}
     if kind == "SAS":
-        return _sas(given, sas)
+        return _sas(hadoop_conf, sas)
     if kind == "OAuth":
-        return _oauth(given)
-    raise given.wrong("account.auth.type", "is not one of SharedKey, SAS, OAuth")
+        return _oauth(hadoop_conf)
+    raise hadoop_conf.wrong("account.auth.type", "is not one of SharedKey, SAS, OAuth")
 
 
-def _sas(given: HadoopConf, token: str | None) -> dict[str, Any]:
-    if (given.text("sas.token.provider.type") or _FIXED_SAS) != _FIXED_SAS:
-        raise given.wrong(
+def _sas(hadoop_conf: HadoopConf, token: str | None) -> dict[str, Any]:
+    if (hadoop_conf.text("sas.token.provider.type") or _FIXED_SAS) != _FIXED_SAS:
+        raise hadoop_conf.wrong(
             "sas.token.provider.type",
             "runs in Java only. Python opens the store, too: give it fs.azure.sas.fixed.token",
         )
     if token is None:
-        raise given.wrong("account.auth.type", "wants fs.azure.sas.fixed.token, which is not set")
+        raise hadoop_conf.wrong(
+            "account.auth.type", "wants fs.azure.sas.fixed.token, which is not set"
+        )
     return {"sas_token": token}
 
 
-def _oauth(given: HadoopConf) -> dict[str, Any]:
-    provider = given.text("account.oauth.provider.type")
-    client = given.text("account.oauth2.client.id")
+def _oauth(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    provider = hadoop_conf.text("account.oauth.provider.type")
+    client = hadoop_conf.text("account.oauth2.client.id")
     if provider == _BY_WORKLOAD:
         return {}  # Arrow's chain has it
     if provider == _BY_IDENTITY:
         return {"client_id": client} if client else {}
     if provider != _BY_SECRET:
-        raise given.wrong(
+        raise hadoop_conf.wrong(
             "account.oauth.provider.type" if provider else "account.auth.type",
             f"wants one of {_BY_SECRET}, {_BY_IDENTITY}, {_BY_WORKLOAD} in "
             "fs.azure.account.oauth.provider.type",
         )
-    secret, url = (given.text(f"account.oauth2.client.{name}") for name in ("secret", "endpoint"))
+    secret, url = (
+        hadoop_conf.text(f"account.oauth2.client.{name}") for name in ("secret", "endpoint")
+    )
     tenant = urlsplit(url or "").path.strip("/").partition("/")[0]
     if not (client and secret and tenant):
-        raise given.wrong(
+        raise hadoop_conf.wrong(
             "account.oauth.provider.type",
             "wants fs.azure.account.oauth2.client.id, .secret, and .endpoint, which has the tenant "
             "in its path",

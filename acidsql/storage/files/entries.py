@@ -88,7 +88,7 @@ def _is_compacted(fs: FileSystem, path: str) -> bool:
         return False
     marker = f"{path}/{METADATA_FILE}"
     with naming_damage(marker), fs.open_input(marker) as file:
-        said = json.loads(file.read(_MARKER_BYTES)).get("dataFormat", "")
-        if said not in _SAID_OF_BASES:
-            raise FormatError(f"it says that its directory is '{said}'")
-        return bool(said == "compacted")
+        data_format = json.loads(file.read(_MARKER_BYTES)).get("dataFormat", "")
+        if data_format not in _SAID_OF_BASES:
+            raise FormatError(f"it says that its directory is '{data_format}'")
+        return bool(data_format == "compacted")

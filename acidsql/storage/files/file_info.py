@@ -58,8 +58,8 @@ class FileInfo:
 
 def is_acid(names: Iterable[str]) -> bool:
     """Whether these are the six event columns (ORC core compares them in any case)."""
-    wanted = [name.lower() for name in event.EVENT_COLUMNS]
-    return [name.lower() for name in names] == wanted
+    event_columns = [name.lower() for name in event.EVENT_COLUMNS]
+    return [name.lower() for name in names] == event_columns
 
 
 def read_file_info(path: str, length: int | None = None) -> FileInfo:
@@ -119,12 +119,12 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         The batches with the number of rows in ``rows``, and with ``problem`` filled in where it was
         null. The number of rows is null for a file that is gone, or cannot be read.
     """
-    asked = ("file", "path", "rows", "kind", "problem")
+    input_columns = ("file", "path", "rows", "kind", "problem")
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in asked)
-        looked = in_threads(lambda one: rows_of(*one), zip(*columns, strict=True))
-        rows = pa.array((rows for rows, _ in looked), pa.int64())
-        problems = pa.array((problem for _, problem in looked), pa.string())
+        columns = (batch.column(name).to_pylist() for name in input_columns)
+        counted = in_threads(lambda row: rows_of(*row), zip(*columns, strict=True))
+        rows = pa.array((rows for rows, _ in counted), pa.int64())
+        problems = pa.array((problem for _, problem in counted), pa.string())
         for name, column in (("rows", rows), ("problem", problems)):
             batch = batch.set_column(batch.schema.get_field_index(name), name, column)
         yield batch

@@ -45,8 +45,8 @@ def filesystem_for(location: str) -> FileSystem:
             or the location names no host, and there is no default host. Or it is on an object store
             that cannot be opened.
     """
-    found = _found(location)
-    return _wrapper[-1](found) if _wrapper else found
+    fs = _unwrapped_filesystem(location)
+    return _wrapper[-1](fs) if _wrapper else fs
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
         _wrapper.remove(wrapper)
 
 
-def _found(location: str) -> FileSystem:
+def _unwrapped_filesystem(location: str) -> FileSystem:
     scheme, root = scheme_and_root(location)
     if scheme in OBJECT_STORES:
         return _open_store(scheme, root, tuple(sorted(settings_here().items())))
@@ -74,9 +74,11 @@ def _open(scheme: str, root: str) -> FileSystem:
         return LocalFileSystem()
     if scheme == "hdfs":
         return ArrowFileSystem(_hadoop(urlsplit(root)), root)
-    what = "an object store that acidsql does not know" if scheme in _OTHER_STORES else "unknown"
+    description = (
+        "an object store that acidsql does not know" if scheme in _OTHER_STORES else "unknown"
+    )
     raise UnsupportedError(
-        f"'{scheme}:' is {what}; ACID tables can lie on file:, hdfs:, s3a:, gs: and abfss:.",
+        f"'{scheme}:' is {description}; ACID tables can lie on file:, hdfs:, s3a:, gs: and abfss:.",
         scheme=scheme,
     )
 

@@ -29,55 +29,59 @@ _CANNOT = "cannot be obeyed: acidsql reads and writes by Arrow, which "
 
 def gcs_conf(conf: Mapping[str, str]) -> HadoopConf:
     """The settings. The older names of the credentials, ``google.cloud.auth.…``, are known, too."""
-    old = {f"auth.{short}": said for short, said in layer(conf, "google.cloud.auth.").items()}
+    old = {f"auth.{short}": setting for short, setting in layer(conf, "google.cloud.auth.").items()}
     return HadoopConf(old, layer(conf, "fs.gs."))
 
 
-def gcs_arguments(given: HadoopConf) -> dict[str, Any]:
+def gcs_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """The arguments of ``pyarrow.fs.GcsFileSystem``.
 
     Raises:
         SettingError: A setting is wrong, or Arrow cannot obey it.
     """
-    given.refuse(
+    hadoop_conf.refuse(
         {
             "encryption.algorithm": f"{_CANNOT}knows no keys of the client's own",
             "encryption.key": f"{_CANNOT}knows no keys of the client's own",
             "proxy.address": f"{_CANNOT}takes a proxy from the environment: https_proxy",
         }
     )
-    if (given.text("requester.pays.mode") or "DISABLED").upper() != "DISABLED":
-        raise given.wrong("requester.pays.mode", f"{_CANNOT}cannot say that the requester pays")
+    if (hadoop_conf.text("requester.pays.mode") or "DISABLED").upper() != "DISABLED":
+        raise hadoop_conf.wrong(
+            "requester.pays.mode", f"{_CANNOT}cannot say that the requester pays"
+        )
     return {
         "retry_time_limit": _WAIT,
-        **_credentials(given),
-        **({"project_id": project} if (project := given.text("project.id")) else {}),
-        **_endpoint(given),
+        **_credentials(hadoop_conf),
+        **({"project_id": project} if (project := hadoop_conf.text("project.id")) else {}),
+        **_endpoint(hadoop_conf),
     }
 
 
-def _credentials(given: HadoopConf) -> dict[str, Any]:
-    kind, file = (given.text("auth.type") or "").upper(), given.text(_KEY_FILE)
+def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    kind, file = (hadoop_conf.text("auth.type") or "").upper(), hadoop_conf.text(_KEY_FILE)
     if kind == "UNAUTHENTICATED":
         return {"anonymous": True}
     if kind in ("", "SERVICE_ACCOUNT_JSON_KEYFILE") and file is not None:
         if file != os.environ.get(_VARIABLE):
-            raise given.wrong(
+            raise hadoop_conf.wrong(
                 _KEY_FILE,
                 f"{_CANNOT}takes this file from the environment. Set {_VARIABLE} to its path, on "
                 "executors, too, before Python starts",
             )
     elif kind not in ("", *_IN_CHAIN):
-        raise given.wrong("auth.type", f"is not one of {', '.join(_IN_CHAIN)}, UNAUTHENTICATED")
-    account = given.text("auth.impersonation.service.account")
+        raise hadoop_conf.wrong(
+            "auth.type", f"is not one of {', '.join(_IN_CHAIN)}, UNAUTHENTICATED"
+        )
+    account = hadoop_conf.text("auth.impersonation.service.account")
     return {"target_service_account": account} if account else {}
 
 
-def _endpoint(given: HadoopConf) -> dict[str, Any]:
-    said = given.text("storage.root.url")
-    if said is None:
+def _endpoint(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    root_url = hadoop_conf.text("storage.root.url")
+    if root_url is None:
         return {}
-    url = urlsplit(said)
+    url = urlsplit(root_url)
     if url.scheme not in ("http", "https") or not url.hostname:
-        raise given.wrong("storage.root.url", "is no URL of a host, as https://host:4443")
+        raise hadoop_conf.wrong("storage.root.url", "is no URL of a host, as https://host:4443")
     return {"endpoint_override": url.netloc, "scheme": url.scheme}

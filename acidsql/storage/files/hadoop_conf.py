@@ -33,11 +33,11 @@ class HadoopConf:
         self._settings: dict[str, tuple[str, str]] = {}
         for layer in layers:
             self._settings.update(layer)
-        self._asked: set[str] = set()
+        self._names_read: set[str] = set()
 
     def text(self, name: str) -> str | None:
         """A setting's value; None if it is unset."""
-        self._asked.add(name)
+        self._names_read.add(name)
         return self._settings[name][1].strip() or None if name in self._settings else None
 
     def name(self, name: str) -> str:
@@ -46,29 +46,29 @@ class HadoopConf:
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A setting that is true or false."""
-        said = (self.text(name) or str(default)).lower()
-        if said not in ("true", "false"):
+        flag_text = (self.text(name) or str(default)).lower()
+        if flag_text not in ("true", "false"):
             raise self.wrong(name, "is neither true nor false")
-        return said == "true"
+        return flag_text == "true"
 
-    def whole(self, name: str) -> int | None:
+    def positive_integer(self, name: str) -> int | None:
         """A setting that is a whole number from 1 on."""
-        said = self.text(name)
-        if said is None:
+        digits = self.text(name)
+        if digits is None:
             return None
-        if not said.isascii() or not said.isdigit() or not int(said):
+        if not digits.isascii() or not digits.isdigit() or not int(digits):
             raise self.wrong(name, "is no whole number from 1 on")
-        return int(said)
+        return int(digits)
 
     def seconds(self, name: str) -> float | None:
         """A duration; without a unit it is in milliseconds. 0 is no limit, as if it were unset."""
-        said = self.text(name)
-        if said is None:
+        duration_text = self.text(name)
+        if duration_text is None:
             return None
-        found = _DURATION.fullmatch(said)
-        if found is None:
+        duration = _DURATION.fullmatch(duration_text)
+        if duration is None:
             raise self.wrong(name, "is no duration like 500ms, 30s or 5m")
-        return int(found[1]) * _SECONDS[found[2].lower()] or None
+        return int(duration[1]) * _SECONDS[duration[2].lower()] or None
 
     def refuse(self, reasons: Mapping[str, str]) -> None:
         """Refuse settings, by name and reason, if one of them is given and not false."""
@@ -76,14 +76,14 @@ class HadoopConf:
             if (self.text(name) or "false").lower() != "false":
                 raise self.wrong(name, why)
 
-    def wrong(self, name: str, what: str) -> SettingError:
+    def wrong(self, name: str, fault: str) -> SettingError:
         """The error for a setting."""
-        whole, value = self._settings[name]
-        shown = whole if is_secret(whole) else f"{whole}={value}"
-        return SettingError(f"{shown} {what}.", name=whole)
+        full_name, value = self._settings[name]
+        shown = full_name if is_secret(full_name) else f"{full_name}={value}"
+        return SettingError(f"{shown} {fault}.", name=full_name)
 
     def without_secrets(self, message: str) -> str:
-        """A text of somebody else's, without the values of secret settings."""
+        """A message without the values of secret settings."""
         values = {value.strip() for name, value in self._settings.values() if is_secret(name)}
         for value in sorted(values, key=len, reverse=True):
             if len(value) >= _LEAST_SECRET:
@@ -91,16 +91,16 @@ class HadoopConf:
         return message
 
     def not_understood(self, harmless: Iterable[str]) -> list[str]:
-        """The whole names of settings that nobody has asked for.
+        """The full names of the settings that no code has read.
 
         ``harmless``: beginnings of the short names of settings that do not change where or how data
         is read and written.
         """
-        known = tuple(harmless)
+        harmless_prefixes = tuple(harmless)
         return sorted(
-            whole
-            for short, (whole, _) in self._settings.items()
-            if short not in self._asked and not short.startswith(known)
+            full_name
+            for short, (full_name, _) in self._settings.items()
+            if short not in self._names_read and not short.startswith(harmless_prefixes)
         )
 
 

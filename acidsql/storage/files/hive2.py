@@ -49,11 +49,11 @@ def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
     if parsed is None or parsed.kind is not Kind.DELTA:
         return None
     files = list(children)
-    if any(one.name == ACID_VERSION_FILE for one in files):
+    if any(file.name == ACID_VERSION_FILE for file in files):
         return None
-    buckets = (one for one in files if bucket_id_of(one.name) is not None and one.size)
+    buckets = (file for file in files if bucket_id_of(file.name) is not None and file.size)
     return next(
-        (one.path for one in buckets if _greatest_operation(one.path, one.size) > INSERT), None
+        (file.path for file in buckets if _greatest_operation(file.path, file.size) > INSERT), None
     )
 
 
@@ -61,8 +61,8 @@ def _greatest_operation(path: str, size: int) -> int:
     try:
         with filesystem_for(path).open_input(path) as opened, naming_damage(path):
             footer = read_footer(opened, size)
-        found = dict(decode_fields(footer.statistics[_OPERATION]))
-        number = as_int(dict(decode_fields(as_bytes(found[_INTEGERS])))[_MAX])
+        statistics = dict(decode_fields(footer.statistics[_OPERATION]))
+        number = as_int(dict(decode_fields(as_bytes(statistics[_INTEGERS])))[_MAX])
     except (FileNotFoundError, FormatError, IndexError, KeyError):
         return INSERT  # no rows, no statistics; or it is damaged or gone: then its reader says so
     return (number >> 1) ^ -(number & 1)

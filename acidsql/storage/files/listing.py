@@ -111,7 +111,7 @@ def list_table(
     except FileNotFoundError as error:
         raise directory_gone(location, error) from error
 
-    def one(partition: str) -> Listing:
+    def list_partition(partition: str) -> Listing:
         path = f"{location}/{partition}" if partition else location
         make = list_plain if plain else list_directory
         try:
@@ -119,7 +119,7 @@ def list_table(
         except FileNotFoundError as error:
             raise directory_gone(path, error) from error
 
-    return in_threads(one, partitions)
+    return in_threads(list_partition, partitions)
 
 
 def list_directory(
@@ -164,23 +164,23 @@ def list_published(
         directories: Their paths.
         plain: They are of an insert-only table.
     """
-    found: dict[str, Listing] = {}
+    listings: dict[str, Listing] = {}
     for path in directories:
         above, _, name = path.rpartition("/")
         partition, directory = above.removeprefix(location).lstrip("/"), parse_directory(name)
         assert directory is not None
-        entry, known = Entry(name, path, True, 0), found.get(partition, Listing(partition))
+        entry, listing = Entry(name, path, True, 0), listings.get(partition, Listing(partition))
         if plain:
             raw = _raw_files(list(_walk(fs, entry)), directory)
-            known = replace(known, originals=(*known.originals, raw))
+            listing = replace(listing, originals=(*listing.originals, raw))
         else:
             files, _ = _files_of(fs, entry, directory)
             if directory.kind is Kind.DELETE_DELTA:
-                known = replace(known, deletes=(*known.deletes, *files))
+                listing = replace(listing, deletes=(*listing.deletes, *files))
             else:
-                known = replace(known, data=(*known.data, *files))
-        found[partition] = known
-    return list(found.values())
+                listing = replace(listing, data=(*listing.data, *files))
+        listings[partition] = listing
+    return list(listings.values())
 
 
 def list_plain(
@@ -202,9 +202,9 @@ def list_plain(
     by_name = {entry.name: entry for entry in entries}
     _refuse_partitions(by_name[name] for name in state.originals)
     folded = [
-        one.name
-        for one in state.directories
-        if write_ids.is_any_open(one.min_write_id, one.max_write_id)
+        directory.name
+        for directory in state.directories
+        if write_ids.is_any_open(directory.min_write_id, directory.max_write_id)
     ]
     if folded:  # the rows of a file without events have no write ids
         raise history_is_gone(folded, write_ids)
@@ -263,8 +263,12 @@ def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | 
         return None
     with fs.open_input(f"{entry.path}{FLUSH_LENGTH_SUFFIX}") as file:
         data = file.read()
-    whole = len(data) // 8 * 8
-    length = int.from_bytes(data[whole - 8 : whole], "big", signed=True) if whole else 0
+    complete_bytes = len(data) // 8 * 8
+    length = (
+        int.from_bytes(data[complete_bytes - 8 : complete_bytes], "big", signed=True)
+        if complete_bytes
+        else 0
+    )
     if length < 0:
         raise damaged(f"{entry.path}{FLUSH_LENGTH_SUFFIX}", f"it says {length} bytes")
     return length
@@ -274,9 +278,9 @@ def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[Origina
     _refuse_partitions(entries)
     files = (file for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry]))
     # Names of another form are not left out here: the numbering of rows refuses them.
-    found = sorted((file.path, file.size) for file in files if file.size)
-    paths, sizes = zip(*found, strict=True) if found else ((), ())
-    return [OriginalFiles(paths, sizes=sizes)] if found else []
+    paths_and_sizes = sorted((file.path, file.size) for file in files if file.size)
+    paths, sizes = zip(*paths_and_sizes, strict=True) if paths_and_sizes else ((), ())
+    return [OriginalFiles(paths, sizes=sizes)] if paths_and_sizes else []
 
 
 def _refuse_partitions(entries: Iterable[Entry]) -> None:
@@ -291,15 +295,15 @@ def _refuse_partitions(entries: Iterable[Entry]) -> None:
 
 
 def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
-    found = []
+    files = []
     for child in sorted(fs.list(entry.path), key=lambda child: child.name):
         if child.is_dir and not is_hidden(child.name):
             # A wrong rename left a delta inside a delta; Hive and Trino do not read it either.
             if parse_directory(child.name) is None:
-                found += _walk(fs, child)
+                files += _walk(fs, child)
         elif not is_hidden(child.name) and child.size > 0:
-            found.append(child)
-    return found
+            files.append(child)
+    return files
 
 
 def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:

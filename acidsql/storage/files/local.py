@@ -34,8 +34,8 @@ class LocalFileSystem(FileSystem):
     can_remove_empty = True
 
     def list(self, path: str) -> list[Entry]:
-        with os.scandir(plain_path(path)) as found:
-            entries = [_entry(path, item) for item in found]
+        with os.scandir(plain_path(path)) as scan:
+            entries = [_entry(path, dir_entry) for dir_entry in scan]
         return sorted(entry for entry in entries if entry is not None)
 
     def exists(self, path: str) -> bool:

@@ -20,13 +20,13 @@ _files: dict[str, dict[str, bytes]] = {}  # by directory, then by path
 class _MemoryFile(io.BytesIO):
     """A file for writing, kept when it is closed."""
 
-    def __init__(self, kept: dict[str, bytes], path: str) -> None:
+    def __init__(self, contents: dict[str, bytes], path: str) -> None:
         super().__init__()
-        self._kept, self._path = kept, path
+        self._contents, self._path = contents, path
 
     def close(self) -> None:
         if not self.closed:
-            self._kept[self._path] = self.getvalue()
+            self._contents[self._path] = self.getvalue()
         super().close()
 
 

@@ -22,7 +22,7 @@ from acidsql.errors import AcidSqlError, FormatError, SnapshotTooOldError
 from acidsql.storage.files.gone import too_old
 from acidsql.storage.orc.damage import damaged
 
-_FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
+_FAILED, _FILE_GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
 _MISFIT = re.compile(
     r"reading Parquet column \[?(.*?)\]?\. Expected Spark type (.*?), actual Parquet type (.*?)\.\s"
 )
@@ -62,8 +62,8 @@ def _wrap(module: Any, exception_of: Callable[..., Any]) -> None:
     if convert is None or hasattr(convert, _OURS):
         return
 
-    def convert_exception(*told: Any, **named: Any) -> Any:
-        return _ours(exception_of(*told)) or convert(*told, **named)
+    def convert_exception(*exception_args: Any, **exception_kwargs: Any) -> Any:
+        return _ours(exception_of(*exception_args)) or convert(*exception_args, **exception_kwargs)
 
     setattr(convert_exception, _OURS, True)
     module.convert_exception = convert_exception
@@ -98,16 +98,22 @@ def _ours(error: Any) -> AcidSqlError | None:
     """Our error, if a Java exception or one of its causes is about a file of an ACID directory."""
     while error is not None:
         message = str(error.getMessage())
-        if _FAILED in message and (found := _PATH.search(message)) and _is_in_acid(found[1]):
-            path = local_path_of(found[1]) if found[1].startswith("file:") else found[1]
-            if _GONE in message:
+        if (
+            _FAILED in message
+            and (path_match := _PATH.search(message))
+            and _is_in_acid(path_match[1])
+        ):
+            path = (
+                local_path_of(path_match[1]) if path_match[1].startswith("file:") else path_match[1]
+            )
+            if _FILE_GONE in message:
                 return too_old(path)
             return _misfit(path, message) or _unreadable(path, error)
-        if said := _FROM_TASK.findall(message):
-            kind, condition, words, sqlstate = said[-1]
+        if task_errors := _FROM_TASK.findall(message):
+            kind, condition, words, sqlstate = task_errors[-1]
             return _TRANSLATED[kind](words, condition=condition, sqlstate=sqlstate)
-        if (found := _GONE_IN_TASK.search(message)) and _is_in_acid(found[1]):
-            return too_old(found[1])
+        if (path_match := _GONE_IN_TASK.search(message)) and _is_in_acid(path_match[1]):
+            return too_old(path_match[1])
         error = error.getCause()
     return None
 
@@ -118,10 +124,10 @@ def _is_in_acid(path: str) -> bool:
 
 def _misfit(path: str, message: str) -> FormatError | None:
     """The error of a whole file whose column has another type than the table's; else None."""
-    if found := _MISFIT.search(message):
+    if mismatch := _MISFIT.search(message):
         return FormatError(
-            f"'{path}' does not fit the table: its column '{found[1]}' is of Parquet's type "
-            f"{found[3]}, the table's of {found[2]}.",
+            f"'{path}' does not fit the table: its column '{mismatch[1]}' is of Parquet's type "
+            f"{mismatch[3]}, the table's of {mismatch[2]}.",
             path=path,
         )
     return None

@@ -57,10 +57,10 @@ class ObjectStore(ArrowFileSystem):
     def _objects(self, path: str) -> list[_Object]:
         """All objects below a directory. Raises FileNotFoundError."""
         inside = self._inside(path)
-        with self._missing_is_told(path):
-            found = self._arrow.get_file_info(pafs.FileSelector(inside, recursive=True))
+        with self._as_file_not_found(path):
+            infos = self._arrow.get_file_info(pafs.FileSelector(inside, recursive=True))
         return [
-            (info.path[len(inside) + 1 :], info.size if info.is_file else None) for info in found
+            (info.path[len(inside) + 1 :], info.size if info.is_file else None) for info in infos
         ]
 
     def _is_missing(self, path: str, error: OSError) -> bool:
@@ -76,11 +76,11 @@ class ObjectStore(ArrowFileSystem):
         file = super().open_input(path)
         if length_of(file) > AT_ONCE:
             return file
-        with file, self._missing_is_told(path):
+        with file, self._as_file_not_found(path):
             return io.BytesIO(file.read())
 
     def copy_file(self, source: str, target: str) -> None:
-        with self._missing_is_told(source):
+        with self._as_file_not_found(source):
             self._arrow.copy_file(self._inside(source), self._inside(target))
 
     def rename(self, source: str, target: str) -> None:
@@ -92,7 +92,7 @@ class ObjectStore(ArrowFileSystem):
         )
 
     def delete_directory(self, path: str) -> None:
-        with suppress(FileNotFoundError), self._missing_is_told(path):
+        with suppress(FileNotFoundError), self._as_file_not_found(path):
             self._arrow.delete_dir(self._inside(path))
 
     def sync_directory(self, path: str) -> None:
@@ -104,12 +104,12 @@ class GoogleStore(ObjectStore):
     directories for which no object stands."""
 
     def list(self, path: str) -> list[Entry]:
-        base, found = path.rstrip("/"), dict[str, Entry]()
+        base, children = path.rstrip("/"), dict[str, Entry]()
         for below, size in self._objects(path):
             name, _, rest = below.partition("/")
             is_dir = bool(rest) or size is None
-            found[name] = Entry(name, f"{base}/{name}", is_dir, 0 if is_dir else size or 0)
-        return sorted(found.values())
+            children[name] = Entry(name, f"{base}/{name}", is_dir, 0 if is_dir else size or 0)
+        return sorted(children.values())
 
 
 class _SeenAtOnce(FileSystem):
@@ -124,8 +124,8 @@ class _SeenAtOnce(FileSystem):
     def __init__(self, fs: ObjectStore, objects: Mapping[str, Iterable[_Object]]) -> None:
         self._fs, self._roots = fs, tuple(objects)
         self._children: dict[str, dict[str, Entry]] = {root: {} for root in objects}
-        for root, found in objects.items():
-            for name, size in found:
+        for root, root_objects in objects.items():
+            for name, size in root_objects:
                 self._note(root, name, size)
 
     def _note(self, root: str, name: str, size: int | None) -> None:

@@ -109,15 +109,15 @@ def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType,
     """The types of the user's columns in all files, by the directory, or by the file without event
     columns."""
     names = names_by_directory([file for listing in listings for file in listing.data])
-    plain = [path for one in listings for group in one.originals for path in group.paths]
-    found = {directory: own.types for directory, own in names.items()}
-    return {**found, **dict(zip(plain, in_threads(types_in, plain), strict=True))}
+    plain = [path for listing in listings for group in listing.originals for path in group.paths]
+    types = {directory: own.types for directory, own in names.items()}
+    return {**types, **dict(zip(plain, in_threads(types_in, plain), strict=True))}
 
 
 def with_lost_days(paths: Sequence[str]) -> set[str]:
     """Those of the files that may hold days which Spark's reader shows as others."""
-    found = zip(paths, in_threads(_may_have_lost_days, paths), strict=True)
-    return {path for path, may_have in found if may_have}
+    answers = zip(paths, in_threads(_may_have_lost_days, paths), strict=True)
+    return {path for path, may_have in answers if may_have}
 
 
 def _may_have_lost_days(path: str) -> bool:
@@ -159,12 +159,12 @@ def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[st
         by name: the file has names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
         which ORC does not treat as names, even if the table's columns have these names.
     """
-    known = min(len(names), len(columns))
+    shared_count = min(len(names), len(columns))
     if has_no_names(names):
         return None
-    if list(names[:known]) == list(columns[:known]):
+    if list(names[:shared_count]) == list(columns[:shared_count]):
         return tuple(columns)
     if len({name.lower() for name in names}) < len(names):
         return None
-    missing = (f"{_MISSING}{number}" for number in range(known, len(columns)))
-    return (*names[:known], *missing)
+    missing = (f"{_MISSING}{number}" for number in range(shared_count, len(columns)))
+    return (*names[:shared_count], *missing)

@@ -40,13 +40,13 @@ def in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list
     Raises:
         Exception: The error of the first item that failed. ``work`` may have run for other items.
     """
-    todo, found = deque(items), list[_Result]()
+    todo, results = deque(items), list[_Result]()
     began, busy = time.perf_counter(), time.thread_time()
     while todo:
-        found.append(work(todo.popleft()))
+        results.append(work(todo.popleft()))
         passed = time.perf_counter() - began
         waited = passed - (time.thread_time() - busy)
         if len(todo) > 1 and waited > max(0.8 * passed, _PATIENCE_S):
             with ThreadPoolExecutor(min(THREADS, len(todo))) as pool:
-                return [*found, *pool.map(work, todo)]
-    return found
+                return [*results, *pool.map(work, todo)]
+    return results

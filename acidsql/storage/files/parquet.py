@@ -56,8 +56,8 @@ def compression_of(properties: Mapping[str, str]) -> str:
     for key, value in properties.items():
         if key.lower() == COMPRESSION:
             if value.lower() not in _COMPRESSIONS:
-                known = ", ".join(_COMPRESSIONS).upper()
-                raise SettingError(f"'{key}' is one of {known}, not '{value}'.", key=key)
+                compressions = ", ".join(_COMPRESSIONS).upper()
+                raise SettingError(f"'{key}' is one of {compressions}, not '{value}'.", key=key)
             return value.lower()
     return _COMPRESSIONS[0]
 
@@ -230,8 +230,12 @@ def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
             if chunk.physical_type != reader.schema.column(i).physical_type:
                 # Arrow's C++ ends the process if it is asked for the statistics.
                 raise FormatError("the types of a Parquet file's footer contradict each other")
-            known = chunk.statistics
-            if known is None or not known.has_min_max or known.min < _FIRST_GREGORIAN:
+            statistics = chunk.statistics
+            if (
+                statistics is None
+                or not statistics.has_min_max
+                or statistics.min < _FIRST_GREGORIAN
+            ):
                 raise FormatError(
                     f"Column '{footer.schema.column(i).path}' of '{path}' may hold days before "
                     "1582-10-15, which Hive wrote in the hybrid calendar: Spark would show others. "
@@ -256,7 +260,7 @@ def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
 
 
 def _hive_type(path: str, kind: pa.DataType) -> str:
-    found = hive_type(plain(kind))
-    if found is None:
+    type_name = hive_type(plain(kind))
+    if type_name is None:
         raise FormatError(f"'{path}' has a column of type {kind}, which is not in Hive", path=path)
-    return found
+    return type_name

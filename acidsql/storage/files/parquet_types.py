@@ -38,8 +38,8 @@ def plain(kind: pa.DataType) -> pa.DataType:
 
 def _is_list(kind: pa.DataType) -> bool:
     is_a = pa.types
-    some = (is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list, is_a.is_list_view)
-    return any(is_one(kind) for is_one in (*some, is_a.is_large_list_view))
+    list_checks = (is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list, is_a.is_list_view)
+    return any(is_list(kind) for is_list in (*list_checks, is_a.is_large_list_view))
 
 
 def hive_type(kind: pa.DataType) -> str | None:
@@ -66,37 +66,45 @@ def misfit(file: pa.Schema, table: RowSchema) -> str | None:
         places = places_of_fields(table.names, file.names)
     except FormatError as error:
         return error.message
-    for place, field, wanted in zip(places, table.struct, table.types, strict=True):
+    for place, field, column_type in zip(places, table.struct, table.types, strict=True):
         if place is not None:
-            found = plain(file.field(place).type)
-            if not _fits(found, field.type):
-                own = hive_type(found) or str(found)
-                return f"its column '{file.names[place]}' is of type {own}, the table's of {wanted}"
+            file_type = plain(file.field(place).type)
+            if not _fits(file_type, field.type):
+                file_type_name = hive_type(file_type) or str(file_type)
+                column = file.names[place]
+                return (
+                    f"its column '{column}' is of type {file_type_name}, "
+                    f"the table's of {column_type}"
+                )
     return None
 
 
-def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _fits(file_type: pa.DataType, table_type: pa.DataType) -> bool:
     is_a = pa.types
-    if found == wanted:
+    if file_type == table_type:
         return True
-    if is_a.is_struct(found) and is_a.is_struct(wanted):
+    if is_a.is_struct(file_type) and is_a.is_struct(table_type):
         try:
-            places = places_of_fields([f.name for f in wanted], [f.name for f in found])
+            places = places_of_fields([f.name for f in table_type], [f.name for f in file_type])
         except FormatError:
             return False
         pairs = [
-            (found.field(i), one) for i, one in zip(places, wanted, strict=True) if i is not None
+            (file_type.field(i), table_field)
+            for i, table_field in zip(places, table_type, strict=True)
+            if i is not None
         ]
-        return all(_fits(own.type, one.type) for own, one in pairs)
-    if is_a.is_map(found) and is_a.is_map(wanted):
-        return _fits(found.key_type, wanted.key_type) and _fits(found.item_type, wanted.item_type)
-    if is_a.is_list(found) and is_a.is_list(wanted):
-        return _fits(found.value_type, wanted.value_type)
-    if is_a.is_integer(found):
-        return _fits_integer(found, wanted)
-    if is_a.is_decimal(found) and is_a.is_decimal(wanted):
-        more = wanted.scale - found.scale
-        return bool(0 <= more <= wanted.precision - found.precision)
+        return all(_fits(file_field.type, table_field.type) for file_field, table_field in pairs)
+    if is_a.is_map(file_type) and is_a.is_map(table_type):
+        return _fits(file_type.key_type, table_type.key_type) and _fits(
+            file_type.item_type, table_type.item_type
+        )
+    if is_a.is_list(file_type) and is_a.is_list(table_type):
+        return _fits(file_type.value_type, table_type.value_type)
+    if is_a.is_integer(file_type):
+        return _fits_integer(file_type, table_type)
+    if is_a.is_decimal(file_type) and is_a.is_decimal(table_type):
+        more = table_type.scale - file_type.scale
+        return bool(0 <= more <= table_type.precision - file_type.precision)
     texts = (pa.string(), pa.binary())
     wider = {
         pa.float32(): (pa.float64(),),
@@ -105,18 +113,20 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
         pa.date32(): (pa.timestamp("us"),),
         pa.timestamp("ms"): (pa.timestamp("us"),),
     }
-    return wanted in wider.get(found, ()) or (
-        is_a.is_fixed_size_binary(found) and wanted == pa.binary()
+    return table_type in wider.get(file_type, ()) or (
+        is_a.is_fixed_size_binary(file_type) and table_type == pa.binary()
     )
 
 
-def _fits_integer(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _fits_integer(file_type: pa.DataType, table_type: pa.DataType) -> bool:
     """Whether integers can be read as a wider type; unsigned ones need one bit more."""
-    is_signed = pa.types.is_signed_integer(found)
-    if pa.types.is_integer(wanted):
-        return bool(found.bit_width + (not is_signed) <= wanted.bit_width)
+    is_signed = pa.types.is_signed_integer(file_type)
+    if pa.types.is_integer(table_type):
+        return bool(file_type.bit_width + (not is_signed) <= table_type.bit_width)
     if not is_signed:
         return False
-    if pa.types.is_decimal(wanted):
-        return bool(wanted.precision - wanted.scale >= _DIGITS[max(found.bit_width, 32)])
-    return bool(wanted == pa.float64() and found.bit_width <= 32)
+    if pa.types.is_decimal(table_type):
+        return bool(
+            table_type.precision - table_type.scale >= _DIGITS[max(file_type.bit_width, 32)]
+        )
+    return bool(table_type == pa.float64() and file_type.bit_width <= 32)

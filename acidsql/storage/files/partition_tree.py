@@ -29,7 +29,7 @@ def discover_partitions(
     Raises:
         SnapshotTooOldError: A directory is missing.
     """
-    found = [""]
+    partitions = [""]
     for column in columns:
 
         def below(prefix: str, column: str = column) -> list[str]:
@@ -43,8 +43,8 @@ def discover_partitions(
             names = (entry.name for entry in entries if is_partition(entry.name, column))
             return [f"{prefix}/{name}".lstrip("/") for name in names]
 
-        found = [name for names in mapped(below, found) for name in names]
-    return sorted(found)
+        partitions = [name for names in mapped(below, partitions) for name in names]
+    return sorted(partitions)
 
 
 def is_partition(name: str, column: str) -> bool:

@@ -65,12 +65,12 @@ def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([row_ids, *old], schema=_SCHEMA.arrow)
 
 
-def read_replaced(one: Replaced) -> Iterator[pa.RecordBatch]:
+def read_replaced(replaced_file: Replaced) -> Iterator[pa.RecordBatch]:
     """The rows of a file, with the columns of ``DDL``."""
-    with naming_missing(one.path):
-        for batch in read_parquet(one.path, _SCHEMA):
+    with naming_missing(replaced_file.path):
+        for batch in read_parquet(replaced_file.path, _SCHEMA):
             count = batch.num_rows
-            partition = pa.repeat(pa.scalar(one.partition), count)
-            bucket = pa.repeat(pa.scalar(one.bucket_property, pa.int32()), count)
+            partition = pa.repeat(pa.scalar(replaced_file.partition), count)
+            bucket = pa.repeat(pa.scalar(replaced_file.bucket_property, pa.int32()), count)
             names = [PARTITION, BUCKET_PROPERTY, *_SCHEMA.names]
             yield pa.RecordBatch.from_arrays([partition, bucket, *batch.columns], names)

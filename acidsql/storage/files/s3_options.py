@@ -100,34 +100,36 @@ def s3_conf(conf: Mapping[str, str], bucket: str) -> HadoopConf:
     )
 
 
-def s3_arguments(given: HadoopConf, bucket: str, resolve: Callable[[str], str]) -> dict[str, Any]:
+def s3_arguments(
+    hadoop_conf: HadoopConf, bucket: str, resolve: Callable[[str], str]
+) -> dict[str, Any]:
     """The arguments for one bucket.
 
     Args:
-        given: Its settings.
+        hadoop_conf: The settings of the bucket.
         bucket: Its name.
         resolve: Asks AWS for the region of a bucket.
 
     Raises:
         SettingError: A setting is wrong, or Arrow cannot obey it; or the region is unknown.
     """
-    given.refuse(_REFUSED)
-    _refuse_encryption(given)
+    hadoop_conf.refuse(_REFUSED)
+    _refuse_encryption(hadoop_conf)
     return {
         "allow_delayed_open": True,  # a small object is one request instead of three
-        **_credentials(given),
-        **_endpoint(given, bucket, resolve),
-        **_proxy(given),
-        **_limits(given),
+        **_credentials(hadoop_conf),
+        **_endpoint(hadoop_conf, bucket, resolve),
+        **_proxy(hadoop_conf),
+        **_limits(hadoop_conf),
         # Arrow cannot read Java's trust store; this is the name of other clients of S3.
         **({"tls_ca_file_path": ca} if (ca := os.environ.get("AWS_CA_BUNDLE")) else {}),
     }
 
 
-def _refuse_encryption(given: HadoopConf) -> None:
+def _refuse_encryption(hadoop_conf: HadoopConf) -> None:
     for name in _ENCRYPTIONS:
-        if (said := given.text(name)) is not None and said != _OF_THE_STORE:
-            raise given.wrong(
+        if (algorithm := hadoop_conf.text(name)) is not None and algorithm != _OF_THE_STORE:
+            raise hadoop_conf.wrong(
                 name,
                 f"{_CANNOT}cannot ask for it. Give the bucket a default encryption (SSE-KMS), and "
                 "leave this setting out; keys of the client's own (SSE-C, CSE) are not supported",
@@ -137,20 +139,20 @@ def _refuse_encryption(given: HadoopConf) -> None:
 # ── credentials ──────────────────────────────────────────────────────────────────────────────
 
 
-def _credentials(given: HadoopConf) -> dict[str, Any]:
+def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """What the first provider gives that has something to give, as in Hadoop."""
     keys = {
-        "access_key": given.text("access.key"),
-        "secret_key": given.text("secret.key"),
-        "session_token": given.text("session.token"),
+        "access_key": hadoop_conf.text("access.key"),
+        "secret_key": hadoop_conf.text("secret.key"),
+        "session_token": hadoop_conf.text("session.token"),
     }
     if (keys["access_key"] is None) != (keys["secret_key"] is None):
-        there, absent = ("access", "secret") if keys["access_key"] else ("secret", "access")
-        name = given.name(f"{there}.key")
+        present, absent = ("access", "secret") if keys["access_key"] else ("secret", "access")
+        name = hadoop_conf.name(f"{present}.key")
         raise SettingError(
             f"{name} is set, and fs.s3a.{absent}.key is not. Both make a key.", name=name
         )
-    for provider in _providers(given, _PROVIDERS):
+    for provider in _providers(hadoop_conf, _PROVIDERS):
         if provider == _TEMPORARY and all(keys.values()):
             return keys
         if provider == _SIMPLE and keys["access_key"]:
@@ -158,45 +160,49 @@ def _credentials(given: HadoopConf) -> dict[str, Any]:
         if provider in _ANONYMOUS:
             return {"anonymous": True}
         if provider == _ROLE:
-            return _role(given)
+            return _role(hadoop_conf)
         if provider == _PROFILE:
-            given.refuse(_REFUSED_OF_PROFILES)
+            hadoop_conf.refuse(_REFUSED_OF_PROFILES)
         if provider in _IN_CHAIN:
             return {}
-    raise given.wrong(
+    raise hadoop_conf.wrong(
         _PROVIDERS, "finds no credentials: the settings of the keys that it wants are not set"
     )
 
 
-def _providers(given: HadoopConf, setting: str) -> list[str]:
+def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
     """The classes of a setting, up to the first one that Arrow's chain stands for."""
-    said = given.text(setting)
-    found = _DEFAULT[setting] if said is None else re.split(r"[\s,]+", said.strip(" ,\n\t"))
-    wanted = []
-    for provider in found:
+    setting_text = hadoop_conf.text(setting)
+    classes = (
+        _DEFAULT[setting]
+        if setting_text is None
+        else re.split(r"[\s,]+", setting_text.strip(" ,\n\t"))
+    )
+    providers = []
+    for provider in classes:
         if provider not in {_SIMPLE, _TEMPORARY, _ROLE, *_ANONYMOUS, *_IN_CHAIN}:
-            raise given.wrong(
+            raise hadoop_conf.wrong(
                 setting,
                 f"names {provider}, which runs in Java only. Python opens the store, too: give it "
                 "keys, or name a provider of the environment, a profile, an instance or a role",
             )
-        wanted.append(provider)
+        providers.append(provider)
         if provider in _IN_CHAIN:
             break
-    return wanted
+    return providers
 
 
-def _role(given: HadoopConf) -> dict[str, Any]:
-    arn = given.text("assumed.role.arn")
+def _role(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    arn = hadoop_conf.text("assumed.role.arn")
     if arn is None:
-        raise given.wrong(_PROVIDERS, "wants fs.s3a.assumed.role.arn, which is not set")
-    given.refuse(_REFUSED_OF_ROLES)
-    providers = _providers(given, _ROLE_PROVIDERS)
-    has_keys = given.text("access.key") is not None
+        raise hadoop_conf.wrong(_PROVIDERS, "wants fs.s3a.assumed.role.arn, which is not set")
+    hadoop_conf.refuse(_REFUSED_OF_ROLES)
+    providers = _providers(hadoop_conf, _ROLE_PROVIDERS)
+    has_keys = hadoop_conf.text("access.key") is not None
     if providers[0] == _SIMPLE and not has_keys:
         providers = providers[1:]
     if not providers or providers[0] not in _IN_CHAIN:
-        raise given.wrong(
+        raise hadoop_conf.wrong(
             _PROVIDERS,
             "cannot assume a role with the keys of fs.s3a.access.key: Arrow takes the keys for it "
             "from the environment, a profile or the instance. Set AWS_ACCESS_KEY_ID and "
@@ -204,32 +210,45 @@ def _role(given: HadoopConf) -> dict[str, Any]:
         )
     return {
         "role_arn": arn,
-        "session_name": given.text("assumed.role.session.name"),
-        "external_id": given.text("assumed.role.external.id"),
+        "session_name": hadoop_conf.text("assumed.role.session.name"),
+        "external_id": hadoop_conf.text("assumed.role.external.id"),
     }
 
 
 # ── where the store is, and how it is reached ────────────────────────────────────────────────
 
 
-def _endpoint(given: HadoopConf, bucket: str, resolve: Callable[[str], str]) -> dict[str, Any]:
-    said, is_secure = given.text("endpoint"), given.flag("connection.ssl.enabled", True)
-    is_path_style, region = given.flag("path.style.access"), given.text("endpoint.region")
-    if said is None:
+def _endpoint(
+    hadoop_conf: HadoopConf, bucket: str, resolve: Callable[[str], str]
+) -> dict[str, Any]:
+    endpoint, is_secure = (
+        hadoop_conf.text("endpoint"),
+        hadoop_conf.flag("connection.ssl.enabled", True),
+    )
+    is_path_style, region = (
+        hadoop_conf.flag("path.style.access"),
+        hadoop_conf.text("endpoint.region"),
+    )
+    if endpoint is None:
         return {"region": region or _region_of(bucket, resolve)}
-    url = urlsplit(said if "://" in said else f"{'https' if is_secure else 'http'}://{said}")
+    url = urlsplit(
+        endpoint if "://" in endpoint else f"{'https' if is_secure else 'http'}://{endpoint}"
+    )
     if url.scheme not in ("http", "https") or not url.hostname or url.path.strip("/") or url.query:
-        raise given.wrong("endpoint", "is neither a host nor a URL of one, as https://host:9000")
+        raise hadoop_conf.wrong(
+            "endpoint", "is neither a host nor a URL of one, as https://host:9000"
+        )
     if url.hostname == _CENTRAL:
         return {"region": region or _region_of(bucket, resolve)}
-    if (named := _REGIONAL.fullmatch(url.hostname)) is not None:
-        return {"region": region or named[1]}
-    inside = _REGION_INSIDE.search(url.hostname)
+    if (regional_host := _REGIONAL.fullmatch(url.hostname)) is not None:
+        return {"region": region or regional_host[1]}
+    region_in_host = _REGION_INSIDE.search(url.hostname)
     virtual = not is_path_style and not _is_address(url.hostname) and _is_host_name(bucket)
     return {
         "endpoint_override": url.netloc,
         "scheme": url.scheme,
-        "region": region or (inside[1] if inside else _of_environment() or _ANY_REGION),
+        "region": region
+        or (region_in_host[1] if region_in_host else _of_environment() or _ANY_REGION),
         "force_virtual_addressing": virtual,
     }
 
@@ -264,14 +283,14 @@ def _is_host_name(bucket: str) -> bool:
     return _IN_HOST.fullmatch(bucket) is not None
 
 
-def _proxy(given: HadoopConf) -> dict[str, Any]:
-    host, is_secure = given.text("proxy.host"), given.flag("proxy.ssl.enabled")
-    user, password = given.text("proxy.username"), given.text("proxy.password")
-    port = given.whole("proxy.port")
+def _proxy(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    host, is_secure = hadoop_conf.text("proxy.host"), hadoop_conf.flag("proxy.ssl.enabled")
+    user, password = hadoop_conf.text("proxy.username"), hadoop_conf.text("proxy.password")
+    port = hadoop_conf.positive_integer("proxy.port")
     if host is None:
         return {}
     # Hadoop's default is by the store's scheme, not by the proxy's.
-    default = 443 if given.flag("connection.ssl.enabled", True) else 80
+    default = 443 if hadoop_conf.flag("connection.ssl.enabled", True) else 80
     options = {
         "scheme": "https" if is_secure else "http",
         "host": host,
@@ -281,12 +300,12 @@ def _proxy(given: HadoopConf) -> dict[str, Any]:
     return {"proxy_options": {**options, **login}}
 
 
-def _limits(given: HadoopConf) -> dict[str, Any]:
-    attempts = given.whole("attempts.maximum")
-    found: dict[str, Any] = {
-        "request_timeout": given.seconds("connection.timeout") or _SILENCE,
-        "connect_timeout": given.seconds("connection.establish.timeout") or _CONNECT,
+def _limits(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    attempts = hadoop_conf.positive_integer("attempts.maximum")
+    limits: dict[str, Any] = {
+        "request_timeout": hadoop_conf.seconds("connection.timeout") or _SILENCE,
+        "connect_timeout": hadoop_conf.seconds("connection.establish.timeout") or _CONNECT,
     }
     if attempts is not None:
-        found["retry_strategy"] = pafs.AwsStandardS3RetryStrategy(max_attempts=attempts)
-    return found
+        limits["retry_strategy"] = pafs.AwsStandardS3RetryStrategy(max_attempts=attempts)
+    return limits

@@ -31,12 +31,12 @@ _LEAST_PYARROW = 21  # before, an upload that failed could pass for done, and op
 _UNREACHABLE = re.compile(r"NETWORK_CONNECTION|HTTP status 5\d\d|SLOW_DOWN|INTERNAL_FAILURE|curl")
 _REFUSAL = re.compile("ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|status 40[13]")
 _log = logging.getLogger(__name__)
-_here: list[Mapping[str, str]] = []
+_registered_settings: list[Mapping[str, str]] = []
 
 
 def register(settings: Mapping[str, str]) -> None:
     """Let this process open stores with these settings from now on; they replace earlier ones."""
-    _here[:] = [dict(settings)]
+    _registered_settings[:] = [dict(settings)]
 
 
 def settings_here() -> Mapping[str, str]:
@@ -45,7 +45,7 @@ def settings_here() -> Mapping[str, str]:
     task = _task()
     if task is not None:
         return _of_task(task)
-    return _here[0] if _here else {}
+    return _registered_settings[0] if _registered_settings else {}
 
 
 def _task() -> Any | None:
@@ -61,13 +61,13 @@ def _of_task(task: Any) -> Mapping[str, str]:
         names = properties[NAMES].split(",")
     else:  # nobody has handed anything over: what Spark's own conf says
         names = [name.removeprefix(_SPARKS) for name in properties if name.startswith(_SPARKS)]
-    found = {}
+    settings = {}
     for name in names:
         values = (properties.get(f"{place}{name}") for place in PLACES)
         value = next((value for value in values if value is not None), None)
         if value is not None and name.startswith(PREFIXES):
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def open_store(scheme: str, authority: str, conf: Mapping[str, str]) -> pafs.FileSystem:
@@ -88,14 +88,14 @@ def open_store(scheme: str, authority: str, conf: Mapping[str, str]) -> pafs.Fil
             f"{pa.__version__}.",
         )
     place = f"{scheme}://{authority}"
-    bucket, given, harmless, make = _kind(scheme, authority, conf)
+    bucket, hadoop_conf, harmless, make = _kind(scheme, authority, conf)
     try:
         store = make()
-        _tell(place, tuple(given.not_understood(harmless)))
-        _look(store, place, bucket, given)
+        _tell(place, tuple(hadoop_conf.not_understood(harmless)))
+        _look(store, place, bucket, hadoop_conf)
     except (OSError, ValueError, ImportError) as error:
         # Not ``from error``: its text may have a key in it.
-        raise _not_opened(place, given.without_secrets(str(error))) from None
+        raise _not_opened(place, hadoop_conf.without_secrets(str(error))) from None
     return store
 
 
@@ -104,17 +104,19 @@ def _kind(
 ) -> tuple[str, HadoopConf, tuple[str, ...], Callable[[], pafs.FileSystem]]:
     """The bucket, its settings, names of settings that do not matter, and what opens it."""
     if scheme in S3_SCHEMES:
-        given = s3_options.s3_conf(conf, authority)
-        options = s3_options.s3_arguments(given, authority, lambda b: pafs.resolve_s3_region(b))
-        return authority, given, s3_options.HARMLESS, lambda: pafs.S3FileSystem(**options)
+        hadoop_conf = s3_options.s3_conf(conf, authority)
+        options = s3_options.s3_arguments(
+            hadoop_conf, authority, lambda b: pafs.resolve_s3_region(b)
+        )
+        return authority, hadoop_conf, s3_options.HARMLESS, lambda: pafs.S3FileSystem(**options)
     if scheme == "gs":
-        given = gcs_options.gcs_conf(conf)
-        options = gcs_options.gcs_arguments(given)
-        return authority, given, gcs_options.HARMLESS, lambda: pafs.GcsFileSystem(**options)
-    given = azure_options.azure_conf(conf, authority)
-    options = azure_options.azure_arguments(given, authority)
+        hadoop_conf = gcs_options.gcs_conf(conf)
+        options = gcs_options.gcs_arguments(hadoop_conf)
+        return authority, hadoop_conf, gcs_options.HARMLESS, lambda: pafs.GcsFileSystem(**options)
+    hadoop_conf = azure_options.azure_conf(conf, authority)
+    options = azure_options.azure_arguments(hadoop_conf, authority)
     container = authority.partition("@")[0]
-    return container, given, azure_options.HARMLESS, lambda: pafs.AzureFileSystem(**options)
+    return container, hadoop_conf, azure_options.HARMLESS, lambda: pafs.AzureFileSystem(**options)
 
 
 @lru_cache(maxsize=64)  # once for each place and list of names
@@ -127,15 +129,15 @@ def _tell(place: str, names: tuple[str, ...]) -> None:
         )
 
 
-def _look(store: pafs.FileSystem, place: str, bucket: str, given: HadoopConf) -> None:
+def _look(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopConf) -> None:
     """Raise an error unless the bucket is there. A missing one would read as an empty table."""
     try:
-        found = store.get_file_info(bucket)
+        bucket_info = store.get_file_info(bucket)
     except OSError:
         # The reply to HEAD has no text that says why. That to a list has.
         store.get_file_info(pafs.FileSelector(bucket))
         return
-    if found.type == pafs.FileType.NotFound:
+    if bucket_info.type == pafs.FileType.NotFound:
         raise SettingError(
             f"There is no '{bucket}' at {place}, or these settings lead to another store. Make the "
             "bucket, or look at the name and at the store's endpoint.",
@@ -143,25 +145,26 @@ def _look(store: pafs.FileSystem, place: str, bucket: str, given: HadoopConf) ->
         )
 
 
-def _not_opened(place: str, said: str) -> SettingError:
-    if "ExpiredToken" in said or "EXPIRED_TOKEN" in said:
+def _not_opened(place: str, message: str) -> SettingError:
+    if "ExpiredToken" in message or "EXPIRED_TOKEN" in message:
         advice = "The session token has expired. Set new keys, and call acidsql.connect again."
-    elif "TIME_TOO_SKEWED" in said or "TimeTooSkewed" in said:
+    elif "TIME_TOO_SKEWED" in message or "TimeTooSkewed" in message:
         advice = "Set this machine's clock."
-    elif "HTTP status 301" in said or "AuthorizationHeaderMalformed" in said:
+    elif "HTTP status 301" in message or "AuthorizationHeaderMalformed" in message:
         advice = "The bucket is in another region: set fs.s3a.endpoint.region."
-    elif _REFUSAL.search(said):
+    elif _REFUSAL.search(message):
         advice = (
             "The store refuses these credentials, or they may not list this bucket. Without keys "
             "in Hadoop's settings they are those of the environment, a profile or the machine."
         )
-    elif _UNREACHABLE.search(said):
+    elif _UNREACHABLE.search(message):
         return SettingError(
-            f"{place} does not answer: {said}. Look at the endpoint, the region and the network.",
+            f"{place} does not answer: {message}. Look at the endpoint, the region and the "
+            "network.",
             condition="OBJECT_STORE_UNAVAILABLE",
             sqlstate="08001",
             location=place,
         )
     else:
         advice = "Look at the store's settings (fs.s3a.…, fs.gs.…, fs.azure.…)."
-    return SettingError(f"{place} cannot be opened: {said}. {advice}", location=place)
+    return SettingError(f"{place} cannot be opened: {message}. {advice}", location=place)
