@@ -36,7 +36,7 @@ ALWAYS = 1000  # more often than the client asks again
 @pytest.fixture
 def table(s3, bucket, monkeypatch):
     """The location of a table, and its file system."""
-    monkeypatch.setattr(store_options, "_here", [dict(s3.hadoop)])
+    monkeypatch.setattr(store_options, "_registered_settings", [dict(s3.hadoop)])
     location = f"s3a://{bucket}/warehouse/t"
     files = filesystem_for(location)
     files.create_directory(location)

@@ -341,7 +341,7 @@ def test_a_task_has_what_was_handed_over_else_what_sparks_conf_says(monkeypatch)
 
 
 def test_the_reader_of_a_stream_is_told_by_options_and_gets_no_secrets(monkeypatch):
-    monkeypatch.setattr(store_options, "_here", [])
+    monkeypatch.setattr(store_options, "_registered_settings", [])
     pyspark_acidsql._use_store_options({"fs.s3a.endpoint": "http://one", "table": "t"})
     assert settings_here() == {"fs.s3a.endpoint": "http://one"}
     with pytest.raises(SettingError, match=r"fs\.s3a\.secret\.key is a secret") as error:
