@@ -479,15 +479,15 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
     with acidsql.connect(remote, warehouse=str(tmp_path), settings=OFF) as session:
         session.sql("CREATE TABLE t (id INT)")
         session.sql("INSERT INTO t VALUES (1)")
-        beside = session._runner._background._beside
+        beside = session._runner._background._own_session
         has_its_own = hasattr(type(remote), "newSession")  # from PySpark 4.3 on
         assert (beside.session_id != remote.session_id) == has_its_own
         if has_its_own:
             beside.client.release_session()  # as a server does after an hour without a call
             session._runner._background._need_session()
-            assert session._runner._background._beside is not beside
+            assert session._runner._background._own_session is not beside
             assert beside.is_stopped
-            beside = session._runner._background._beside
+            beside = session._runner._background._own_session
             assert not jobs.is_forgotten(beside)
     assert beside.is_stopped == has_its_own and not remote.is_stopped
     # The end of that session takes nothing from this one.

@@ -118,13 +118,13 @@ class Background:
         return max(1, self._slots // _SHARE)
 
     @cached_property
-    def _beside(self) -> SparkSession:
+    def _own_session(self) -> SparkSession:
         # The worker gets its own session, because statements change the settings of ours.
         return jobs.session_beside(self._spark)
 
     @cached_property
     def _worker(self) -> Worker:
-        return self._worker_in(self._spark if self._inline else self._beside)
+        return self._worker_in(self._spark if self._inline else self._own_session)
 
     def _worker_in(self, own: SparkSession) -> Worker:
         tag = f"acidsql-compactor-{id(self)}"
@@ -136,10 +136,14 @@ class Background:
 
     def _need_session(self) -> None:
         """Make the compactor's own session anew if the server has forgotten it."""
-        if self._inline or self._beside is self._spark or not jobs.is_forgotten(self._beside):
+        if (
+            self._inline
+            or self._own_session is self._spark
+            or not jobs.is_forgotten(self._own_session)
+        ):
             return
-        before, beside = self._beside, jobs.session_beside(self._spark)
-        vars(self).update(_beside=beside, _worker=self._worker_in(beside))
+        before, renewed = self._own_session, jobs.session_beside(self._spark)
+        vars(self).update(_own_session=renewed, _worker=self._worker_in(renewed))
         jobs.end_session_beside(before, self._spark)  # its client is still open
 
     # ── called by the session ────────────────────────────────────────────────────────────────
@@ -198,8 +202,8 @@ class Background:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._worker.stop()
             self._thread.join(timeout=30)
-        if "_beside" in vars(self):
-            jobs.end_session_beside(self._beside, self._spark)
+        if "_own_session" in vars(self):
+            jobs.end_session_beside(self._own_session, self._spark)
         self._txns.close()
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────
@@ -211,7 +215,7 @@ class Background:
     @property
     def _is_over(self) -> bool:
         """The session is closed, or Spark was stopped, or the program ends."""
-        own = vars(self).get("_beside", self._spark)
+        own = vars(self).get("_own_session", self._spark)
         return self._closed or has_ended(self._spark) or has_ended(own)
 
     def _wait_for_work(self) -> bool:
@@ -256,22 +260,21 @@ class Background:
             written, self._written = self._written, {}
             self._written_since = None
         if written and not self._inline:  # the keys of an object store may have changed
-            give_workers(self._beside, settings_of(self._spark))
-        aborted = {
-            (one.table, one.partition): one for one in self._metastore.candidates()
-        } if written else {}  # fmt: skip
+            give_workers(self._own_session, settings_of(self._spark))
+        candidates = self._metastore.candidates() if written else []
+        aborted = {(candidate.table, candidate.partition): candidate for candidate in candidates}
         initiator = Initiator(self._metastore, self._settings(), self._id)
         for place, listeners in written.items():
-            found = initiator.check(aborted.get(place, Candidate(*place)))
-            if found is not None:
-                queued = f"compaction {found.id}" if found.id is not None else "not compacted"
-                for told in listeners:
-                    told.append(f"{found.place}: {queued}: {found.why}")
+            checked = initiator.check(aborted.get(place, Candidate(*place)))
+            if checked is not None:
+                queued = f"compaction {checked.id}" if checked.id is not None else "not compacted"
+                for messages in listeners:
+                    messages.append(f"{checked.place}: {queued}: {checked.why}")
 
     def _compact(self) -> bool:
         """Run the next entry of the queue; False if there is none, or if it did not succeed."""
-        done = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(done,), daemon=True)
+        is_finished = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(is_finished,), daemon=True)
         watch.start()
         try:
             done_one = self._worker.run_next() is not None
@@ -282,12 +285,12 @@ class Background:
                 _log.warning("A compaction failed: %s", error)
             return False
         finally:
-            done.set()
+            is_finished.set()
             watch.join()
 
-    def _watch(self, done: threading.Event) -> None:
+    def _watch(self, is_finished: threading.Event) -> None:
         """Stop the worker when a transaction waits for its lock."""
-        while not done.wait(_LOOK_S):
+        while not is_finished.wait(_LOOK_S):
             try:
                 if self._is_in_the_way():
                     self._worker.stop()

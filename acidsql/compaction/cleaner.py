@@ -38,7 +38,14 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known
 from acidsql.compaction.dropped import delete_dropped, drop_temporary
-from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_of, total_bytes
+from acidsql.compaction.kept_history import (
+    FileSizes,
+    LastLook,
+    Limits,
+    keep,
+    settings_of,
+    total_bytes,
+)
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.catalog import all_tables
@@ -93,7 +100,9 @@ class Cleaner:
     ) -> None:
         self._metastore, self._txns, self._end_old_leases = metastore, txns, end_old_leases
         self._spark = spark
-        self._held: dict[tuple[TableName, str | None], Held] = {}  # by table and partition
+        self._last_looks: dict[
+            tuple[TableName, str | None], LastLook
+        ] = {}  # by table and partition
 
     def run(self) -> list[Removed]:
         """Delete all files that may be deleted now. The next run tries failed deletions again."""
@@ -113,32 +122,36 @@ class Cleaner:
         self._end_old_leases()
         retention_ms = self._txns.settings.compactor_cleaner_retention_ms
         ready = self._metastore.ready_to_clean(retention_ms)
-        done: list[Removed] = []
+        removed: list[Removed] = []
         for _, entries in groupby(ready, key=lambda entry: (entry.table, entry.partition)):
-            done += self._after(list(entries))
-        return done
+            removed += self._after(list(entries))
+        return removed
 
     def aborted(self) -> list[Removed]:
         """The part of ``run`` that cleans up after aborted transactions."""
-        tables = {one.table for one in self._metastore.candidates() if one.aborted_txns}
+        tables = {
+            candidate.table for candidate in self._metastore.candidates() if candidate.aborted_txns
+        }
         return [
-            one for name in sorted(tables, key=str) for one in self._quietly(name, self._aborted_of)
+            removed
+            for name in sorted(tables, key=str)
+            for removed in self._quietly(name, self._aborted_of)
         ]
 
     def temporary(self) -> list[Removed]:
         """The part of ``run`` that drops the temporary tables of sessions that have ended."""
         names = self._metastore.temporary_tables()
-        return [one for name in names for one in self._quietly(name, self._drop_left)]
+        return [removed for name in names for removed in self._quietly(name, self._drop_temporary)]
 
-    def _drop_left(self, name: TableName) -> list[Removed]:
+    def _drop_temporary(self, name: TableName) -> list[Removed]:
         table, holder = acid_table(self._metastore.find(name)), name.holder
         if table is None or holder is None:
             return []
         if self._metastore.txn_state(holder) is TxnState.OPEN:
             return []
-        known = total_bytes(filesystem_for(table.location), table.location)
+        size = total_bytes(filesystem_for(table.location), table.location)
         location = drop_temporary(self._metastore, self._txns, name)
-        return [] if location is None else [Removed(name, location, "dropped", known)]
+        return [] if location is None else [Removed(name, location, "dropped", size)]
 
     def replaced(self) -> list[Removed]:
         """The part of ``run`` that deletes directories of replaced tables."""
@@ -148,22 +161,22 @@ class Cleaner:
 
     def _after(self, entries: Sequence[CompactionInfo]) -> list[Removed]:
         """Clean one table or partition once, for the last of its compactions."""
-        last, known = entries[-1], self._txns.settings
+        last, settings = entries[-1], self._txns.settings
         try:
             removed = self._obsolete(entries)
         except (AcidSqlError, OSError) as error:
             _log.warning("Cleaning after compaction %d failed: %s", last.id, error)
             self._metastore.retry_cleaning_later(
                 last.id,
-                known.compactor_cleaner_retry_retention_ms,
-                known.compactor_cleaner_max_attempts,
+                settings.compactor_cleaner_retry_retention_ms,
+                settings.compactor_cleaner_max_attempts,
                 str(error),
             )
             return []
         if removed is None:
             return []
-        held = self._held.get(_place(entries))
-        holders = held.kept.holders if held is not None else frozenset()
+        last_look = self._last_looks.get(_place(entries))
+        holders = last_look.history.holders if last_look is not None else frozenset()
         for entry in entries:
             if entry.id not in holders:
                 self._metastore.mark_compaction_cleaned(entry.id)
@@ -175,17 +188,19 @@ class Cleaner:
         entry = entries[-1]
         table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
-            self._held.pop(_place(entries), None)
+            self._last_looks.pop(_place(entries), None)
             return []  # the directory of a dropped table is deleted as a whole
         limits = self._limits(table)
-        held = self._held.pop(_place(entries), None)
-        if held is not None and held.still_holds(entries, limits):
-            self._held[_place(entries)] = held
+        last_look = self._last_looks.pop(_place(entries), None)
+        if last_look is not None and last_look.still_holds(entries, limits):
+            self._last_looks[_place(entries)] = last_look
             return None
-        seen = self._look(table.name)
+        snapshot = self._look(table.name)
         decided = replace(
-            seen.write_ids[table.name],
-            high_water_mark=min(entry.highest_write_id, seen.write_ids[table.name].high_water_mark),
+            snapshot.write_ids[table.name],
+            high_water_mark=min(
+                entry.highest_write_id, snapshot.write_ids[table.name].high_water_mark
+            ),
             open=(),
         )
         fs = filesystem_for(table.location)
@@ -193,7 +208,7 @@ class Cleaner:
             _log.warning("'%s' is a link: files behind it are not cleaned up.", link)
             return []
         try:
-            found, children = visible_entries(
+            entries_there, children = visible_entries(
                 fs, f"{table.location}/{entry.partition or ''}".rstrip("/")
             )
         except FileNotFoundError:
@@ -201,25 +216,29 @@ class Cleaner:
                 raise
             return []  # the partition was dropped
         try:
-            state = acid_state(children, CompactorWriteIdList.of(decided), seen.valid_txns)
+            state = acid_state(children, CompactorWriteIdList.of(decided), snapshot.valid_txns)
         except FormatError:
             # A later compaction has replaced the base. The cleaning after that one deletes this.
             return None
-        sizes = Sizes(fs, found, children, seen.write_ids[table.name], seen.valid_txns)
-        kept = keep(ages(children, state, decided, seen.valid_txns), entries, limits, sizes)
-        if kept.holders:
-            self._held[_place(entries)] = Held(kept, tuple(one.id for one in entries), limits)
-        names = {*state.obsolete, *state.aborted} - kept.names
+        sizes = FileSizes(
+            fs, entries_there, children, snapshot.write_ids[table.name], snapshot.valid_txns
+        )
+        history = keep(ages(children, state, decided, snapshot.valid_txns), entries, limits, sizes)
+        if history.holders:
+            self._last_looks[_place(entries)] = LastLook(
+                history, tuple(compaction.id for compaction in entries), limits
+            )
+        names = {*state.obsolete, *state.aborted} - history.names
         if table.is_insert_only:
             # Files beside the deltas do not belong to the table: no reader takes them.
             names -= {name for name in names if parse_directory(name) is None}
-        if kept.oldest > limits.oldest and self._metastore.abilities.keeps_versions:
+        if history.oldest > limits.oldest and self._metastore.abilities.keeps_versions:
             # Before the files go: a reader asks for the oldest version after it has listed them.
-            self._metastore.forget_versions(table.name, kept.oldest)
+            self._metastore.forget_versions(table.name, history.oldest)
         return [
-            _delete(fs, table.name, one, "aborted" if one.name in state.aborted else "obsolete")
-            for one in found
-            if one.name in names
+            _delete(fs, table.name, child, "aborted" if child.name in state.aborted else "obsolete")
+            for child in entries_there
+            if child.name in names
         ]
 
     def _limits(self, table: Table) -> Limits:
@@ -246,15 +265,15 @@ class Cleaner:
         write_ids = self._metastore.aborted_write_ids(name)
         if table is None or not (write_ids or always):
             return []
-        seen = self._look(name)
+        snapshot = self._look(name)
         fs = filesystem_for(table.location)
         removed: list[Removed] = []
-        left: set[int] = set()
+        write_ids_on_disk: set[int] = set()
         for path in self._places_of(fs, table):
             link = fs.link_on_the_way(table.location, path.removeprefix(table.location))
             entries, children = visible_entries(fs, path)
             state = acid_state(
-                children, seen.write_ids[name], seen.valid_txns, history_is_kept=True
+                children, snapshot.write_ids[name], snapshot.valid_txns, history_is_kept=True
             )
             for entry in entries:
                 directory = parse_directory(entry.name) if entry.is_dir else None
@@ -266,9 +285,11 @@ class Cleaner:
                 if is_aborted and link is None:
                     removed.append(_delete(fs, name, entry, "aborted"))
                 elif is_aborted or directory.kind is not Kind.BASE:
-                    left |= within  # not for a base: it has no events of aborted write ids
-        gone = [number for number in write_ids if number not in left]
-        self._metastore.forget_aborted(name, gone)
+                    write_ids_on_disk |= (
+                        within  # not for a base: it has no events of aborted write ids
+                    )
+        forgettable = [number for number in write_ids if number not in write_ids_on_disk]
+        self._metastore.forget_aborted(name, forgettable)
         return removed
 
     def _places_of(self, fs: FileSystem, table: Table) -> list[str]:
@@ -277,8 +298,8 @@ class Cleaner:
             return [table.location]
         columns = [column.name for column in table.partition_columns]
         on_disk = discover_partitions(fs.list, table.location, columns)
-        known = {partition.location for partition in self._metastore.partitions(table.name)}
-        return sorted(known | {f"{table.location}/{name}" for name in on_disk})
+        locations = {partition.location for partition in self._metastore.partitions(table.name)}
+        return sorted(locations | {f"{table.location}/{name}" for name in on_disk})
 
     # ── after crashes and DROP ───────────────────────────────────────────────────────────────
 
@@ -308,7 +329,7 @@ class Cleaner:
         removed = []
         pending = self._metastore.pending_cleanups()
         # Ask after that: no transaction up to ``until`` can begin any more.
-        readers = self._readers() if any(one.until for one in pending) else []
+        readers = self._readers() if any(cleanup.until for cleanup in pending) else []
         for cleanup in pending:
             if only_replaced and not cleanup.until:
                 continue
@@ -316,7 +337,7 @@ class Cleaner:
                 continue
             fs = filesystem_for(cleanup.location)
             try:
-                known = total_bytes(fs, cleanup.location)
+                size = total_bytes(fs, cleanup.location)
                 with self._txns.open(agent_info="the cleaner", waits=AT_ONCE) as txn:
                     # The name of a replaced table has a table, which others use.
                     locks = (
@@ -328,15 +349,15 @@ class Cleaner:
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s could not be deleted yet: %s", cleanup.location, error)
                 continue
-            removed.append(Removed(cleanup.table, cleanup.location, "dropped", known))
+            removed.append(Removed(cleanup.table, cleanup.location, "dropped", size))
         return removed
 
     def _readers(self) -> list[int]:
         """The open transactions and leases that may read."""
         return [
-            one.txn_id
-            for one in self._metastore.show_txns()
-            if one.state is TxnState.OPEN and not one.is_session
+            txn.txn_id
+            for txn in self._metastore.show_txns()
+            if txn.state is TxnState.OPEN and not txn.is_session
         ]
 
     # ── shared by all of these ───────────────────────────────────────────────────────────────
@@ -356,11 +377,11 @@ class Cleaner:
 
 
 def _places_of_uploads(
-    location: str, uploads: Iterable[Upload], known: Iterable[Entry]
+    location: str, uploads: Iterable[Upload], listed: Iterable[Entry]
 ) -> list[Entry]:
     """The directories in a table's that have nothing but unfinished uploads."""
-    names = {one.path.removeprefix(f"{location}/").partition("/")[0] for one in uploads}
-    names.difference_update(one.name for one in known)
+    names = {upload.path.removeprefix(f"{location}/").partition("/")[0] for upload in uploads}
+    names.difference_update(entry.name for entry in listed)
     return [Entry(name, f"{location}/{name}", True, 0) for name in sorted(names)]
 
 
@@ -369,9 +390,9 @@ def _place(entries: Sequence[CompactionInfo]) -> tuple[TableName, str | None]:
 
 
 def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> Removed:
-    known = total_bytes(fs, entry.path) if entry.is_dir else entry.size
+    size = total_bytes(fs, entry.path) if entry.is_dir else entry.size
     if entry.is_dir:
         fs.delete_directory(entry.path)
     else:
         fs.delete_file_if_there(entry.path)
-    return Removed(table, entry.path, kind, known)
+    return Removed(table, entry.path, kind, size)

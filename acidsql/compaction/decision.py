@@ -164,11 +164,11 @@ def most_left(
     Raises:
         SettingError: As ``thresholds_of``; or the request names an unknown strategy.
     """
-    wanted = settings.with_(_STRATEGY, requested.get(_STRATEGY, "hive"))
-    if not wanted.compactor_size_tiered or not may_tier(metastore, table):
+    request_settings = settings.with_(_STRATEGY, requested.get(_STRATEGY, "hive"))
+    if not request_settings.compactor_size_tiered or not may_tier(metastore, table):
         return None
-    known = with_thresholds(thresholds_of(table, settings), requested)
-    return known.compactor_delta_num_threshold
+    effective_thresholds = with_thresholds(thresholds_of(table, settings), requested)
+    return effective_thresholds.compactor_delta_num_threshold
 
 
 def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
@@ -187,8 +187,10 @@ def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
     """Whether the catalog still has a partition; True for an unpartitioned table."""
     if not table.partition_columns:
         return True
-    known = {one.location for one in metastore.partitions(table.name)}
-    return f"{table.location}/{partition}" in known
+    locations = {
+        catalog_partition.location for catalog_partition in metastore.partitions(table.name)
+    }
+    return f"{table.location}/{partition}" in locations
 
 
 def is_left_alone(table: Table) -> bool:
@@ -203,12 +205,12 @@ def has_failed_too_often(
     newest_first: Sequence[CompactionInfo], now_ms: int, settings: Settings
 ) -> bool:
     """Whether the last compactions of a table or partition all failed, and not long ago."""
-    last = [one for one in newest_first if one.state in _TRIED][
+    last = [compaction for compaction in newest_first if compaction.state in _TRIED][
         : settings.compactor_failed_threshold
     ]
     if len(last) < settings.compactor_failed_threshold:
         return False
-    if any(one.state is not CompactionState.FAILED for one in last):
+    if any(compaction.state is not CompactionState.FAILED for compaction in last):
         return False
     return now_ms - (last[0].enqueued_ms or 0) < settings.compactor_failed_retry_time_ms
 

@@ -78,10 +78,10 @@ Entries = Mapping[tuple[TableName, str | None], Sequence[CompactionInfo]]
 
 def by_place(entries: Iterable[CompactionInfo]) -> Entries:
     """Entries of the queue and of its history, by table and partition."""
-    found = defaultdict[tuple[TableName, str | None], list[CompactionInfo]](list)
+    entries_by_place = defaultdict[tuple[TableName, str | None], list[CompactionInfo]](list)
     for entry in entries:
-        found[entry.table, entry.partition].append(entry)
-    return found
+        entries_by_place[entry.table, entry.partition].append(entry)
+    return entries_by_place
 
 
 class Initiator:
@@ -116,9 +116,9 @@ class Initiator:
         self._entries = None
         checked = []
         for candidate in self._metastore.candidates():
-            found = self.check(candidate)
-            if found is not None:
-                checked.append(found)
+            outcome = self.check(candidate)
+            if outcome is not None:
+                checked.append(outcome)
         return checked
 
     def check(self, candidate: Candidate) -> Checked | None:
@@ -164,11 +164,11 @@ class Initiator:
 
     def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
         """List the directory, and decide by the thresholds."""
-        seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
-        write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
+        snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        write_ids = CompactorWriteIdList.of(snapshot.write_ids[table.name])
         fs = filesystem_for(table.location)
         (listing,) = list_table(
-            fs, table.location, [candidate.partition or ""], write_ids, seen.valid_txns,
+            fs, table.location, [candidate.partition or ""], write_ids, snapshot.valid_txns,
             plain=table.is_insert_only,
         )  # fmt: skip
         state = listing.state
@@ -203,9 +203,9 @@ class Initiator:
         """Whether the cleaner knows of the obsolete base, and may keep it as history."""
         newest = 0 if state.base is None else state.base.min_write_id
         return any(
-            one.state is CompactionState.READY_FOR_CLEANING
-            and (one.highest_write_id or 0) >= newest
-            for one in self._entries_of(candidate)
+            compaction.state is CompactionState.READY_FOR_CLEANING
+            and (compaction.highest_write_id or 0) >= newest
+            for compaction in self._entries_of(candidate)
         )
 
     def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> Checked:
@@ -226,7 +226,7 @@ class Initiator:
 
     def _failures(self, candidate: Candidate) -> str | None:
         """Why no compaction is tried any more; None if the last ones have not failed."""
-        newest_first = sorted(self._entries_of(candidate), key=lambda one: -one.id)
+        newest_first = sorted(self._entries_of(candidate), key=lambda compaction: -compaction.id)
         if not newest_first or not has_failed_too_often(
             newest_first, self._metastore.now_ms(), self._settings
         ):

@@ -35,7 +35,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptHistory:
     """What stays in one directory, and for how long.
 
     Attributes:
@@ -52,29 +52,29 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LastLook:
     """What the cleaner found at its last look, so that it need not list the directory again.
 
     Attributes:
-        kept: What stays.
+        history: What stays.
         entries: The numbers of the compactions that waited.
         limits: The table's limits.
     """
 
-    kept: Kept
+    history: KeptHistory
     entries: tuple[int, ...]
     limits: Limits
 
     def still_holds(self, entries: Sequence[CompactionInfo], limits: Limits) -> bool:
         """Whether a new look would find the same: same limits, no new compaction, none too old."""
-        due_ms, known = self.kept.due_ms, set(self.entries)
-        is_new = any(one.id not in known for one in entries)
+        due_ms, known_ids = self.history.due_ms, set(self.entries)
+        is_new = any(compaction.id not in known_ids for compaction in entries)
         return (
             limits == self.limits and not is_new and due_ms is not None and limits.now_ms < due_ms
         )
 
 
-class Sizes:
+class FileSizes:
     """Measures the files of one directory."""
 
     def __init__(
@@ -85,18 +85,20 @@ class Sizes:
         write_ids: ValidWriteIdList,
         txns: ValidTxnList,
     ) -> None:
-        self._fs, self._entries = fs, {one.name: one for one in entries}
+        self._fs, self._entries = fs, {entry.name: entry for entry in entries}
         self._children, self._write_ids, self._txns = children, write_ids, txns
 
-    def of(self, names: Iterable[str]) -> int:
+    def total(self, names: Iterable[str]) -> int:
         """The bytes of some of the directories and files."""
-        known = (self._entries[name] for name in names)
-        return sum(total_bytes(self._fs, one.path) if one.is_dir else one.size for one in known)
+        chosen = (self._entries[name] for name in names)
+        return sum(
+            total_bytes(self._fs, entry.path) if entry.is_dir else entry.size for entry in chosen
+        )
 
     def live(self) -> int:
         """The bytes that readers of now read."""
         state = acid_state(self._children, self._write_ids, self._txns)
-        return self.of([*state.originals, *(one.name for one in state.directories)])
+        return self.total([*state.originals, *(directory.name for directory in state.directories)])
 
 
 def settings_of(properties: Mapping[str, str], settings: Settings) -> Settings:
@@ -108,15 +110,15 @@ def settings_of(properties: Mapping[str, str], settings: Settings) -> Settings:
 
 
 def keep(
-    found: Sequence[Age],
+    history: Sequence[Age],
     entries: Sequence[CompactionInfo],
     limits: Limits,
-    sizes: Sizes,
-) -> Kept:
+    sizes: FileSizes,
+) -> KeptHistory:
     """Choose the ages that stay.
 
     Args:
-        found: The ages, the newest first.
+        history: The ages, the newest first.
         entries: The compactions that wait for the cleaner, by their highest write id.
         limits: The table's limits.
         sizes: Measures the files.
@@ -124,25 +126,29 @@ def keep(
     names: set[str] = set()
     holders: set[int] = set()
     due: list[int] = []
-    left: float | None = None
-    for age in found:
+    bytes_left: float | None = None
+    for age in history:
         # An age is as old as the first compaction that has left it behind.
         holder = min(
-            (one for one in entries if (one.highest_write_id or 0) >= age.until),
-            key=lambda one: one.committed_ms or 0,
+            (
+                compaction
+                for compaction in entries
+                if (compaction.highest_write_id or 0) >= age.until
+            ),
+            key=lambda compaction: compaction.committed_ms or 0,
         )
         ends_ms = (holder.committed_ms or 0) + limits.retention_ms
         if age.until <= limits.oldest or ends_ms <= limits.now_ms:
-            return Kept(frozenset(names), frozenset(holders), _first(due), age.until)
-        if left is None:
-            left = limits.max_ratio * sizes.live()
-        left -= sizes.of(age.names)
-        if left < 0:
-            return Kept(frozenset(names), frozenset(holders), _first(due), age.until)
+            return KeptHistory(frozenset(names), frozenset(holders), _first(due), age.until)
+        if bytes_left is None:
+            bytes_left = limits.max_ratio * sizes.live()
+        bytes_left -= sizes.total(age.names)
+        if bytes_left < 0:
+            return KeptHistory(frozenset(names), frozenset(holders), _first(due), age.until)
         names |= age.names
         holders.add(holder.id)
         due.append(ends_ms)
-    return Kept(frozenset(names), frozenset(holders), _first(due), 0)
+    return KeptHistory(frozenset(names), frozenset(holders), _first(due), 0)
 
 
 def _first(times: Sequence[int]) -> int | None:
@@ -154,4 +160,4 @@ def total_bytes(fs: FileSystem, path: str) -> int:
     if fs.is_link(path):
         return 0
     entries = fs.list_if_there(path)
-    return sum(total_bytes(fs, one.path) if one.is_dir else one.size for one in entries)
+    return sum(total_bytes(fs, entry.path) if entry.is_dir else entry.size for entry in entries)

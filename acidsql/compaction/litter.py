@@ -28,19 +28,22 @@ def left_by_the_dead(
     for entry in entries:
         if not entry.is_dir:
             continue
-        for found, number in (
+        for entries_by_number, number in (
             (by_txn, staging_txn_of(entry.name)),
             (by_write, staged_write_id(entry.name)),
         ):
             if number is not None:
-                found.setdefault(number, []).append(entry)
+                entries_by_number.setdefault(number, []).append(entry)
     if not by_txn and not by_write:
         return []
-    seen = snapshot_of(metastore, metastore.valid_txns(), [table])
+    snapshot = snapshot_of(metastore, metastore.valid_txns(), [table])
     return [
         entry
-        for found, snapshot in ((by_txn, seen.valid_txns), (by_write, seen.write_ids[table]))
-        for number, its_entries in found.items()
-        if not snapshot.is_any_open(number, number)
+        for entries_by_number, valid_ids in (
+            (by_txn, snapshot.valid_txns),
+            (by_write, snapshot.write_ids[table]),
+        )
+        for number, its_entries in entries_by_number.items()
+        if not valid_ids.is_any_open(number, number)
         for entry in its_entries
     ]

@@ -36,11 +36,11 @@ class Holder:
     """What keeps files that readers of now do not need.
 
     Attributes:
-        what: In words for a person.
+        description: In words for a person.
         since_ms: Since when; None: not known.
     """
 
-    what: str
+    description: str
     since_ms: int | None = None
 
 
@@ -56,23 +56,27 @@ class Outlook:
         self._abilities, self._settings = metastore.abilities, settings
         # Ask for what is ready first: a compaction that ends in between is not ready yet.
         ready = metastore.ready_to_clean(settings.compactor_cleaner_retention_ms)
-        self._ready = {one.id for one in ready}
+        self._ready = {compaction.id for compaction in ready}
         self._entries = by_place(metastore.compactions())
-        found = [one for one in metastore.show_txns() if one.state is TxnState.OPEN]
-        self._open = {one.txn_id: one for one in found}
-        held = [one for one in metastore.show_locks() if one.state is LockState.ACQUIRED]
-        self._locks = ByThing((one, one) for one in held)
-        self._candidates = {(one.table, one.partition): one for one in metastore.candidates()}
+        open_txns = [txn for txn in metastore.show_txns() if txn.state is TxnState.OPEN]
+        self._open = {txn.txn_id: txn for txn in open_txns}
+        acquired = [lock for lock in metastore.show_locks() if lock.state is LockState.ACQUIRED]
+        self._locks = ByThing((lock, lock) for lock in acquired)
+        self._candidates = {
+            (candidate.table, candidate.partition): candidate
+            for candidate in metastore.candidates()
+        }
         self._initiator = Initiator(metastore, settings, "", self._entries)
         self._now_ms = metastore.now_ms()
 
     def next(self, table: Table, partition: str | None) -> Decision:
         """The next compaction of a table or partition, and why; or why there will be none."""
-        for one in self._entries.get((table.name, partition), ()):
-            if one.state in _QUEUED:
-                now = f" ({one.progress})" if one.progress else ""
-                why = f"compaction {one.id} is {one.state.shown}{now}: {one.message or ''}"
-                return Decision(one.type, why.rstrip(": "))
+        for compaction in self._entries.get((table.name, partition), ()):
+            if compaction.state in _QUEUED:
+                now = f" ({compaction.progress})" if compaction.progress else ""
+                state = f"{compaction.state.shown}{now}: {compaction.message or ''}"
+                why = f"compaction {compaction.id} is {state}"
+                return Decision(compaction.type, why.rstrip(": "))
         if not self._abilities.can_initiate:
             return Decision(None, "Hive's initiator decides")
         candidate = self._candidates.get((table.name, partition))
@@ -83,7 +87,7 @@ class Outlook:
     def oldest_txn(self, name: TableName, partition: str | None) -> TxnInfo | None:
         """The oldest open transaction that holds a lock there. Each one that writes does."""
         place = LockComponent(LockType.SHARED_READ, name.database, name.name, partition)
-        numbers = {one.txn_id for one in self._locks.overlapping(place)} & self._open.keys()
+        numbers = {lock.txn_id for lock in self._locks.overlapping(place)} & self._open.keys()
         return self._open[min(numbers)] if numbers else None
 
     def holder(self, table: Table, partition: str | None, states: frozenset[str]) -> Holder | None:
@@ -100,10 +104,14 @@ class Outlook:
         if not self._abilities.can_clean:
             return None
         entries = self._entries.get((table.name, partition), ())
-        waiting = [one for one in entries if one.state is CompactionState.READY_FOR_CLEANING]
-        blocked = [one for one in waiting if one.id not in self._ready]
+        waiting = [
+            compaction
+            for compaction in entries
+            if compaction.state is CompactionState.READY_FOR_CLEANING
+        ]
+        blocked = [compaction for compaction in waiting if compaction.id not in self._ready]
         if blocked:
-            return self._blocker(min(blocked, key=lambda one: one.id))
+            return self._blocker(min(blocked, key=lambda compaction: compaction.id))
         try:
             since_ms = self._history(table, waiting) if "history" in states else None
         except SettingError as error:
@@ -123,13 +131,16 @@ class Outlook:
             SettingError: A property of the table has a wrong value.
         """
         retention_ms = settings_of(table.properties, self._settings).history_retention_ms
-        times = [one.committed_ms or 0 for one in waiting]
-        return min((one for one in times if one + retention_ms > self._now_ms), default=None)
+        times = [compaction.committed_ms or 0 for compaction in waiting]
+        return min(
+            (committed_ms for committed_ms in times if committed_ms + retention_ms > self._now_ms),
+            default=None,
+        )
 
     def _blocker(self, entry: CompactionInfo) -> Holder:
         """Why a compaction's old files are not ready for the cleaner."""
-        readers = [one for one in self._open.values() if not one.is_session]
-        oldest = min(readers, key=lambda one: one.txn_id, default=None)
+        readers = [txn for txn in self._open.values() if not txn.is_session]
+        oldest = min(readers, key=lambda txn: txn.txn_id, default=None)
         if oldest is not None and oldest.txn_id < (entry.next_txn_id or 0):
             return Holder(who(oldest), oldest.started_ms)
         retention_ms, since_ms = self._settings.compactor_cleaner_retention_ms, entry.committed_ms

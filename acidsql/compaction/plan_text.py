@@ -22,7 +22,7 @@ def plan_text(
     kind: CompactionType,
     plan: CompactionPlan | None,
     state: AcidState,
-    seen: ValidWriteIdList,
+    write_ids: ValidWriteIdList,
 ) -> str:
     """The text that describes a compaction.
 
@@ -32,21 +32,24 @@ def plan_text(
         kind: The type of the compaction.
         plan: The plan; None if there is too little to merge.
         state: The present state of the directories.
-        seen: The present write ids.
+        write_ids: The present write ids.
     """
     where = thing(table.name.database, table.name.name, partition)
     lines = ["== Compaction ==", f"{kind.name.lower()} compaction of {where}"]
-    if seen.open:
+    if write_ids.open:
         lines.append(
-            f"  up to write id {seen.min_open - 1}: {seen.min_open} is open (SHOW TRANSACTIONS)"
+            f"  up to write id {write_ids.min_open - 1}: {write_ids.min_open} is open "
+            "(SHOW TRANSACTIONS)"
         )
     if plan is None:
         lines.append("  nothing to merge")
     else:
         lines += _merged(plan)
-    left = [*state.obsolete, *state.aborted]
-    if left:
-        lines.append(f"  already obsolete or aborted: {len(left)} directories: {_some(left)}")
+    replaced = [*state.obsolete, *state.aborted]
+    if replaced:
+        lines.append(
+            f"  already obsolete or aborted: {len(replaced)} directories: {_first_names(replaced)}"
+        )
     return "\n".join([*lines, ""])
 
 
@@ -61,7 +64,7 @@ def _merged(plan: CompactionPlan) -> list[str]:
     written = [plan.inserts, *([plan.deletes] if plan.deletes and deletes else [])]
     return [
         f"  reads {len(plan.directories)} directories, {len(plan.sizes)} files, "
-        f"{size(sum(plan.sizes))}: {_some(plan.directories)}",
+        f"{size(sum(plan.sizes))}: {_first_names(plan.directories)}",
         *([f"  takes {plan.run}"] if plan.run else []),
         f"  merges {rows}, by {len(plan.folds)} tasks (one for each bucket id)",
         f"  {fate}: {dropped}",
@@ -74,6 +77,6 @@ def _rows(files: tuple[EventFile, ...]) -> int:
     return sum(in_threads(lambda file: read_file_info(file.path, file.length).rows, files))
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = f" … and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

@@ -122,9 +122,9 @@ class Service:
     def _look(self) -> None:
         if not self._is_due or not self._metastore.abilities.can_initiate:
             return
-        for found in self._initiator.run():
-            if found.id is not None:
-                self._tell(f"queued {found.id}: {found.place}: {found.why}")
+        for outcome in self._initiator.run():
+            if outcome.id is not None:
+                self._tell(f"queued {outcome.id}: {outcome.place}: {outcome.why}")
 
     def _compact(self) -> None:
         while not self._ended.is_set():

@@ -163,13 +163,13 @@ class Worker:
 
     def _compact(self, txn: Txn, entry: CompactionInfo) -> None:
         started = time.perf_counter()
-        table = self._held(txn, entry)
+        table = self._locked_table(txn, entry)
         if table is None:
             return
         if entry.type is CompactionType.REBALANCE:
             self._spend_write_id(table)
-        seen = txn.snapshot([table.name])
-        write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
+        snapshot = txn.snapshot([table.name])
+        write_ids = CompactorWriteIdList.of(snapshot.write_ids[table.name])
         self._metastore.begin_compaction(entry.id, txn.id, write_ids.high_water_mark)
         fs = filesystem_for(table.location)
         discard(fs, take_from_dead(fs, table.location, self._is_open))
@@ -178,7 +178,7 @@ class Worker:
             job_properties(table, entry.properties),
             entry.partition or "",
             write_ids,
-            seen.valid_txns,
+            snapshot.valid_txns,
             major=entry.type is not CompactionType.MINOR,
             anyway=entry.type is CompactionType.REBALANCE,
             visibility_txn_id=txn.id if self._shows_txn(fs) else 0,
@@ -186,16 +186,16 @@ class Worker:
         )
         if plan is None:
             if state.obsolete or state.aborted:
-                self._done(txn, entry, write_ids, "nothing to merge")
+                self._commit(txn, entry, write_ids, "nothing to merge")
             else:
                 self._metastore.mark_refused(entry.id, txn.id, NOTHING_TO_DO)
             return
         with Compacting(fs, plan, txn.id) as work:
-            with self._told(txn, entry, work):
+            with self._reporting_progress(txn, entry, work):
                 self._run(entry, fs, work)
                 work.publish(lambda: self._metastore.heartbeat(txn.id))
             summary = _summary(plan, work.written, time.perf_counter() - started)
-            self._done(txn, entry, write_ids, summary)
+            self._commit(txn, entry, write_ids, summary)
 
     def _run(self, entry: CompactionInfo, fs: FileSystem, work: Compacting) -> None:
         is_rebalance = entry.type is CompactionType.REBALANCE
@@ -210,18 +210,18 @@ class Worker:
             else:
                 work.run(self._spark, self._refuse_stopped, self._resources.tasks)
 
-    def _told(
+    def _reporting_progress(
         self, txn: Txn, entry: CompactionInfo, work: Compacting
     ) -> AbstractContextManager[None]:
         """Tell the queue how far the work inside is, if it takes long; seldom, because each time
         is a change of the store."""
-        told = ""
+        reported = ""
 
         def tell(tasks: Tasks) -> None:
-            nonlocal told
-            if told != (now := progress_of(work, tasks)):
+            nonlocal reported
+            if reported != (now := progress_of(work, tasks)):
                 self._metastore.note_progress(entry.id, txn.id, now)
-                told = now
+                reported = now
 
         return watched_tasks(
             self._spark, self._resources.tag, tell, first_s=self.tells_s, next_s=self.tells_s
@@ -246,7 +246,7 @@ class Worker:
             spent.write_id(table.name)
             spent.commit()
 
-    def _held(self, txn: Txn, entry: CompactionInfo) -> Table | None:
+    def _locked_table(self, txn: Txn, entry: CompactionInfo) -> Table | None:
         """The table, under a lock that keeps its directory and its columns unchanged.
 
         None if the table or partition is gone; the entry is then refused.
@@ -258,20 +258,20 @@ class Worker:
             # COMMIT with a write conflict.
             kind, operation = LockType.EXCL_WRITE, Operation.UPDATE
         lock = LockComponent(kind, name.database, name.name, entry.partition, operation)
-        txn.lock([lock], agent_info=f"COMPACT '{entry.type.name.lower()}' of {_what(entry)}")
+        txn.lock([lock], agent_info=f"COMPACT '{entry.type.name.lower()}' of {_place_text(entry)}")
         table = acid_table(self._metastore.find(name))
         if table is None:
             self._metastore.mark_refused(entry.id, txn.id, f"There is no table {name} any more.")
             return None
         if not is_known(self._metastore, table, entry.partition):
-            gone = f"{name} has no partition {entry.partition} any more."
-            self._metastore.mark_refused(entry.id, txn.id, gone)
+            reason = f"{name} has no partition {entry.partition} any more."
+            self._metastore.mark_refused(entry.id, txn.id, reason)
             return None
         if entry.type is CompactionType.REBALANCE and (table.is_bucketed or table.is_insert_only):
-            what = "bucketed" if table.is_bucketed else "insert-only"
+            layout = "bucketed" if table.is_bucketed else "insert-only"
             raise UnsupportedError(
-                f"{name} is {what}; a rebalance spreads the rows of full-ACID tables that are not "
-                "bucketed.",
+                f"{name} is {layout}; a rebalance spreads the rows of full-ACID tables that are "
+                "not bucketed.",
                 condition="UNSUPPORTED_FEATURE.REBALANCE",
             )
         if table.sort_columns:
@@ -281,16 +281,16 @@ class Worker:
             )
         return table
 
-    def _done(
+    def _commit(
         self, txn: Txn, entry: CompactionInfo, write_ids: CompactorWriteIdList, summary: str
     ) -> None:
         txn.commit(compacted=Compacted(entry.id, write_ids.high_water_mark, summary))
 
     @contextmanager
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
-        what = f"{entry.type.name.lower()} compaction of {_what(entry)}"
+        description = f"{entry.type.name.lower()} compaction of {_place_text(entry)}"
         resources = self._resources
-        with job_errors(), jobs.named_jobs(self._spark, what, resources.tag, resources.pool):
+        with job_errors(), jobs.named_jobs(self._spark, description, resources.tag, resources.pool):
             yield
 
 
@@ -298,10 +298,12 @@ def progress_of(work: Compacting, tasks: Tasks) -> str:
     """What a compaction does now, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``."""
     if work.phase == "publish":
         return f"publish {size(work.written[1])}"
-    done, total = tasks.done, tasks.total
+    finished, total = tasks.done, tasks.total
     if work.phase == "merge":  # a job may have a part of the folds only
-        done, total = work.folded + done, len(work.plan.folds)
-    tasks_of = f" {done}/{total}, {tasks.running} run," if total else ""  # none: between two jobs
+        finished, total = work.folded + finished, len(work.plan.folds)
+    tasks_of = (
+        f" {finished}/{total}, {tasks.running} run," if total else ""
+    )  # none: between two jobs
     return f"{work.phase}{tasks_of} {size(work.staged_bytes())}"[:32]
 
 
@@ -344,7 +346,7 @@ def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
             )
 
 
-def _what(entry: CompactionInfo) -> str:
+def _place_text(entry: CompactionInfo) -> str:
     return thing(entry.table.database, entry.table.name, entry.partition)
 
 

@@ -251,7 +251,7 @@ def _with_outlook(
         known = replace(known, oldest_txn=txn.txn_id, oldest_txn_since=_time(txn.started_ms))
     states = frozenset(one.state for one in here if one.bytes) & _OBSOLETE
     if states and (holder := outlook.holder(table, partition, states)) is not None:
-        known = replace(known, held_by=holder.what, held_since=_time(holder.since_ms))
+        known = replace(known, held_by=holder.description, held_since=_time(holder.since_ms))
     decision = outlook.next(table, partition)
     kind = None if decision.type is None else decision.type.name.lower()
     return replace(known, next=kind, why=decision.why)
