@@ -66,7 +66,7 @@ def test_conditions_find_old_values_although_data_is_skipped(t, monkeypatch):
 
 def test_old_rows_are_changed_by_their_new_values(t, monkeypatch):
     monkeypatch.setattr(read, "MUCH_DATA", 0)  # the driver searches for the rows
-    searched = calls_of(monkeypatch, scan, "_found")
+    searched = calls_of(monkeypatch, scan, "_found_rows")
     number = {(before, after): f"c{n}" for n, (before, after, _) in enumerate(CHANGES)}
     day, whole = number["DATE", "STRING"], number["INT", "STRING"]
     short = number["STRING", "VARCHAR(4)"]

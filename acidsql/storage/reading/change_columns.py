@@ -18,30 +18,33 @@ PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 
 def need_names(table: Table) -> None:
     """Raise UnsupportedError if a column of a table has the name of a column of its changes."""
-    taken = [one.name for one in table.all_columns if one.name.lower() in ADDED]
-    if taken:
+    colliding = [column.name for column in table.all_columns if column.name.lower() in ADDED]
+    if colliding:
         raise UnsupportedError(
-            f"{table.name} has a column '{taken[0]}', as its changes have a column of their own.",
+            f"{table.name} has a column '{colliding[0]}', as its changes have a column of their "
+            "own.",
             condition="UNSUPPORTED_FEATURE.CHANGES",
         )
 
 
-def change_keys(table: Table, given: Sequence[str] | None) -> list[str]:
+def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
     """The table's own names of the key columns."""
-    if isinstance(given, str):
-        raise SettingError(f"keys={given!r} is no list of columns.", name="keys")
-    wanted = given
-    if wanted is None:
-        said = table.properties.get(CHANGE_KEY, "")
-        wanted = [one.strip() for one in said.split(",") if one.strip()]
-    own = {one.name.lower(): one.name for one in table.all_columns}
-    for name in wanted:
+    if isinstance(keys, str):
+        raise SettingError(f"keys={keys!r} is no list of columns.", name="keys")
+    key_names = keys
+    if key_names is None:
+        property_text = table.properties.get(CHANGE_KEY, "")
+        key_names = [
+            name_text.strip() for name_text in property_text.split(",") if name_text.strip()
+        ]
+    own = {column.name.lower(): column.name for column in table.all_columns}
+    for name in key_names:
         if name.lower() not in own:
             raise CatalogError(
                 f"{table.name} has no column '{name}', which is to be a key of its changes.",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", table=table.name,
             )  # fmt: skip
-    return [own[name.lower()] for name in wanted]
+    return [own[name.lower()] for name in key_names]
 
 
 def same_key(table: Table, keys: Sequence[str]) -> str:

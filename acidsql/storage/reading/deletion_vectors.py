@@ -92,7 +92,7 @@ class DeletionVectors:
             return events
         assert self.index is not None, "the caller joins"
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
-        sent = {_INDEX: _one(self.index.numbers), _SENT: _one(words)}
+        sent = {_INDEX: _single_row(self.index.numbers), _SENT: _single_row(words)}
         spark, unique = events.sparkSession, uuid4().hex
         bits, rows = f"{PREFIX}bits_{unique}", f"{PREFIX}rows_{unique}"
         views = {bits: local_rows(spark, pa.table(sent)), rows: events}
@@ -119,17 +119,20 @@ class DeletionVectors:
         """The index of each of these pages in ``self.pages``; -1 if the page does not exist."""
         if not len(self.words):
             return np.full(len(pages[0]), -1, np.int64)
-        own, asked = np.zeros(len(self.words), np.int64), np.zeros(len(pages[0]), np.int64)
-        is_known = np.ones(len(pages[0]), np.bool_)
-        for mine, theirs in zip(self.pages, pages, strict=True):
-            values = np.unique(mine)
-            at = np.minimum(np.searchsorted(values, theirs), len(values) - 1)
-            is_known &= values[at] == theirs
-            own = own * len(values) + np.searchsorted(values, mine)
-            asked = asked * len(values) + at
-        order = np.argsort(own)
-        at = np.minimum(np.searchsorted(own, asked, sorter=order), len(own) - 1)
-        places: _Ints = np.where(is_known & (own[order[at]] == asked), order[at], -1)
+        own_codes, page_codes = (
+            np.zeros(len(self.words), np.int64),
+            np.zeros(len(pages[0]), np.int64),
+        )
+        has_code = np.ones(len(pages[0]), np.bool_)
+        for own_part, asked_part in zip(self.pages, pages, strict=True):
+            values = np.unique(own_part)
+            at = np.minimum(np.searchsorted(values, asked_part), len(values) - 1)
+            has_code &= values[at] == asked_part
+            own_codes = own_codes * len(values) + np.searchsorted(values, own_part)
+            page_codes = page_codes * len(values) + at
+        order = np.argsort(own_codes)
+        at = np.minimum(np.searchsorted(own_codes, page_codes, sorter=order), len(own_codes) - 1)
+        places: _Ints = np.where(has_code & (own_codes[order[at]] == page_codes), order[at], -1)
         return places
 
 
@@ -151,7 +154,9 @@ def deletion_vectors(
         SnapshotTooOldError: A file is gone.
     """
     reads = [
-        (numbers[one.partition], read) for one in listings for read in plan_deletes(one, write_ids)
+        (numbers[listing.partition], read)
+        for listing in listings
+        for read in plan_deletes(listing, write_ids)
     ]
     # A small file is not opened only for its count.
     if _count([read for _, read in reads if not 0 < read.size <= _SMALL_FILE]) > SENT_MAX:
@@ -159,11 +164,11 @@ def deletion_vectors(
     bits, count = _Bits(), 0
     # Some files at a time: their events stay in memory until their bits are set.
     for start in range(0, len(reads), _FILES):
-        some = reads[start : start + _FILES]
-        found = in_threads(lambda one: _keys(*one), some)
-        keys = [of_file for of_file in found if of_file is not None]
+        batch = reads[start : start + _FILES]
+        keys_by_file = in_threads(lambda numbered_read: _keys(*numbered_read), batch)
+        keys = [of_file for of_file in keys_by_file if of_file is not None]
         count += sum(len(of_file[0]) for of_file in keys)
-        if len(keys) < len(found) or count > SENT_MAX:
+        if len(keys) < len(keys_by_file) or count > SENT_MAX:
             return None
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
             return None
@@ -188,7 +193,7 @@ def _modulus(numbers: _Ints) -> int | None:
 
 
 def _count(reads: Sequence[FileRead]) -> int:
-    return sum(in_threads(lambda one: event_count(one.file, one.length), reads))
+    return sum(in_threads(lambda read: event_count(read.file, read.length), reads))
 
 
 def _keys(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
@@ -234,13 +239,13 @@ class _Bits:
 
     def _slots_of(self, pages: _Ints) -> _Ints | None:
         unique, inverse = np.unique(pages, axis=1, return_inverse=True)
-        found = [self.slots.setdefault(tuple(page), len(self.slots)) for page in unique.T.tolist()]
+        slots = [self.slots.setdefault(tuple(page), len(self.slots)) for page in unique.T.tolist()]
         if len(self.slots) > PAGES_MAX:
             return None
         if len(self.slots) > len(self.words):
             more = np.zeros((2 * len(self.slots) - len(self.words), _WORDS), np.int64)
             self.words = np.concatenate([self.words, more])
-        return np.array(found, np.int64)[inverse.reshape(-1)]
+        return np.array(slots, np.int64)[inverse.reshape(-1)]
 
 
 # SQL of the numbers that identify a row's page, as in ``_parts``. The first excludes the most rows
@@ -259,7 +264,7 @@ _WORD = f"(shiftright({_NUMBER}, {_WORD_BITS}) & {_WORDS - 1}L)"
 _BIT = f"CAST({_NUMBER} & 63L AS INT)"
 
 
-def _one(numbers: npt.NDArray[Any]) -> pa.Array:
+def _single_row(numbers: npt.NDArray[Any]) -> pa.Array:
     """A column with one row: all of these numbers."""
     values = pa.array(numbers)
     kind = pa.list_(pa.field("element", values.type, nullable=False))
@@ -290,13 +295,13 @@ class _Part:
         inside = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
         return cls(inside, low - 1, width + 2, numbers)
 
-    def with_other(self, other: _Part) -> _Part:
+    def with_other(self, next_part: _Part) -> _Part:
         """Both parts as one."""
         return _Part(
-            f"(({self.sql} - {self.low}L) * {other.width}L + {other.sql})",
-            other.low,
-            self.width * other.width,
-            (self.numbers - self.low) * other.width + other.numbers,
+            f"(({self.sql} - {self.low}L) * {next_part.width}L + {next_part.sql})",
+            next_part.low,
+            self.width * next_part.width,
+            (self.numbers - self.low) * next_part.width + next_part.numbers,
         )
 
 
@@ -323,12 +328,12 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
         return None
     if not pages.size:
         return _Index(np.zeros(0, np.int32), "true")
-    page, write_id, *others = parts = _parts(pages, modulus)
+    page, write_id, *other_parts = parts = _parts(pages, modulus)
     index = _index_of(parts)
     if index is not None or page.width * write_id.width > INDEX_MAX:
         return index
     # In a table with many changes, each write id has its own few pages.
-    return _index_of([page.with_other(write_id), *others])
+    return _index_of([page.with_other(write_id), *other_parts])
 
 
 def _index_of(parts: Sequence[_Part]) -> _Index | None:

@@ -98,15 +98,24 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
     for listing in listings:
         name = listing.partition
         reads += [
-            FileRead(name, one.path, one.length, None, hwm, hidden, _least(one), one.size)
-            for one in listing.data
+            FileRead(name, file.path, file.length, None, hwm, hidden, _least(file), file.size)
+            for file in listing.data
         ]
         for group in listing.originals:
             sizes = dict(zip(group.paths, group.sizes, strict=False))
             files = original_files(group.paths, group.write_id, group.statement_id)
             reads += [
-                FileRead(name, None, None, one, hwm, hidden, one.write_id, sizes.get(one.path, 0))
-                for one in files
+                FileRead(
+                    name,
+                    None,
+                    None,
+                    original,
+                    hwm,
+                    hidden,
+                    original.write_id,
+                    sizes.get(original.path, 0),
+                )
+                for original in files
             ]
     return reads
 
@@ -166,11 +175,11 @@ def read_file(
         assert read.path is not None
         batches = read_events(read.path, schema, read.length, exact=exact)
     for batch in batches:
-        kept = only(batch, visible(read, batch.column("currentTransaction")))
-        if kept.num_rows:
-            partition = pa.repeat(pa.scalar(read.partition, pa.string()), kept.num_rows)
+        visible_rows = only(batch, visible(read, batch.column("currentTransaction")))
+        if visible_rows.num_rows:
+            partition = pa.repeat(pa.scalar(read.partition, pa.string()), visible_rows.num_rows)
             yield pa.RecordBatch.from_arrays(
-                [*kept.columns[:3], partition, *kept.columns[4:]],
+                [*visible_rows.columns[:3], partition, *visible_rows.columns[4:]],
                 names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
             )
 
@@ -195,9 +204,9 @@ def read_for_query(
     tiny = [one for one in reads if _is_tiny(one)]
     for read in (one for one in reads if not _is_tiny(one)):
         yield from rows_of(read)
-    for first, others in ahead(lambda read: _begun(rows_of(read)), tiny):
-        yield from first
-        yield from others
+    for first_batch, later_batches in ahead(lambda read: _begun(rows_of(read)), tiny):
+        yield from first_batch
+        yield from later_batches
 
 
 def _begun(
@@ -222,9 +231,9 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
         deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
-        kept = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
-        if kept.num_rows:
-            yield pa.RecordBatch.from_arrays(kept.columns[1:], DELETE_COLUMNS)
+        visible_deletes = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
+        if visible_deletes.num_rows:
+            yield pa.RecordBatch.from_arrays(visible_deletes.columns[1:], DELETE_COLUMNS)
 
 
 def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
@@ -236,9 +245,9 @@ def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
         inserts = only(batch, pc.equal(batch.column("operation"), event.INSERT))
-        kept = only(inserts, visible(read, inserts.column(DELETING_WRITE_ID)))
-        if kept.num_rows:
-            yield pa.RecordBatch.from_arrays(kept.columns[1:4], names)
+        visible_inserts = only(inserts, visible(read, inserts.column(DELETING_WRITE_ID)))
+        if visible_inserts.num_rows:
+            yield pa.RecordBatch.from_arrays(visible_inserts.columns[1:4], names)
 
 
 def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:
@@ -259,8 +268,8 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
 
 def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
     """I1: tell for each write id whether the snapshot sees its events."""
-    known = pc.less_equal(write_ids, read.high_water_mark)
+    is_visible = pc.less_equal(write_ids, read.high_water_mark)
     if not read.hidden:
-        return known
+        return is_visible
     hidden = pc.is_in(write_ids, value_set=pa.array(read.hidden, write_ids.type))
-    return pc.and_(known, pc.invert(hidden))
+    return pc.and_(is_visible, pc.invert(hidden))

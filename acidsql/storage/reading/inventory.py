@@ -132,29 +132,29 @@ def inventory(
         names = sorted({*on_disk, *partitions})
         places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
         above = _above(names, len(columns))
-        beside = in_threads(
+        strays_by_prefix = in_threads(
             lambda prefix: _beside_partitions(fs, location, prefix, columns, write_ids), above
         )
-        strays = list(chain.from_iterable(beside))
+        strays = list(chain.from_iterable(strays_by_prefix))
     tops = in_threads(lambda place: _tops(fs, place, write_ids, txns, oldest), places)
-    found = in_threads(lambda top: _below(fs, *top), chain.from_iterable(tops))
+    files_by_top = in_threads(lambda top: _below(fs, *top), chain.from_iterable(tops))
     return sorted(
-        [*strays, *chain.from_iterable(found)],
-        key=lambda one: (one.partition, one.directory, one.file or ""),
+        [*strays, *chain.from_iterable(files_by_top)],
+        key=lambda file: (file.partition, file.directory, file.file or ""),
     )
 
 
-def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
+def files_frame(spark: SparkSession, files: Sequence[FoundFile]) -> DataFrame:
     """The DataFrame of ``Session.files``. When it is evaluated, tasks fill in the rows of files."""
     rows = [
         (
-            one.partition, one.directory, one.kind, *one.write_ids,
-            one.acid and one.acid.statement_id,
-            one.acid and (one.acid.visibility_txn_id or None),
-            one.file, one.bucket, one.length, one.bytes, one.state, one.path,
-            one.problem,
+            file.partition, file.directory, file.kind, *file.write_ids,
+            file.acid and file.acid.statement_id,
+            file.acid and (file.acid.visibility_txn_id or None),
+            file.file, file.bucket, file.length, file.bytes, file.state, file.path,
+            file.problem,
         )
-        for one in found
+        for file in files
     ]  # fmt: skip
     # The column rows first has the committed length of a file. A task replaces it by the file's
     # number of rows, when it has read the footer.
@@ -173,9 +173,9 @@ def _tops(
 ) -> list[tuple[Entry, FoundFile]]:
     """The entries of a table's or partition's directory itself, with their states."""
     entries = fs.list_if_there(place.path)
-    shown = [one for one in entries if not is_hidden(one.name)]
+    shown = [entry for entry in entries if not is_hidden(entry.name)]
     state_of = _states(fs, shown, write_ids, txns, oldest)
-    found = []
+    tops = []
     for entry in entries:
         acid = parse_directory(entry.name) if entry.is_dir else None
         kind, state = acid.kind.value if acid else "original", state_of(entry.name)
@@ -183,9 +183,9 @@ def _tops(
             kind, state = LITTER, _staged_state(entry.name, write_ids)
         elif not place.is_known and state == "visible":
             state = UNKNOWN  # the catalog does not know this place, so readers do not read it
-        one = FoundFile(place.partition, "", kind, state, entry.path, acid)
-        found.append((entry, one))
-    return found
+        file = FoundFile(place.partition, "", kind, state, entry.path, acid)
+        tops.append((entry, file))
+    return tops
 
 
 def _states(
@@ -234,39 +234,39 @@ def _below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
     """All files below one entry; the entry itself if it is a file, or a directory without files."""
     if not entry.is_dir:
         return [replace(top, file=entry.name, bytes=entry.size)]
-    here = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
-    found = list(_in_directory(fs, entry, here))
-    return found or [replace(here, path=entry.path)]
+    directory = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
+    files = list(_in_directory(fs, entry, directory))
+    return files or [replace(directory, path=entry.path)]
 
 
-def _in_directory(fs: FileSystem, entry: Entry, here: FoundFile) -> Iterator[FoundFile]:
+def _in_directory(fs: FileSystem, entry: Entry, parent: FoundFile) -> Iterator[FoundFile]:
     children = fs.list_if_there(entry.path)
     names = {child.name for child in children}
     for child in children:
-        if here.acid is not None and _is_side_file(child.name):
+        if parent.acid is not None and _is_side_file(child.name):
             continue
-        one = here
-        if here.acid is not None and not _is_data(child):
-            one = replace(here, kind=LITTER, state=UNKNOWN, acid=None)
-        elif here.kind == "original" and (is_hidden(child.name) or parse_directory(child.name)):
-            one = replace(here, kind=LITTER, state=UNKNOWN)
-        one = replace(one, path=child.path)
+        template = parent
+        if parent.acid is not None and not _is_data(child):
+            template = replace(parent, kind=LITTER, state=UNKNOWN, acid=None)
+        elif parent.kind == "original" and (is_hidden(child.name) or parse_directory(child.name)):
+            template = replace(parent, kind=LITTER, state=UNKNOWN)
+        template = replace(template, path=child.path)
         if child.is_dir and not child.is_link:  # what a link leads to may lead back here
-            yield from _below(fs, child, one)
+            yield from _below(fs, child, template)
         else:
-            yield _file(fs, child, names, one)
+            yield _file(fs, child, names, template)
 
 
-def _file(fs: FileSystem, child: Entry, siblings: set[str], one: FoundFile) -> FoundFile:
+def _file(fs: FileSystem, child: Entry, siblings: set[str], template: FoundFile) -> FoundFile:
     length = problem = None
-    if one.acid is not None:
+    if template.acid is not None:
         try:
             length = committed_length(fs, child, siblings)
         except FormatError as error:
             problem = error.message
         except OSError as error:
             problem = str(error)
-    return replace(one, file=child.name, bytes=child.size, length=length, problem=problem)
+    return replace(template, file=child.name, bytes=child.size, length=length, problem=problem)
 
 
 def _is_side_file(name: str) -> bool:
@@ -282,8 +282,8 @@ def _is_data(child: Entry) -> bool:
 
 def _above(names: Iterable[str], depth: int) -> list[str]:
     """The directories above the partitions' directories, including the table's own ("")."""
-    found = {"/".join(name.split("/")[:level]) for name in names for level in range(depth)}
-    return sorted({"", *found})
+    directories = {"/".join(name.split("/")[:level]) for name in names for level in range(depth)}
+    return sorted({"", *directories})
 
 
 def _beside_partitions(
@@ -295,9 +295,9 @@ def _beside_partitions(
 ) -> list[FoundFile]:
     """The files above the partitions' directories, where no reader looks for files."""
     column = columns[prefix.count("/") + 1 if prefix else 0]
-    found: list[FoundFile] = []
+    strays: list[FoundFile] = []
     for entry in fs.list_if_there(f"{location}/{prefix}".rstrip("/")):
         if not (entry.is_dir and is_partition(entry.name, column)):
             state = _staged_state(entry.name, write_ids)
-            found += _below(fs, entry, FoundFile("", prefix, LITTER, state, entry.path))
-    return found
+            strays += _below(fs, entry, FoundFile("", prefix, LITTER, state, entry.path))
+    return strays

@@ -116,12 +116,12 @@ def numbered_reads(
     ]
 
 
-def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | None:
+def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | None:
     """Find the live rows for which a condition may hold.
 
     Args:
         reads: The result of ``numbered_reads``.
-        what: The rows to search for.
+        target: The rows to search for.
 
     Returns:
         Row ids, partition directory, then columns of the table named by ``column_name``; None if
@@ -132,19 +132,19 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
     """
     rows, size, gives_up = 0, 0, False
 
-    def work(one: tuple[int, FileRead]) -> list[pa.Table] | None:
+    def work(numbered_read: tuple[int, FileRead]) -> list[pa.Table] | None:
         nonlocal rows, size, gives_up
         if gives_up:
             return None
-        parts = _in_file(*one, what)
+        parts = _in_file(*numbered_read, target)
         rows += sum(map(len, parts or ()))
         size += sum(part.nbytes for part in parts or ())
-        gives_up |= parts is None or rows > what.limit or size > _FOUND_MAX
+        gives_up |= parts is None or rows > target.limit or size > _FOUND_MAX
         return None if gives_up else parts
 
-    small = [one for one in reads if 0 < one[1].size <= _SMALL]
-    large = [one for one in reads if not 0 < one[1].size <= _SMALL]
-    found = [what.schema.empty_table()]
+    small = [numbered_read for numbered_read in reads if 0 < numbered_read[1].size <= _SMALL]
+    large = [numbered_read for numbered_read in reads if not 0 < numbered_read[1].size <= _SMALL]
+    tables = [target.schema.empty_table()]
     with ThreadPoolExecutor(_READERS) as pool:
         try:
             # Arrow decodes large files in threads at once. Of a small file, most of the work is
@@ -153,11 +153,11 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
             for parts in chain(in_threads(work, small), of_large):
                 if parts is None:
                     return None
-                found += parts
+                tables += parts
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-    result = pa.concat_tables(found)  # threads may have counted too few
-    return None if len(result) > what.limit or result.nbytes > _FOUND_MAX else result
+    result = pa.concat_tables(tables)  # threads may have counted too few
+    return None if len(result) > target.limit or result.nbytes > _FOUND_MAX else result
 
 
 def column_name(ordinal: int) -> str:
@@ -169,32 +169,32 @@ def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
     return RowSchema.of((column_name(i), table.columns[i].type) for i in ordinals)
 
 
-def _in_file(number: int, read: FileRead, what: Search) -> list[pa.Table] | None:
-    path, found = str(read.path), list[pa.Table]()
+def _in_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:
+    path, tables = str(read.path), list[pa.Table]()
     try:
-        with naming_missing(path), opened(path, read.length) as known:
-            if known is None:
-                return found
-            reader, info = known
-            file = _File(reader, info, number, read, what)
+        with naming_missing(path), opened(path, read.length) as opened_file:
+            if opened_file is None:
+                return tables
+            reader, info = opened_file
+            file = _File(reader, info, number, read, target)
             for stripe in range(reader.nstripes):
                 part = file.search(stripe)
                 if part is None:
                     return None
-                found.append(part)
+                tables.append(part)
     except FormatError:
         return None  # Spark may read a file that Arrow cannot; for a damaged file Spark raises
-    return found
+    return tables
 
 
 class _File:
     """A file of events, read stripe by stripe and column by column."""
 
     def __init__(
-        self, reader: Any, info: FileInfo, number: int, read: FileRead, what: Search
+        self, reader: Any, info: FileInfo, number: int, read: FileRead, target: Search
     ) -> None:
         self._reader, self._info = reader, info
-        self._number, self._read, self._what = number, read, what
+        self._number, self._read, self._target = number, read, target
         self._events = event_names(reader, str(read.path))
         row = reader.schema.field(len(self._events) - 1).type
         self._fields = [row.field(i).name for i in range(row.num_fields)]
@@ -209,44 +209,46 @@ class _File:
 
     def search(self, stripe: int) -> pa.Table | None:
         """The rows found in a stripe; None if Spark must search instead."""
-        none = self._what.schema.empty_table()
+        none = self._target.schema.empty_table()
         places = self._candidates(stripe)
         if not len(places):
             return none
-        if len(places) > self._what.limit or self._is_large():
+        if len(places) > self._target.limit or self._is_large():
             return None
         operations, *ids, writers = events = self._read_events(stripe, places)
         if any(column.null_count for column in events):
             return None  # Hive writes no nulls here; the scan by Spark defines what they mean
-        kept = pc.and_(pc.not_equal(operations, event.DELETE), visible(self._read, writers))
+        visible_inserts = pc.and_(
+            pc.not_equal(operations, event.DELETE), visible(self._read, writers)
+        )
         keys = [column.to_numpy().astype(np.int64) for column in ids]
         numbers = np.full(len(places), self._number, np.int64)
-        deleted = self._what.deleted.are_deleted([numbers, *keys])
-        left = kept.to_numpy(zero_copy_only=False) & ~deleted
-        if not left.any():
+        deleted = self._target.deleted.are_deleted([numbers, *keys])
+        is_live = visible_inserts.to_numpy(zero_copy_only=False) & ~deleted
+        if not is_live.any():
             return none
         partitions = pa.repeat(pa.scalar(self._read.partition, pa.string()), len(places))
-        rows = self._read_rows(stripe, self._what.columns, places).flatten()
-        found = pa.table([*ids, partitions, *rows], schema=none.schema)
-        return found.filter(pa.array(left))
+        rows = self._read_rows(stripe, self._target.columns, places).flatten()
+        candidates = pa.table([*ids, partitions, *rows], schema=none.schema)
+        return candidates.filter(pa.array(is_live))
 
     @property
     def _columns(self) -> Sequence[Column]:
-        return self._what.table.columns
+        return self._target.table.columns
 
     def _candidates(self, stripe: int) -> _Places:
         """The places of events for which the condition may hold, of insert events and others."""
-        wanted = columns_of(self._what.condition)
-        ordinals = [i for i, column in enumerate(self._columns) if column.name in wanted]
+        condition_columns = columns_of(self._target.condition)
+        ordinals = [i for i, column in enumerate(self._columns) if column.name in condition_columns]
         names = [self._columns[i].name for i in ordinals]
         columns = self._read_rows(stripe, ordinals, None).flatten()
-        kept = self._what.decide(dict(zip(names, columns, strict=True)))
-        return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
+        holds = self._target.decide(dict(zip(names, columns, strict=True)))
+        return np.flatnonzero(holds.fill_null(False).to_numpy(zero_copy_only=False))
 
     def _is_large(self) -> bool:
         """Whether a stripe of these columns would take much memory."""
         rows = self._reader.nrows // self._reader.nstripes
-        return bool(rows * len(self._what.columns) > _VALUES_MAX)
+        return bool(rows * len(self._target.columns) > _VALUES_MAX)
 
     def _read_events(self, stripe: int, places: _Places) -> list[pa.Array]:
         """The event columns except ``row``, of the events in these places."""
@@ -258,16 +260,16 @@ class _File:
     ) -> pa.StructArray:
         """Columns of the table, matched by position, of all rows or of the rows in ``places``."""
         # Columns that were added to the table after this file was written are null, and come last.
-        here = [self._fields[i] for i in ordinals if i < len(self._fields)]
-        if not here:
+        field_names = [self._fields[i] for i in ordinals if i < len(self._fields)]
+        if not field_names:
             count = self._reader.read_stripe(stripe, columns=self._events[:1]).num_rows
             row = pa.StructArray.from_arrays([pa.nulls(count)], ["none"])
         else:
-            columns = [f"{self._events[-1]}.{name}" for name in here]
+            columns = [f"{self._events[-1]}.{name}" for name in field_names]
             (row,) = self._reader.read_stripe(stripe, columns=columns).columns
         row = row if places is None else row.take(pa.array(places))
         own = [self._info.row_types[i] for i in ordinals if i < len(self._fields)]
-        return conform(row, _rows_of(self._what.table, ordinals), self._info.calendar, own)
+        return conform(row, _rows_of(self._target.table, ordinals), self._info.calendar, own)
 
 
 def decider(predicate: Predicate) -> Decider:

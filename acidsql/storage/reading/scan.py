@@ -112,16 +112,18 @@ class Scan:
         """
         return {
             **{listing.partition: 0 for listing in self.listings},
-            **partition_numbers([one.partition for one in self.listings if one.deletes]),
+            **partition_numbers(
+                [listing.partition for listing in self.listings if listing.deletes]
+            ),
         }
 
 
-def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
+def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
     """The live rows of a snapshot, lazily.
 
     Args:
         spark: The session.
-        what: The files and the snapshot.
+        request: The files and the snapshot.
         few: How many rows the driver may find itself; 0: it does not search. If the driver can
             evaluate a part of the demand's condition, and this part holds for at most so many rows,
             the result has these rows alone. If the query needs no columns but the condition's, ten
@@ -135,79 +137,85 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         every row before it joins or filters rows. The other virtual columns come last. Timestamps
         are TIMESTAMP_NTZ, CHAR is padded.
     """
-    offset = _zone_offset(spark, what.table)
+    offset = _zone_offset(spark, request.table)
     vectors = None
-    if what.is_fast and not what.with_deleted:
-        vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
-    if few and vectors is not None and FILE_NAME not in what.virtual:
-        candidates = _candidates(spark, what, vectors, few)
+    if request.is_fast and not request.with_deleted:
+        vectors = deletion_vectors(request.listings, request.write_ids, request.numbers)
+    if few and vectors is not None and FILE_NAME not in request.virtual:
+        candidates = _candidates(spark, request, vectors, few)
         if candidates is not None:
             return candidates
-    named = [listing for listing in what.listings if listing.deletes]
-    others = [listing for listing in what.listings if not listing.deletes]
-    changed = replace(what, listings=named)
-    parts = _inserts(spark, replace(what, listings=others), offset)
-    if inserts := _inserts(spark, changed, offset):
+    with_deletes = [listing for listing in request.listings if listing.deletes]
+    without_deletes = [listing for listing in request.listings if not listing.deletes]
+    deleting = replace(request, listings=with_deletes)
+    parts = _inserts(spark, replace(request, listings=without_deletes), offset)
+    if inserts := _inserts(spark, deleting, offset):
         if vectors is not None and vectors.index is not None:
             parts.append(vectors.without_deleted(_union(inserts)))
         else:
-            parts.append(_undeleted(spark, changed, _union(inserts)))
+            parts.append(_undeleted(spark, deleting, _union(inserts)))
     if not parts:
-        return empty(spark, what.table, what.virtual)
-    return dressed(_union(parts), what.table, what.virtual)
+        return empty(spark, request.table, request.virtual)
+    return dressed(_union(parts), request.table, request.virtual)
 
 
-def _undeleted(spark: SparkSession, what: Scan, inserts: DataFrame) -> DataFrame:
+def _undeleted(spark: SparkSession, request: Scan, inserts: DataFrame) -> DataFrame:
     """Insert events without those that delete events name; or all, if the scan is of both."""
-    files = [file for listing in what.listings for file in listing.deletes]
-    keys = delete_keys(spark, what, with_version=what.with_deleted)
-    if not what.with_deleted:
+    files = [file for listing in request.listings for file in listing.deletes]
+    keys = delete_keys(spark, request, with_version=request.with_deleted)
+    if not request.with_deleted:
         return without_deleted(inserts, keys, files)
-    told = {WRITE_ID: f"coalesce({VERSION}, {WRITE_ID})"}
-    if IS_DELETED in what.virtual:
-        told[IS_DELETED] = f"{VERSION} IS NOT NULL"
-    columns = (f"{told.get(name, quote(name))} AS {quote(name)}" for name in inserts.columns)
+    replacements = {WRITE_ID: f"coalesce({VERSION}, {WRITE_ID})"}
+    if IS_DELETED in request.virtual:
+        replacements[IS_DELETED] = f"{VERSION} IS NOT NULL"
+    columns = (
+        f"{replacements.get(name, quote(name))} AS {quote(name)}" for name in inserts.columns
+    )
     return jvm.select(with_deleting(inserts, keys, files), *columns)
 
 
 def _candidates(
-    spark: SparkSession, what: Scan, deleted: DeletionVectors, limit: int
+    spark: SparkSession, request: Scan, deleted: DeletionVectors, limit: int
 ) -> DataFrame | None:
     """The rows for which the condition may hold; None if the driver should not search for them."""
-    condition = searchable(what.table, what.listings, what.demand.condition)
+    condition = searchable(request.table, request.listings, request.demand.condition)
     if condition == ANYTHING:
         return None
-    reads = numbered_reads(what.listings, what.write_ids, what.numbers)
-    wanted = {i: c.name for i, c in enumerate(what.table.columns) if what.demand.concerns(c.name)}
-    if columns_of(condition).issuperset(wanted.values()):
+    reads = numbered_reads(request.listings, request.write_ids, request.numbers)
+    columns_by_ordinal = {
+        i: c.name for i, c in enumerate(request.table.columns) if request.demand.concerns(c.name)
+    }
+    if columns_of(condition).issuperset(columns_by_ordinal.values()):
         limit *= KEYS_FOR_A_ROW  # the result needs row ids only, which are small
-    found = search(reads, Search(what.table, condition, list(wanted), limit, deleted))
-    return None if found is None else _found(spark, what, found, list(wanted))
+    rows = search(reads, Search(request.table, condition, list(columns_by_ordinal), limit, deleted))
+    return None if rows is None else _found_rows(spark, request, rows, list(columns_by_ordinal))
 
 
-def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[int]) -> DataFrame:
+def _found_rows(
+    spark: SparkSession, request: Scan, found_rows: pa.Table, ordinals: Sequence[int]
+) -> DataFrame:
     """The rows that the driver has found, with the values of the columns at these ordinals."""
-    own = {i: column_name(i) for i in ordinals}
-    ddl = read_ddl((name, what.table.columns[i].type) for i, name in own.items())
-    events = local_rows(spark, found, ddl, in_job=found.num_rows > PLANNED_MAX)
+    names_by_ordinal = {i: column_name(i) for i in ordinals}
+    ddl = read_ddl((name, request.table.columns[i].type) for i, name in names_by_ordinal.items())
+    events = local_rows(spark, found_rows, ddl, in_job=found_rows.num_rows > PLANNED_MAX)
     values = [
-        own.get(i, f"CAST(NULL AS {shown_type(column.type)})")
-        for i, column in enumerate(what.table.columns)
+        names_by_ordinal.get(i, f"CAST(NULL AS {shown_type(column.type)})")
+        for i, column in enumerate(request.table.columns)
     ]
-    columns = (quote(column.name) for column in what.table.columns)
-    partitions = [listing.partition for listing in what.listings]
-    more = [*partition_values(what.table, partitions, PARTITION), *of_row(what.virtual)]
-    rows = jvm.select(padded(events, what.table, values), *KEYS, *columns, *more)
-    return dressed(rows, what.table, what.virtual)
+    columns = (quote(column.name) for column in request.table.columns)
+    partitions = [listing.partition for listing in request.listings]
+    more = [*partition_values(request.table, partitions, PARTITION), *of_row(request.virtual)]
+    rows = jvm.select(padded(events, request.table, values), *KEYS, *columns, *more)
+    return dressed(rows, request.table, request.virtual)
 
 
-def insert_events(spark: SparkSession, what: Scan) -> DataFrame | None:
+def insert_events(spark: SparkSession, request: Scan) -> DataFrame | None:
     """All insert events, deleted or not, lazily; None if there are no files.
 
     The columns are ``KEYS``, PARTITION_NUMBER, the table's columns, its partition columns and the
     virtual columns of the row's file.
     """
-    parts = _inserts(spark, what, _zone_offset(spark, what.table))
+    parts = _inserts(spark, request, _zone_offset(spark, request.table))
     return _union(parts) if parts else None
 
 
@@ -216,9 +224,9 @@ def _zone_offset(spark: SparkSession, table: Table) -> int | None:
     return zones.zone_offset_micros(spark) if has_wall_clocks else 0
 
 
-def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:
+def _inserts(spark: SparkSession, request: Scan, offset: int | None) -> list[DataFrame]:
     """All insert events, deleted or not: one DataFrame for each way to read files."""
-    return [_events(spark, what, group, offset) for group in _by_reader(what, offset)]
+    return [_events(spark, request, group, offset) for group in _by_reader(request, offset)]
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -239,24 +247,24 @@ class _Group:
     names: Names | None
 
 
-def _by_reader(what: Scan, offset: int | None) -> list[_Group]:
+def _by_reader(request: Scan, offset: int | None) -> list[_Group]:
     python: list[Listing] = []
     native: list[Listing] = []
-    small = filesystem_for(what.table.location).small_file if what.is_fast else 0
-    for listing in what.listings:
-        odd = listing.originals or any(file.length is not None for file in listing.data)
-        limit = math.inf if odd or offset is None else small
-        few = tuple(file for file in listing.data if file.size <= limit)
-        if few or listing.originals:
-            python.append(replace(listing, data=few))
-        rest = tuple(file for file in listing.data if file.size > limit)
-        native.append(replace(listing, data=rest, originals=()))
-    groups = _by_names(what.table, native)
+    small_size = filesystem_for(request.table.location).small_file if request.is_fast else 0
+    for listing in request.listings:
+        is_odd = listing.originals or any(file.length is not None for file in listing.data)
+        limit = math.inf if is_odd or offset is None else small_size
+        small_files = tuple(file for file in listing.data if file.size <= limit)
+        if small_files or listing.originals:
+            python.append(replace(listing, data=small_files))
+        large_files = tuple(file for file in listing.data if file.size > limit)
+        native.append(replace(listing, data=large_files, originals=()))
+    groups = _by_names(request.table, native)
     python += groups.pop(None, [])
-    found = [_Group(group, names) for names, group in groups.items()]
+    reader_groups = [_Group(group, names) for names, group in groups.items()]
     if any(listing.data or listing.originals for listing in python):
-        found.append(_Group(python, None))
-    return found
+        reader_groups.append(_Group(python, None))
+    return reader_groups
 
 
 def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
@@ -266,88 +274,92 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
     but with Spark's column pruning it would count the remaining columns only. So the scan asks each
     file for the names that *the file* has at these positions.
     """
-    wanted = [column.name for column in table.columns]
+    column_names = [column.name for column in table.columns]
     types = [parse_type(column.type) for column in table.columns]
     files = [file for listing in listings for file in listing.data]
     names = names_by_directory(files)
-    lost = with_lost_days([one.path for one in files if names[one.place].of_others])
-    found: dict[Names | None, list[Listing]] = {}
+    lost = with_lost_days([file.path for file in files if names[file.place].of_others])
+    listings_by_names: dict[Names | None, list[Listing]] = {}
     for listing in listings:
         parts: dict[Names | None, list[EventFile]] = {}
         for file in listing.data:
-            own = names[file.place]
-            is_misread = file.path in lost or any(map(is_cast, own.types, types))
-            row = None if is_misread else names_at_positions(own.row, wanted)
-            parts.setdefault(Names(own.events, row) if row else None, []).append(file)
+            file_names = names[file.place]
+            is_misread = file.path in lost or any(map(is_cast, file_names.types, types))
+            row = None if is_misread else names_at_positions(file_names.row, column_names)
+            parts.setdefault(Names(file_names.events, row) if row else None, []).append(file)
         for key, files in parts.items():
-            found.setdefault(key, []).append(replace(listing, data=tuple(files)))
-    return found
+            listings_by_names.setdefault(key, []).append(replace(listing, data=tuple(files)))
+    return listings_by_names
 
 
-def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) -> DataFrame:
+def _events(spark: SparkSession, request: Scan, group: _Group, offset: int | None) -> DataFrame:
     """Insert events as flat rows: key columns, partition, all columns as the user sees them."""
     if group.names is None:
-        return _python_events(spark, what, group.listings)
-    named = list(zip(group.names.row, what.table.columns, strict=True))
-    fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in named)
-    columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in named]
-    where = _partitions(what, {one.partition: one.data for one in group.listings})
+        return _python_events(spark, request, group.listings)
+    columns_by_name = list(zip(group.names.row, request.table.columns, strict=True))
+    fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in columns_by_name)
+    columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in columns_by_name]
+    where = _partitions(request, {listing.partition: listing.data for listing in group.listings})
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}, {_NO_COLUMN}: int>"
-    skipping = sargs.read_options(spark, what.table, group.names.row, what.demand.condition)
-    told = needed(where.needed, what.virtual)
-    events = read_orc(spark, files, group.names.events, row, of_file=told, options=skipping)
-    kept = events.where(_alive(what, group.listings, event.INSERT))
+    skipping = sargs.read_options(spark, request.table, group.names.row, request.demand.condition)
+    file_columns = needed(where.needed, request.virtual)
+    events = read_orc(spark, files, group.names.events, row, of_file=file_columns, options=skipping)
+    live_events = events.where(_alive(request, group.listings, event.INSERT))
     return jvm.select(
-        kept,
+        live_events,
         *(f"{sql} AS {name}" for name, sql in _KEYS.items()),
-        f"{where.number(what.numbers)} AS {PARTITION_NUMBER}",
+        f"{where.number(request.numbers)} AS {PARTITION_NUMBER}",
         f"{where.directory} AS {PARTITION}",
         *(
             f"{shown(field, c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
             for field, c in columns
         ),
         *where.values,
-        *of_row(what.virtual),
+        *of_row(request.virtual),
     )
 
 
-def delete_keys(spark: SparkSession, what: Scan, *, with_version: bool = False) -> DataFrame:
+def delete_keys(spark: SparkSession, request: Scan, *, with_version: bool = False) -> DataFrame:
     """The row ids that delete events name, lazily, with the columns of ``key_columns``.
 
     ``with_version`` adds VERSION: the write id under which the row was deleted.
     """
-    files = [file for listing in what.listings for file in listing.deletes]
+    files = [file for listing in request.listings for file in listing.deletes]
     names = names_by_directory(files)
     groups: dict[tuple[tuple[str, ...], str], list[EventFile]] = {}
     for file in files:
-        own = names[file.place]
+        file_names = names[file.place]
         # Without column names ORC matches by position: _NO_COLUMN is then the first column.
-        kind = read_type(what.table.columns[0].type) if has_no_names(own.row) else "int"
-        groups.setdefault((own.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)
-    where = _partitions(what, {one.partition: one.deletes for one in what.listings})
+        kind = read_type(request.table.columns[0].type) if has_no_names(file_names.row) else "int"
+        groups.setdefault((file_names.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)
+    where = _partitions(
+        request, {listing.partition: listing.deletes for listing in request.listings}
+    )
     parts = [
-        read_orc(spark, _paths(group), own, row, of_file=where.needed)
-        for (own, row), group in groups.items()
+        read_orc(spark, _paths(group), event_names, row, of_file=where.needed)
+        for (event_names, row), group in groups.items()
     ]
-    kept = _union(parts).where(_alive(what, what.listings, event.DELETE))
-    keys = {PARTITION_NUMBER: where.number(what.numbers), **_KEYS, VERSION: _CURRENT}
-    wanted = key_columns(len(what.listings)) + ([VERSION] if with_version else [])
-    return jvm.select(kept, *(f"{keys[name]} AS {name}" for name in wanted))
+    delete_events = _union(parts).where(_alive(request, request.listings, event.DELETE))
+    keys = {PARTITION_NUMBER: where.number(request.numbers), **_KEYS, VERSION: _CURRENT}
+    key_names = key_columns(len(request.listings)) + ([VERSION] if with_version else [])
+    return jvm.select(delete_events, *(f"{keys[name]} AS {name}" for name in key_names))
 
 
-def _partitions(what: Scan, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
+def _partitions(request: Scan, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
     sizes = {file.path: file.size for group in files.values() for file in group}
-    if not what.is_fast:
+    if not request.is_fast:
         sizes = {}
-    return PathPartitions(what.table, {name: _paths(group) for name, group in files.items()}, sizes)
+    return PathPartitions(
+        request.table, {name: _paths(group) for name, group in files.items()}, sizes
+    )
 
 
 def _paths(files: Sequence[EventFile]) -> list[str]:
     return [file.path for file in files]
 
 
-def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
+def _alive(request: Scan, listings: Sequence[Listing], operation: int) -> str:
     """The filter that keeps the events of one kind: inserts or deletes.
 
     The filter references all six event columns (I8) in a way that Spark cannot push down, and drops
@@ -364,7 +376,7 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
     )
     terms = [f"({is_usual} OR ({is_other}))"]
     if any(listing.needs_filter for listing in listings):
-        terms.append(what.write_ids.sql("coalesce(currentTransaction, 0L)"))
+        terms.append(request.write_ids.sql("coalesce(currentTransaction, 0L)"))
     return " AND ".join(terms)
 
 
@@ -376,18 +388,18 @@ _KEYS = {
 _CURRENT = sargs.unpushed("currentTransaction")
 
 
-def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
+def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listing]) -> DataFrame:
     """The same columns as ``_events``, read by Python tasks: one file or bucket for each task."""
-    reads = plan_reads(listings, what.write_ids)
-    rows = python_rows(spark, what.table, reads, of_file=needed([], what.virtual))
+    reads = plan_reads(listings, request.write_ids)
+    rows = python_rows(spark, request.table, reads, of_file=needed([], request.virtual))
     names = [listing.partition for listing in listings]
-    numbers = {name: what.numbers[name] for name in names}
+    numbers = {name: request.numbers[name] for name in names}
     return jvm.select(
         rows,
         *_KEYS,
         f"{number_of(PARTITION, numbers)} AS {PARTITION_NUMBER}",
         PARTITION,
-        *(quote(column.name) for column in what.table.columns),
-        *partition_values(what.table, names, PARTITION),
-        *of_row(what.virtual),
+        *(quote(column.name) for column in request.table.columns),
+        *partition_values(request.table, names, PARTITION),
+        *of_row(request.virtual),
     )

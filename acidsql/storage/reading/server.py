@@ -72,28 +72,28 @@ def _try(spark: SparkSession, warehouse: str, path: str) -> None:
     """Let the server and one of its workers read a file that has its own path in it."""
     rows = spark.read.schema("value string").text(as_pattern(path), wholetext=True)
     try:
-        found = rows.mapInArrow(_look(path), _DDL).collect()
+        rows_there = rows.mapInArrow(_look(path), _DDL).collect()
     except AnalysisException as error:
         raise _not_seen(warehouse, "the server") from error
     except PySparkException as error:
-        said = str(error).partition("JVM stacktrace:")[0].strip()
-        if _REFUSAL.search(said):
+        message = str(error).partition("JVM stacktrace:")[0].strip()
+        if _REFUSAL.search(message):
             raise SettingError(
-                f"The server of Spark Connect may not read the warehouse '{warehouse}': {said} The "
-                "server needs keys for this store, too, in its configuration or environment.",
+                f"The server of Spark Connect may not read the warehouse '{warehouse}': {message} "
+                "The server needs keys for this store, too, in its configuration or environment.",
                 name="warehouse",
             ) from error
-        causes = _CAUSE.findall(said)
-        raise _unfit(causes[-1] if causes else said) from error
-    if not found:
+        causes = _CAUSE.findall(message)
+        raise _unfit(causes[-1] if causes else message) from error
+    if not rows_there:
         raise _not_seen(warehouse, "the server")
-    (told,) = found
-    if int(told.pyarrow.partition(".")[0]) < _OLDEST_PYARROW:
-        raise _unfit(f"they have pyarrow {told.pyarrow}")
-    if told.acidsql != acidsql.__version__:
-        raise _unfit(f"they have acidsql {told.acidsql}, and this is {acidsql.__version__}")
-    if told.seen != path:
-        raise _not_seen(warehouse, f"a Python worker of the server ({told.seen})")
+    (worker,) = rows_there
+    if int(worker.pyarrow.partition(".")[0]) < _OLDEST_PYARROW:
+        raise _unfit(f"they have pyarrow {worker.pyarrow}")
+    if worker.acidsql != acidsql.__version__:
+        raise _unfit(f"they have acidsql {worker.acidsql}, and this is {acidsql.__version__}")
+    if worker.seen != path:
+        raise _not_seen(warehouse, f"a Python worker of the server ({worker.seen})")
 
 
 def _look(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -101,10 +101,10 @@ def _look(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
         for _ in batches:
             try:
                 with filesystem_for(path).open_input(path) as file:
-                    seen = file.read().decode()
+                    content = file.read().decode()
             except Exception as error:
-                seen = f"{type(error).__name__}: {error}"
-            row = {"acidsql": [acidsql.__version__], "pyarrow": [pa.__version__], "seen": [seen]}
+                content = f"{type(error).__name__}: {error}"
+            row = {"acidsql": [acidsql.__version__], "pyarrow": [pa.__version__], "seen": [content]}
             yield pa.RecordBatch.from_pydict(row)
 
     return look
@@ -119,11 +119,11 @@ def _unfit(cause: str) -> SettingError:
     )
 
 
-def _not_seen(warehouse: str, who: str) -> SettingError:
+def _not_seen(warehouse: str, reader: str) -> SettingError:
     where = "is on this machine: name one that both reach" if is_local(warehouse) else "must be one"
     return SettingError(
-        f"This program wrote a file into the warehouse '{warehouse}', and {who} does not see it. "
-        f"With Spark Connect, the program, the server and its executors all read and write files "
+        f"This program wrote a file into the warehouse '{warehouse}', and {reader} does not see "
+        f"it. With Spark Connect, the program, the server and its executors all read and write files "
         f"there. This warehouse {where}, as on hdfs: or s3a:, or start the server on this machine.",
         name="warehouse",
     )
