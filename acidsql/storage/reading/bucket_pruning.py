@@ -30,7 +30,7 @@ def in_buckets(
     buckets = _buckets(table, condition)
     if buckets is None:
         return listings
-    return [one if one.originals else _in_buckets(one, buckets) for one in listings]
+    return [listing if listing.originals else _in_buckets(listing, buckets) for listing in listings]
 
 
 def _in_buckets(listing: Listing, buckets: frozenset[int]) -> Listing:
@@ -52,9 +52,9 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
     kinds = {column.name: column.type for column in table.columns}
     types = [kinds[name] for name in table.bucket_columns]
     of_each = [_values(condition, *pair) for pair in zip(table.bucket_columns, types, strict=True)]
-    known = [values for values in of_each if values]
-    rows = list(itertools.islice(itertools.product(*known), _MOST + 1))
-    if len(known) < len(of_each) or len(rows) > _MOST:
+    known_values = [values for values in of_each if values]
+    rows = list(itertools.islice(itertools.product(*known_values), _MOST + 1))
+    if len(known_values) < len(of_each) or len(rows) > _MOST:
         return None
     columns = [
         pa.array(column, arrow_type(kind))
@@ -67,10 +67,10 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
 
 def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
     """The values that a bucketing column can have; None if they are not known."""
-    found = equals(condition, column)
-    if found is None or any(value.type != _plain(kind) for value in found):
+    values = equals(condition, column)
+    if values is None or any(typed_value.type != _plain(kind) for typed_value in values):
         return None
-    return [value.python for value in found]
+    return [typed_value.python for typed_value in values]
 
 
 def _plain(kind: str) -> str | None:

@@ -72,12 +72,12 @@ class _Level:
 
     Attributes:
         listing: The directories.
-        seen: The write ids up to the end of the level.
+        write_ids: The write ids up to the end of the level.
         ended_by: The write id of the overwrite that deletes the rows of the level; None: none.
     """
 
     listing: Listing
-    seen: ValidWriteIdList
+    write_ids: ValidWriteIdList
     ended_by: int | None
 
 
@@ -87,29 +87,30 @@ class ChangedFiles:
 
     Attributes:
         new: The files that may have new events; one listing for each partition.
-        whole: All files of the same partitions.
+        all_levels: All files of the same partitions.
         overwritten: The files of the rows that an overwrite deleted, with its write id, and with
             the write ids that were visible before it.
     """
 
     new: Sequence[Listing]
-    whole: Sequence[Listing]
+    all_levels: Sequence[Listing]
     overwritten: Sequence[tuple[int, ValidWriteIdList, Sequence[Listing]]]
 
-    def holding(self, seen: ValidWriteIdList) -> list[Listing]:
+    def holding(self, write_ids: ValidWriteIdList) -> list[Listing]:
         """The new delete events, and the files that may have the rows which they name.
 
         Raises:
             SnapshotTooOldError: A file is gone.
         """
         deletes = {listing.partition: listing.deletes for listing in self.new if listing.deletes}
-        found = [one for one in self.whole if one.partition in deletes]
+        whole_listings = [listing for listing in self.all_levels if listing.partition in deletes]
         return [
-            with_named_rows(replace(one, deletes=deletes[one.partition]), seen) for one in found
+            with_named_rows(replace(listing, deletes=deletes[listing.partition]), write_ids)
+            for listing in whole_listings
         ]
 
 
-def changes(spark: SparkSession, what: Changes) -> DataFrame:
+def changes(spark: SparkSession, request: Changes) -> DataFrame:
     """The changes, lazily, in no order.
 
     Returns:
@@ -120,16 +121,16 @@ def changes(spark: SparkSession, what: Changes) -> DataFrame:
         SnapshotTooOldError: As ``keyed_changes``.
     """
     shown = jvm.select(
-        keyed_changes(spark, what),
+        keyed_changes(spark, request),
         CHANGE_TYPE,
         COMMIT_VERSION,
         f"{row_id_sql()} AS {ROW__ID}",
-        *(quote(column.name) for column in what.table.all_columns),
+        *(quote(column.name) for column in request.table.all_columns),
     )
-    return as_char(shown, what.table)
+    return as_char(shown, request.table)
 
 
-def keyed_changes(spark: SparkSession, what: Changes) -> DataFrame:
+def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
     """The changes, lazily, in no order.
 
     Returns:
@@ -140,37 +141,39 @@ def keyed_changes(spark: SparkSession, what: Changes) -> DataFrame:
         SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave the rows new row
             ids.
     """
-    files = changed_files(what)
-    with naming_missing(what.table.location):
-        parts = [*_events(spark, what, files), *_overwritten(spark, what, files)]
+    files = changed_files(request)
+    with naming_missing(request.table.location):
+        parts = [*_events(spark, request, files), *_overwritten(spark, request, files)]
     if not parts:
-        return _flat(empty(spark, what.table), what.table, INSERT, "0L")
+        return _flat(empty(spark, request.table), request.table, INSERT, "0L")
     rows = reduce(DataFrame.unionAll, parts)
-    return _net(rows, what.new) if what.is_net else rows
+    return _net(rows, request.new) if request.is_net else rows
 
 
-def changed_files(what: Changes) -> ChangedFiles:
+def changed_files(request: Changes) -> ChangedFiles:
     """List the files of the changes.
 
     Raises:
         SnapshotTooOldError: As ``keyed_changes``.
     """
-    fs = filesystem_for(what.table.location)
+    fs = filesystem_for(request.table.location)
     levels = [
         level
-        for found in in_threads(lambda name: list(_levels(fs, what, name)), what.partitions)
-        for level in found
+        for levels_of_partition in in_threads(
+            lambda name: list(_levels(fs, request, name)), request.partitions
+        )
+        for level in levels_of_partition
     ]
-    whole = _whole(level.listing for level in levels)
+    whole_listings = _merge_levels(level.listing for level in levels)
     ended: dict[int, list[_Level]] = {}
     for level in levels:
         if level.ended_by is not None:
             ended.setdefault(level.ended_by, []).append(level)
     return ChangedFiles(
-        [_only(listing, what.new) for listing in whole],
-        whole,
+        [_only(listing, request.new) for listing in whole_listings],
+        whole_listings,
         [
-            (write_id, of_one[0].seen, [level.listing for level in of_one])
+            (write_id, of_one[0].write_ids, [level.listing for level in of_one])
             for write_id, of_one in sorted(ended.items())
         ],
     )
@@ -189,24 +192,30 @@ def no_changes(spark: SparkSession, table: Table) -> DataFrame:
 # ── listing ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _levels(fs: FileSystem, what: Changes, partition: str) -> Iterator[_Level]:
+def _levels(fs: FileSystem, request: Changes, partition: str) -> Iterator[_Level]:
     """The levels of a partition, the newest first."""
-    path = f"{what.table.location}/{partition}".rstrip("/")
-    seen, ended_by = what.new.after, None
+    path = f"{request.table.location}/{partition}".rstrip("/")
+    write_ids, ended_by = request.new.after, None
     while True:
         try:
             listing = list_directory(
-                fs, path, partition, seen, what.txns, history_is_kept=True, since=what.new.before
+                fs,
+                path,
+                partition,
+                write_ids,
+                request.txns,
+                history_is_kept=True,
+                since=request.new.before,
             )
         except FileNotFoundError as error:
             raise directory_gone(path, error) from error
-        _refuse_rebalanced(fs, what.table, path, listing)
-        yield _Level(listing, seen, ended_by)
+        _refuse_rebalanced(fs, request.table, path, listing)
+        yield _Level(listing, write_ids, ended_by)
         base = listing.state.base
-        if base is None or base.min_write_id not in what.new:
+        if base is None or base.min_write_id not in request.new:
             return
         ended_by = base.min_write_id
-        seen = what.new.after.up_to(ended_by - 1)
+        write_ids = request.new.after.up_to(ended_by - 1)
 
 
 def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing) -> None:
@@ -237,76 +246,78 @@ def _only(listing: Listing, new: NewWriteIds) -> Listing:
 # ── events ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _events(spark: SparkSession, what: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
+def _events(spark: SparkSession, request: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
     """The insert events, and the delete events with their rows."""
     unchanged = [listing for listing in files.new if not listing.deletes]
     changed = [listing for listing in files.new if listing.deletes]
-    if (inserts := _inserted(spark, what, unchanged)) is not None:
-        yield _flat(inserts, what.table, INSERT, WRITE_ID)
+    if (inserts := _inserted(spark, request, unchanged)) is not None:
+        yield _flat(inserts, request.table, INSERT, WRITE_ID)
     if not changed:
         return
-    deletes = _delete_keys(spark, Scan(what.table, changed, what.new.after))
-    deletes = deletes.where(what.new.sql(VERSION))
-    if (inserts := _inserted(spark, what, changed)) is not None:
+    deletes = _delete_keys(spark, Scan(request.table, changed, request.new.after))
+    deletes = deletes.where(request.new.sql(VERSION))
+    if (inserts := _inserted(spark, request, changed)) is not None:
         if may_delete_own(changed):
             own = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
             deleting = [file for listing in changed for file in listing.deletes]
             inserts = without_deleted(inserts, own, deleting)
-        yield _flat(inserts, what.table, INSERT, WRITE_ID)
+        yield _flat(inserts, request.table, INSERT, WRITE_ID)
     of_others = deletes.where(f"{VERSION} <> {WRITE_ID}")
-    holding = Scan(what.table, files.holding(what.new.after), what.new.after)
+    holding = Scan(request.table, files.holding(request.new.after), request.new.after)
     if (named := _named(spark, holding, of_others)) is not None:
-        yield _flat(named, what.table, DELETE, VERSION)
+        yield _flat(named, request.table, DELETE, VERSION)
 
 
-def _delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
+def _delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
     """The row ids that delete events name, with VERSION."""
-    few = few_delete_keys(what.listings, what.write_ids, what.numbers)
-    if few is None:
-        return delete_keys(spark, what, with_version=True)
-    return local_rows(spark, few.select([*key_columns(len(what.listings)), VERSION]))
+    keys_in_driver = few_delete_keys(request.listings, request.write_ids, request.numbers)
+    if keys_in_driver is None:
+        return delete_keys(spark, request, with_version=True)
+    return local_rows(spark, keys_in_driver.select([*key_columns(len(request.listings)), VERSION]))
 
 
-def deleted_rows(spark: SparkSession, what: Scan) -> DataFrame | None:
+def deleted_rows(spark: SparkSession, request: Scan) -> DataFrame | None:
     """The rows that delete events name, lazily, with the columns of ``insert_events``.
 
     Args:
         spark: The session.
-        what: The delete events, and the files that may have the rows.
+        request: The delete events, and the files that may have the rows.
     """
-    holding = [with_named_rows(listing, what.write_ids) for listing in what.listings]
-    return _named(spark, replace(what, listings=holding), delete_keys(spark, what))
+    holding = [with_named_rows(listing, request.write_ids) for listing in request.listings]
+    return _named(spark, replace(request, listings=holding), delete_keys(spark, request))
 
 
-def _named(spark: SparkSession, what: Scan, deletes: DataFrame) -> DataFrame | None:
+def _named(spark: SparkSession, request: Scan, deletes: DataFrame) -> DataFrame | None:
     """The rows that these keys of delete events name.
 
     The scan is of the same partitions as the keys, so both give the partitions the same numbers.
     """
-    files = [file for listing in what.listings for file in listing.deletes]
-    rows = insert_events(spark, what)
+    files = [file for listing in request.listings for file in listing.deletes]
+    rows = insert_events(spark, request)
     return None if rows is None else with_rows(rows, deletes, files)
 
 
-def _inserted(spark: SparkSession, what: Changes, listings: Sequence[Listing]) -> DataFrame | None:
-    rows = insert_events(spark, Scan(what.table, listings, what.new.after))
-    return None if rows is None else rows.where(what.new.sql(WRITE_ID))
+def _inserted(
+    spark: SparkSession, request: Changes, listings: Sequence[Listing]
+) -> DataFrame | None:
+    rows = insert_events(spark, Scan(request.table, listings, request.new.after))
+    return None if rows is None else rows.where(request.new.sql(WRITE_ID))
 
 
-def _whole(listings: Iterable[Listing]) -> list[Listing]:
+def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
     """One listing for each partition, with the files of all its levels."""
-    found: dict[str, Listing] = {}
-    for one in listings:
-        if (known := found.get(one.partition)) is not None:
-            one = replace(
-                known,
-                data=known.data + one.data,
-                deletes=known.deletes + one.deletes,
-                originals=known.originals + one.originals,
-                needs_filter=known.needs_filter or one.needs_filter,
+    merged: dict[str, Listing] = {}
+    for listing in listings:
+        if (listing_so_far := merged.get(listing.partition)) is not None:
+            listing = replace(
+                listing_so_far,
+                data=listing_so_far.data + listing.data,
+                deletes=listing_so_far.deletes + listing.deletes,
+                originals=listing_so_far.originals + listing.originals,
+                needs_filter=listing_so_far.needs_filter or listing.needs_filter,
             )
-        found[one.partition] = one
-    return list(found.values())
+        merged[listing.partition] = listing
+    return list(merged.values())
 
 
 def may_delete_own(listings: Sequence[Listing]) -> bool:
@@ -322,35 +333,37 @@ def may_delete_own(listings: Sequence[Listing]) -> bool:
     for listing in listings:
         written: dict[int, int] = {}
         for file in listing.data:
-            one = file.directory
-            if one.kind is not Kind.DELTA or one.min_write_id != one.max_write_id:
+            directory = file.directory
+            if directory.kind is not Kind.DELTA or directory.min_write_id != directory.max_write_id:
                 return True
-            first = written.get(one.min_write_id, number(file))
-            written[one.min_write_id] = min(first, number(file))
+            first = written.get(directory.min_write_id, number(file))
+            written[directory.min_write_id] = min(first, number(file))
         for group in listing.originals:
             written[group.write_id] = min(written.get(group.write_id, 0), group.statement_id)
         for file in listing.deletes:
-            one = file.directory
-            if one.min_write_id != one.max_write_id or number(file) < 0:
+            directory = file.directory
+            if directory.min_write_id != directory.max_write_id or number(file) < 0:
                 return True
-            if written.get(one.min_write_id, number(file)) < number(file):
+            if written.get(directory.min_write_id, number(file)) < number(file):
                 return True
     return False
 
 
-def _overwritten(spark: SparkSession, what: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
+def _overwritten(spark: SparkSession, request: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
     """The rows that overwrites deleted."""
-    for write_id, seen, listings in files.overwritten:
-        live = scan(spark, Scan(what.table, listings, seen))
-        yield _flat(live, what.table, DELETE, f"{write_id}L")
+    for write_id, write_ids, listings in files.overwritten:
+        live = scan(spark, Scan(request.table, listings, write_ids))
+        yield _flat(live, request.table, DELETE, f"{write_id}L")
 
 
 def _net(rows: DataFrame, new: NewWriteIds) -> DataFrame:
     deleted = rows.where(f"{CHANGE_TYPE} = '{DELETE}'")
     inserted = rows.where(f"{CHANGE_TYPE} = '{INSERT}'")
-    again = deleted.where(new.sql(WRITE_ID)).selectExpr(*(f"{key} AS {key}_" for key in KEYS))
+    deleted_again = deleted.where(new.sql(WRITE_ID)).selectExpr(
+        *(f"{key} AS {key}_" for key in KEYS)
+    )
     same = " AND ".join(f"{key} = {key}_" for key in KEYS)
-    lasting = inserted.join(again, F.expr(same), "left_anti")
+    lasting = inserted.join(deleted_again, F.expr(same), "left_anti")
     return lasting.unionAll(deleted.where(f"NOT ({new.sql(WRITE_ID)})"))
 
 

@@ -85,9 +85,11 @@ def _joined(
     events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], how: str
 ) -> DataFrame:
     keys = [key for key in deletes.columns if key != VERSION]
-    kept = [VERSION] if VERSION in deletes.columns else []
+    version_columns = [VERSION] if VERSION in deletes.columns else []
     named = deletes.selectExpr(
-        f"{_mixed(keys)} AS {_MIXED}", *(f"{key} AS {_DELETED}{key}" for key in keys), *kept
+        f"{_mixed(keys)} AS {_MIXED}",
+        *(f"{key} AS {_DELETED}{key}" for key in keys),
+        *version_columns,
     )
     # The keys are not compared by "=": Spark would join by every column that "=" compares.
     differing = " | ".join(

@@ -99,8 +99,8 @@ class DeletionVectors:
         # As columns first: so Spark plans each subquery once, however often the condition names
         # the column.
         columns = ", ".join(f"(SELECT {name} FROM {bits}) AS {name}" for name in sent)
-        with queried(spark, f"SELECT *, {columns} FROM {rows}", views) as found:
-            return jvm.drop(settled(found.where(self.index.is_alive)), *sent)
+        with queried(spark, f"SELECT *, {columns} FROM {rows}", views) as rows_and_bits:
+            return jvm.drop(settled(rows_and_bits.where(self.index.is_alive)), *sent)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.

@@ -58,10 +58,10 @@ def _files(fs: FileSystem, path: str) -> list[_File]:
     """The bucket files at a path (a file or a directory), sorted by name."""
     parent, _, name = path.rpartition("/")
     if bucket_id_of(name) is not None:
-        entries, wanted = fs.list_if_there(parent), {name}
+        entries, names = fs.list_if_there(parent), {name}
     elif parse_directory(name) is not None:
         entries = fs.list_if_there(path)
-        wanted = {entry.name for entry in entries if bucket_id_of(entry.name) is not None}
+        names = {entry.name for entry in entries if bucket_id_of(entry.name) is not None}
     else:
         raise FormatError(
             f"'{path}' is no bucket file, and no base_…, delta_… or delete_delta_… directory. "
@@ -69,14 +69,14 @@ def _files(fs: FileSystem, path: str) -> list[_File]:
             path=path,
         )
     siblings = {entry.name for entry in entries}
-    found = [
+    files = [
         (entry.path, committed_length(fs, entry, siblings))
         for entry in entries
-        if entry.name in wanted and not entry.is_dir and entry.size
+        if entry.name in names and not entry.is_dir and entry.size
     ]
-    if not found:
+    if not files:
         raise FormatError(f"There is no file of events at '{path}'.", path=path)
-    return found
+    return files
 
 
 def _reader(

@@ -201,8 +201,8 @@ def read_for_query(
             for batch in read_file(read, schema, names):
                 yield _with_path(batch, read) if with_path else batch
 
-    tiny = [one for one in reads if _is_tiny(one)]
-    for read in (one for one in reads if not _is_tiny(one)):
+    tiny = [read for read in reads if _is_tiny(read)]
+    for read in (read for read in reads if not _is_tiny(read)):
         yield from rows_of(read)
     for first_batch, later_batches in ahead(lambda read: _begun(rows_of(read)), tiny):
         yield from first_batch

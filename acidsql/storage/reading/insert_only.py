@@ -87,13 +87,13 @@ def read_inserts_only(
     if file_format == ORC:
         return as_char(_orc_rows(spark, table, files, sizes, virtual, any_writer), table)
     where = PathPartitions(table, files, sizes)
-    told = needed(where.needed, virtual)
+    file_columns = needed(where.needed, virtual)
     if file_format == "text":
-        rows = _text(spark, table, paths, told, *text)
+        rows = _text(spark, table, paths, file_columns, *text)
     else:
         if any_writer:
             need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
-        rows = _parquet(spark, table, paths, told)
+        rows = _parquet(spark, table, paths, file_columns)
     return as_char(rows.selectExpr(*columns, *where.values, *of_row(virtual)), table)
 
 
@@ -112,29 +112,32 @@ def _orc_rows(
     def is_small(path: str) -> bool:
         return 0 < sizes.get(path, 0) <= limit
 
-    small, large = _those(files, is_small), _those(files, lambda path: not is_small(path))
-    if large and _is_misread(spark, table, _paths(large), any_writer=any_writer):
-        small, large = dict(files), {}
+    small_files, large_files = (
+        _matching_files(files, is_small),
+        _matching_files(files, lambda path: not is_small(path)),
+    )
+    if large_files and _is_misread(spark, table, _paths(large_files), any_writer=any_writer):
+        small_files, large_files = dict(files), {}
     columns, parts = [quote(column.name) for column in table.columns], list[DataFrame]()
-    if small:
-        reads, told = plain_reads(small, sizes), needed([], virtual)
-        rows = python_rows(spark, table, reads, of_file=told, may_change=any_writer)
-        values = partition_values(table, list(small), PARTITION)
+    if small_files:
+        reads, file_columns = plain_reads(small_files, sizes), needed([], virtual)
+        rows = python_rows(spark, table, reads, of_file=file_columns, may_change=any_writer)
+        values = partition_values(table, list(small_files), PARTITION)
         parts.append(rows.selectExpr(*columns, *values, *of_row(virtual)))
-    if large:
+    if large_files:
         if is_on(spark, _BY_CASE):
-            _need_same_case(table, _paths(large), columns_of)
-        where = PathPartitions(table, large, sizes)
-        rows = _orc(spark, table, _paths(large), needed(where.needed, virtual))
+            _need_same_case(table, _paths(large_files), columns_of)
+        where = PathPartitions(table, large_files, sizes)
+        rows = _orc(spark, table, _paths(large_files), needed(where.needed, virtual))
         parts.append(rows.selectExpr(*columns, *where.values, *of_row(virtual)))
     return reduce(DataFrame.unionAll, parts)
 
 
-def _those(
-    files: Mapping[str, Sequence[str]], is_one: Callable[[str], bool]
+def _matching_files(
+    files: Mapping[str, Sequence[str]], is_member: Callable[[str], bool]
 ) -> dict[str, Sequence[str]]:
     """Some of the files, by partition directory."""
-    chosen = {name: list(filter(is_one, group)) for name, group in files.items()}
+    chosen = {name: list(filter(is_member, group)) for name, group in files.items()}
     return {name: group for name, group in chosen.items() if group}
 
 
@@ -184,15 +187,19 @@ def _need_same_case(
     Raises:
         FormatError: A name in a file has another case: this session's reader would show NULL.
     """
-    ours = {name for column in table.columns for name in (column.name, *_fields(column.type))}
-    lowered = {name.lower() for name in ours}
+    table_names = {
+        name for column in table.columns for name in (column.name, *_fields(column.type))
+    }
+    lowered = {name.lower() for name in table_names}
     for path, columns in zip(paths, in_threads(look, paths), strict=True):
-        theirs = [name for column, kind in columns for name in (column, *_fields(kind))]
-        odd = [name for name in theirs if name not in ours and name.lower() in lowered]
-        if odd:
+        file_names = [name for column, kind in columns for name in (column, *_fields(kind))]
+        other_case = [
+            name for name in file_names if name not in table_names and name.lower() in lowered
+        ]
+        if other_case:
             raise FormatError(
-                f"'{path}' has the name '{odd[0]}', which {table.name} has in another case. This "
-                "session tells names apart by case: SET spark.sql.caseSensitive=false.",
+                f"'{path}' has the name '{other_case[0]}', which {table.name} has in another case. "
+                "This session tells names apart by case: SET spark.sql.caseSensitive=false.",
                 path=path,
             )
 

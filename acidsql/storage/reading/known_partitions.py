@@ -14,29 +14,29 @@ from acidsql.storage.event_records import PARTITION
 from acidsql.storage.reading.partition_columns import partitions_frame
 
 
-def partition_names(spark: SparkSession, table: Table, known: Sequence[str]) -> PartitionNames:
+def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> PartitionNames:
     """The names of a table's partition directories; ``known`` are all that exist."""
-    return PartitionNames.of(table.partition_columns, known, _told_by_spark(spark, table, known))
+    return PartitionNames.of(table.partition_columns, names, _values_in_spark(spark, table, names))
 
 
-def partition_values(spark: SparkSession, table: Table, known: Sequence[str]) -> dict[str, Values]:
+def partition_values(spark: SparkSession, table: Table, names: Sequence[str]) -> dict[str, Values]:
     """The values of each directory, as their canonical texts."""
-    told = _told_by_spark(spark, table, known)
+    canonical_values = _values_in_spark(spark, table, names)
     return {
-        name: told.get(name) or tuple(value for _, value in parse_partition_name(name))
-        for name in known
+        name: canonical_values.get(name) or tuple(value for _, value in parse_partition_name(name))
+        for name in names
     }
 
 
-def _told_by_spark(spark: SparkSession, table: Table, known: Sequence[str]) -> dict[str, Values]:
+def _values_in_spark(spark: SparkSession, table: Table, names: Sequence[str]) -> dict[str, Values]:
     """The values that a query shows for directories whose names may not be canonical. No job runs
     for this."""
     columns = table.partition_columns
-    odd = in_doubt(columns, known)
-    if not odd:
+    doubtful = in_doubt(columns, names)
+    if not doubtful:
         return {}
     texts = (f"CAST({quote(column.name)} AS STRING)" for column in columns)
-    rows = partitions_frame(spark, table, odd).selectExpr(PARTITION, *texts).collect()
+    rows = partitions_frame(spark, table, doubtful).selectExpr(PARTITION, *texts).collect()
     return {
         name: tuple(map(canonical, values, (column.type for column in columns)))
         for name, *values in rows

@@ -53,10 +53,10 @@ def read_events(
     with naming_damage(path):
         for batch, info in read_batches(path, length, exact=exact):
             need_events(batch, path)
-            kept = only(batch, pc.equal(batch.column(0), event.INSERT))
-            row = cast(pa.StructArray, kept.column(5))
+            inserts = only(batch, pc.equal(batch.column(0), event.INSERT))
+            row = cast(pa.StructArray, inserts.column(5))
             users = conform(row, schema, info.calendar, info.row_types)
-            columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
+            columns = [inserts.column(i) for i in (1, 2, 3, 4)] + users.flatten()
             yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
 
 
@@ -70,10 +70,10 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
     Raises:
         FormatError: It is no event file.
     """
-    with opened(path, length) as found:
-        if found is None:
+    with opened(path, length) as opened_file:
+        if opened_file is None:
             return
-        reader, _ = found
+        reader, _ = opened_file
         names = event_names(reader, path)
         for stripe in range(reader.nstripes):
             batch = reader.read_stripe(stripe, columns=names[:5])

@@ -64,11 +64,11 @@ def as_pattern(path: str) -> str:
 
 
 def _loaded(
-    reader: DataFrameReader, spark: SparkSession, names: Sequence[str], told: Sequence[str]
+    reader: DataFrameReader, spark: SparkSession, names: Sequence[str], file_columns: Sequence[str]
 ) -> DataFrame:
     try:
         rows = jvm.load(reader, spark, names)
-        return settled(jvm.select(rows, "*", *told) if told else rows)
+        return settled(jvm.select(rows, "*", *file_columns) if file_columns else rows)
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -113,6 +113,6 @@ def open_files(
         **options,
     )
     names = list(map(as_pattern, paths))
-    told = [f"{_OF_FILE[name]} AS {name}" for name in of_file]
+    file_columns = [f"{_OF_FILE[name]} AS {name}" for name in of_file]
     with jvm.changed_conf(spark, _without_a_job(spark, paths)):
-        return _loaded(reader.format(file_format), spark, names, told)
+        return _loaded(reader.format(file_format), spark, names, file_columns)

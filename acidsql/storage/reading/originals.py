@@ -62,7 +62,7 @@ def original_files(
     Raises:
         FormatError: A name does not begin with a bucket id, or a file is not ORC.
     """
-    found: list[OriginalFile] = []
+    files: list[OriginalFile] = []
     next_row_ids: dict[int, int] = {}
     for path in sorted(paths):
         bucket_id = bucket_id_of_original(path)
@@ -71,8 +71,8 @@ def original_files(
         next_row_ids[bucket_id] = first + rows
         if rows:
             bucket = bucket_codec.encode(bucket_id, statement_id)
-            found.append(OriginalFile(path, write_id, bucket, first, rows))
-    return found
+            files.append(OriginalFile(path, write_id, bucket, first, rows))
+    return files
 
 
 def _rows(path: str) -> int:

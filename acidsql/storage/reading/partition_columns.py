@@ -56,12 +56,16 @@ def matching(
 ) -> list[str]:
     """The partitions that can have rows for which a condition holds."""
     columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
-    known = about(condition, columns)
-    if known == ANYTHING or not partitions:
+    partition_predicate = about(condition, columns)
+    if partition_predicate == ANYTHING or not partitions:
         return list(partitions)
-    frame = partitions_frame(spark, table, partitions).where(_sql(known)).select(PARTITION)
-    wanted = {row[0] for row in frame.collect()}
-    return [name for name in partitions if name in wanted]
+    frame = (
+        partitions_frame(spark, table, partitions)
+        .where(_sql(partition_predicate))
+        .select(PARTITION)
+    )
+    matching_names = {row[0] for row in frame.collect()}
+    return [name for name in partitions if name in matching_names]
 
 
 def _sql(predicate: Predicate) -> str:
@@ -122,7 +126,7 @@ class PathPartitions:
         """SQL of the partition directory."""
         if len(self._names) == 1:
             return literal(self._names[0])
-        return self._known({name: literal(name) for name in self._names}, self._from_path)
+        return self._chosen_value({name: literal(name) for name in self._names}, self._from_path)
 
     @property
     def values(self) -> list[str]:
@@ -147,17 +151,17 @@ class PathPartitions:
         of_each = {name: _value([name], ordinal, column, "") for name in self._names}
         if len(set(of_each.values())) == 1:
             return of_each[self._names[0]]
-        return self._known(of_each, _value(self._names, ordinal, column, self._from_path))
+        return self._chosen_value(of_each, _value(self._names, ordinal, column, self._from_path))
 
-    def _known(self, of_each: Mapping[str, str], otherwise: str) -> str:
+    def _chosen_value(self, of_each: Mapping[str, str], otherwise: str) -> str:
         """SQL that chooses the SQL in ``of_each`` by a row's partition, by size where possible."""
         names = list(dict.fromkeys(self._owners.values()))
         place = self._by_size({name: place for place, name in enumerate(names)})
         if place is None:
             return otherwise
         values = ", ".join(of_each[name] for name in names)
-        found = f"get(array({values}), CAST({place} AS INT))"
-        return found if self._are_told_by_size else f"coalesce({found}, {otherwise})"
+        chosen = f"get(array({values}), CAST({place} AS INT))"
+        return chosen if self._are_told_by_size else f"coalesce({chosen}, {otherwise})"
 
     def _by_size(self, of_each: Mapping[str, int]) -> str | None:
         """SQL of the number of a row's partition; NULL if the size does not decide it."""
@@ -188,11 +192,11 @@ class PathPartitions:
 
     @cached_property
     def _names_by_size(self) -> dict[int, set[str]]:
-        found: dict[int, set[str]] = {}
+        names_by_size: dict[int, set[str]] = {}
         for name, paths in self._files.items():
             for path in paths:
-                found.setdefault(self._sizes.get(path, 0), set()).add(name)
-        return found
+                names_by_size.setdefault(self._sizes.get(path, 0), set()).add(name)
+        return names_by_size
 
     @cached_property
     def _from_path(self) -> str:
@@ -222,9 +226,9 @@ def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
     Otherwise Spark would search the whole list of partitions for each row.
     """
     if len(partitions) > _FEW_PARTITIONS:
-        made = {name: _checksum(name) for name in partitions}
-        if len(set(made.values())) == len(made):
-            return made
+        checksums = {name: _checksum(name) for name in partitions}
+        if len(set(checksums.values())) == len(checksums):
+            return checksums
     return {name: number for number, name in enumerate(partitions)}
 
 

@@ -45,14 +45,14 @@ def with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
         SnapshotTooOldError: A file is gone.
     """
     reads = plan_deletes(listing, write_ids)
-    if sum(in_threads(lambda one: event_count(str(one.path), one.length), reads)) > READ_MAX:
+    if sum(in_threads(lambda read: event_count(str(read.path), read.length), reads)) > READ_MAX:
         return listing
     named: _Named = set().union(*in_threads(_named, reads))
     write_ids_named = {write_id for write_id, _ in named}
     return replace(
         listing,
         data=tuple(file for file in listing.data if _may_have(file, named)),
-        originals=tuple(one for one in listing.originals if one.write_id in write_ids_named),
+        originals=tuple(group for group in listing.originals if group.write_id in write_ids_named),
     )
 
 
@@ -75,29 +75,33 @@ def few_delete_keys(
     """
     if sum(file.size for listing in listings for file in listing.deletes) > FEW_BYTES:
         return None
-    reads = [one for listing in listings for one in plan_deletes(listing, write_ids)]
+    reads = [read for listing in listings for read in plan_deletes(listing, write_ids)]
 
     def columns(read: FileRead) -> list[pa.Table]:
         with naming_missing(str(read.path)):
-            parts = [pa.table([*one.columns], _COLUMNS[:4]) for one in read_deletes(read)]
+            parts = [pa.table([*batch.columns], _COLUMNS[:4]) for batch in read_deletes(read)]
         number = pa.scalar(numbers[read.partition], pa.int64())
-        return [one.append_column(_COLUMNS[4], pa.repeat(number, len(one))) for one in parts]
+        return [part.append_column(_COLUMNS[4], pa.repeat(number, len(part))) for part in parts]
 
     schema = pa.schema([(name, pa.int64()) for name in _COLUMNS])
     parts = [part for of_file in in_threads(columns, reads) for part in of_file]
-    found = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
-    return None if any(column.null_count for column in found.columns) else found
+    keys = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+    return None if any(column.null_count for column in keys.columns) else keys
 
 
 def _named(read: FileRead) -> _Named:
-    found: _Named = set()
+    named: _Named = set()
     with naming_missing(str(read.path)):
         for batch in read_deletes(read):
             ids = batch.column(WRITE_ID).to_pylist()
             buckets = batch.column(BUCKET_PROPERTY).to_pylist()
-            found.update(zip(ids, buckets, strict=True))
+            named.update(zip(ids, buckets, strict=True))
     # A NULL, which Hive does not write, names no row.
-    return {(one, decode(bucket).bucket_id) for one, bucket in found if None not in (one, bucket)}
+    return {
+        (write_id, decode(bucket).bucket_id)
+        for write_id, bucket in named
+        if None not in (write_id, bucket)
+    }
 
 
 def _may_have(file: EventFile, named: _Named) -> bool:

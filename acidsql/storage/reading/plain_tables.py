@@ -44,7 +44,7 @@ def read_plain(
     names = [column.name for column in table.partition_columns]
     usual: dict[str, Mapping[str, int]] = {}
     parts = []
-    listed = in_threads(lambda one: _files(one.location), partitions)
+    listed = in_threads(lambda partition: _files(partition.location), partitions)
     for partition, files in zip(partitions, listed, strict=True):
         name = partition_name(names, partition.values)
         place = f"{table.location}/{name}"
@@ -102,20 +102,20 @@ def _files(location: str) -> dict[str, int]:
 
 
 def _walk(files: FileSystem, entries: Sequence[Entry]) -> list[tuple[str, int]]:
-    found = []
+    files_found = []
     for entry in entries:
         if is_hidden(entry.name):
             continue
         if not entry.is_dir:
-            found += [(entry.path, entry.size)] if entry.size else []
+            files_found += [(entry.path, entry.size)] if entry.size else []
         elif parse_directory(entry.name) is not None:
             raise FormatError(
                 f"'{entry.path}' is a directory of transactions, but the table is none of ACID.",
                 path=entry.path,
             )
         else:
-            found += _walk(files, files.list(entry.path))
-    return found
+            files_found += _walk(files, files.list(entry.path))
+    return files_found
 
 
 def _need_columns(table: Table, paths: Sequence[str]) -> None:
@@ -126,8 +126,8 @@ def _need_columns(table: Table, paths: Sequence[str]) -> None:
     ours = [column.name for column in table.columns]
     for path, columns in zip(paths, in_threads(columns_of, paths), strict=True):
         names = [name.lower() for name, _ in columns]
-        known = min(len(names), len(ours))
-        if not has_no_names(names) and names[:known] != ours[:known]:
+        shared_count = min(len(names), len(ours))
+        if not has_no_names(names) and names[:shared_count] != ours[:shared_count]:
             raise FormatError(
                 f"'{path}' has the columns {', '.join(names)}, but {table.name} has "
                 f"{', '.join(ours)}.", path=path,

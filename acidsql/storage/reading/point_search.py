@@ -292,8 +292,8 @@ def decider(predicate: Predicate) -> Decider:
             among = pa.array(map(_literal, values))
             return lambda columns: _is_in(columns[name], among)
         case Comparison(name, operator, (value,)):
-            compare, other = _COMPARE[operator], pa.scalar(_literal(value))
-            return lambda columns: compare(columns[name], other.cast(columns[name].type))
+            compare, scalar = _COMPARE[operator], pa.scalar(_literal(value))
+            return lambda columns: compare(columns[name], scalar.cast(columns[name].type))
     raise AssertionError(predicate)
 
 
@@ -303,8 +303,8 @@ def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], terms: Sequence[Pred
 
 
 def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
-    found = pc.is_in(column, value_set=values.cast(column.type))
-    return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), found)
+    is_member = pc.is_in(column, value_set=values.cast(column.type))
+    return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), is_member)
 
 
 def _literal(value: Value) -> Any:

@@ -53,7 +53,7 @@ def python_rows(
     read = _reader(dealt, schema, names, with_path=PATH in of_file)
     if not may_change:
         read.__name__ = READER
-    tasks = _tasks(spark, len(reads), sum(one.size for one in reads))
+    tasks = _tasks(spark, len(reads), sum(read.size for read in reads))
     return padded(tasks.mapInArrow(read, ddl), table, own, of_file)
 
 
@@ -64,15 +64,15 @@ def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
     Spark takes a plan for as large as the range that it begins with, and sends a small one to each
     task of a join. So the range has a number for each 8 bytes, and one for each file is kept.
     """
-    wanted = -(-(size + count * _OPENING_BYTES) // _TASK_BYTES)
-    parts = max(1, min(count, max(wanted, task_slots(spark))))
-    each = max(1, -(-count // parts))
-    bits = (size // (8 * parts * each)).bit_length()
-    numbers = spark.range(0, parts * each << bits, 1, parts)
+    tasks_by_size = -(-(size + count * _OPENING_BYTES) // _TASK_BYTES)
+    parts = max(1, min(count, max(tasks_by_size, task_slots(spark))))
+    tasks_per_part = max(1, -(-count // parts))
+    bits = (size // (8 * parts * tasks_per_part)).bit_length()
+    numbers = spark.range(0, parts * tasks_per_part << bits, 1, parts)
     place = f"shiftright(id, {bits})"
     tasks = jvm.select(
         numbers.where(f"id & {(1 << bits) - 1} = 0"),
-        f"{place} % {each} * {parts} + {place} div {each} AS id",
+        f"{place} % {tasks_per_part} * {parts} + {place} div {tasks_per_part} AS id",
     )
     return tasks.where(f"id < {count}")
 

@@ -36,8 +36,8 @@ def on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tuple[st
     prepare_workers(spark)
     tasks = max(1, task_slots(spark))
     frame = spark.range(0, tasks, 1, tasks).mapInArrow(_look(tuple(locations)), _DDL)
-    found = {(row.location, row.host): row.problem for row in frame.collect()}
-    return [(location, host, problem) for (location, host), problem in sorted(found.items())]
+    problems = {(row.location, row.host): row.problem for row in frame.collect()}
+    return [(location, host, problem) for (location, host), problem in sorted(problems.items())]
 
 
 def _look(

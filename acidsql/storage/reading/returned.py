@@ -108,7 +108,10 @@ def returned_rows(
 
 def _new(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
     if table.is_insert_only:
-        files = {one.partition: [p for o in one.originals for p in o.paths] for one in written}
+        files = {
+            listing.partition: [p for group in listing.originals for p in group.paths]
+            for listing in written
+        }
         return _side(read_inserts_only(spark, table, files, table.file_format), table, _NEW)
     rows = insert_events(spark, Scan(table, written, _ALL))
     return None if rows is None else _side(rows, table, _NEW)
@@ -119,9 +122,9 @@ def _old(
 ) -> DataFrame | None:
     deleting = {listing.partition: listing.deletes for listing in written if listing.deletes}
     holding = [
-        Listing(one.partition, one.data, deleting[one.partition], one.originals)
-        for one in before
-        if one.partition in deleting
+        Listing(listing.partition, listing.data, deleting[listing.partition], listing.originals)
+        for listing in before
+        if listing.partition in deleting
     ]
     if not holding or (rows := deleted_rows(spark, Scan(table, holding, _ALL))) is None:
         return None
@@ -168,7 +171,7 @@ def _sent(rows: DataFrame, is_small: bool) -> DataFrame:
 def _replaced(spark: SparkSession, directories: Sequence[str], location: str) -> DataFrame:
     """The pairs of all files, with the columns of ``DDL``. Python tasks read them: Spark's own
     reader ignores hidden files."""
-    fs, found = filesystem_for(location), []
+    fs, replaced_files = filesystem_for(location), []
     for path in directories:
         above, _, name = path.rpartition("/")
         directory = parse_directory(name)
@@ -177,9 +180,11 @@ def _replaced(spark: SparkSession, directories: Sequence[str], location: str) ->
             bucket_id = replaced_bucket_id(child.name)
             if bucket_id is not None:
                 partition = above.removeprefix(location).lstrip("/")
-                found.append(Replaced(child.path, partition, encode(bucket_id, statement_id)))
-    tasks = spark.range(0, len(found), 1, max(1, len(found)))
-    return tasks.mapInArrow(_reader(found), DDL)
+                replaced_files.append(
+                    Replaced(child.path, partition, encode(bucket_id, statement_id))
+                )
+    tasks = spark.range(0, len(replaced_files), 1, max(1, len(replaced_files)))
+    return tasks.mapInArrow(_reader(replaced_files), DDL)
 
 
 def _reader(
@@ -219,8 +224,8 @@ def _dressed(rows: DataFrame, shown: Returned) -> DataFrame:
     is_new = f"{_NEW} IS NOT NULL" if shown.has_new else "FALSE"
     is_old = f"{OLD} IS NOT NULL" if shown.has_old else "FALSE"
     columns = [
-        f"CASE WHEN {is_new} THEN {ours} ELSE {theirs} END AS {quote(name)}"
-        for (ours, name), (theirs, _) in zip(new, old, strict=True)
+        f"CASE WHEN {is_new} THEN {new_value} ELSE {old_value} END AS {quote(name)}"
+        for (new_value, name), (old_value, _) in zip(new, old, strict=True)
     ]
     for called, condition, fields in ((shown.old, is_old, old), (shown.new, is_new, new)):
         if called is not None:

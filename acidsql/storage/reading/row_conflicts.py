@@ -43,28 +43,31 @@ def _changed_a_common_row(
 ) -> bool:
     fs = filesystem_for(table.location)
     place = f"{table.location}/{partition}".rstrip("/")
-    theirs = [
+    their_paths = [
         entry.path
         for entry in fs.list(place)
         if entry.is_dir and _is_delete_delta(entry.path, their_write_id)
     ]
-    if not theirs:
+    if not their_paths:
         return True
     own = [path for path in ours if path.rpartition("/")[0] == place and _is_delete_delta(path)]
     if not own:
         return False
     keys = key_columns(partitions=1)
-    common = _keys(spark, fs, table, partition, theirs).join(
+    common = _keys(spark, fs, table, partition, their_paths).join(
         _keys(spark, fs, table, partition, own), keys, "left_semi"
     )
     return not common.isEmpty()
 
 
 def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
-    found = parse_directory(path.rpartition("/")[2])
-    if found is None or found.kind is not Kind.DELETE_DELTA:
+    directory = parse_directory(path.rpartition("/")[2])
+    if directory is None or directory.kind is not Kind.DELETE_DELTA:
         return False
-    return write_id is None or (found.min_write_id, found.max_write_id) == (write_id, write_id)
+    return write_id is None or (directory.min_write_id, directory.max_write_id) == (
+        write_id,
+        write_id,
+    )
 
 
 def _keys(

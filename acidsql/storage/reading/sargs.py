@@ -55,12 +55,12 @@ def read_options(
     same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
     kinds = {column.name: column.type for column in same if _is_simple(column.name)}
     # Each value is a message to the JVM. AUTO CDC may ask for thousands.
-    known = weakened(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
+    pushed = weakened(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
     jvm = getattr(spark, "_jvm", None)
-    if known == ANYTHING or jvm is None:
+    if pushed == ANYTHING or jvm is None:
         return {}
     try:
-        return _serialised(jvm, same, _Filters(spark, jvm).of(known))
+        return _serialised(jvm, same, _Filters(spark, jvm).of(pushed))
     except java_error():
         return {}  # these classes are internal to Spark and ORC: if they changed, all is read
 
@@ -134,11 +134,11 @@ class _Filters:
         return java_class(self._jvm, f"org.apache.spark.sql.sources.{name}")
 
     def _folded(self, joined: Any, terms: Sequence[Predicate]) -> Any:
-        first, *others = terms
-        found = self.of(first)
-        for term in others:
-            found = joined(found, self.of(term))
-        return found
+        first, *other_terms = terms
+        folded = self.of(first)
+        for term in other_terms:
+            folded = joined(folded, self.of(term))
+        return folded
 
     def _value(self, value: Value) -> Any:
         if value.type == "boolean":
@@ -162,13 +162,13 @@ def _serialised(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, 
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)
     schema = java_class(jvm, "org.apache.spark.sql.types.StructType").fromDDL(ddl)
-    made = _create_filter(jvm, schema, jvm.PythonUtils.toSeq([filters]))
-    if made.isEmpty():
+    search_argument = _create_filter(jvm, schema, jvm.PythonUtils.toSeq([filters]))
+    if search_argument.isEmpty():
         return {}
     configuration = java_class(jvm, "org.apache.hadoop.conf.Configuration")(False)
     names = java_strings(jvm, [column.name for column in columns])
     orc = java_class(jvm, "org.apache.orc.mapred.OrcInputFormat")
-    orc.setSearchArgument(configuration, made.get(), names)
+    orc.setSearchArgument(configuration, search_argument.get(), names)
     keys = ("orc.kryo.sarg", "orc.sarg.column.names")
     return {key: str(configuration.get(key)) for key in keys}
 

@@ -37,8 +37,11 @@ def needed(of_file: Sequence[str], virtual: Collection[str]) -> list[str]:
 def of_row(virtual: Collection[str]) -> list[str]:
     """SQL of the virtual columns of a live row but ``row__id``, each under its name."""
     # Spark shows a local file as file:/a in some places, and as file:///a in others.
-    known = {IS_DELETED: "false", FILE_NAME: f"regexp_replace({PATH}, '^file:/+', 'file:///')"}
-    return [f"{sql} AS {name}" for name, sql in known.items() if name in virtual]
+    sql_by_name = {
+        IS_DELETED: "false",
+        FILE_NAME: f"regexp_replace({PATH}, '^file:/+', 'file:///')",
+    }
+    return [f"{sql} AS {name}" for name, sql in sql_by_name.items() if name in virtual]
 
 
 def empty(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:

@@ -123,7 +123,7 @@ def _not_seen(warehouse: str, reader: str) -> SettingError:
     where = "is on this machine: name one that both reach" if is_local(warehouse) else "must be one"
     return SettingError(
         f"This program wrote a file into the warehouse '{warehouse}', and {reader} does not see "
-        f"it. With Spark Connect, the program, the server and its executors all read and write files "
-        f"there. This warehouse {where}, as on hdfs: or s3a:, or start the server on this machine.",
+        f"it. With Spark Connect, the program, the server and its executors all read and write "
+        f"files there. This warehouse {where}, as on hdfs: or s3a:, or start the server on this machine.",
         name="warehouse",
     )
