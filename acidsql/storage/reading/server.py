@@ -124,6 +124,7 @@ def _not_seen(warehouse: str, reader: str) -> SettingError:
     return SettingError(
         f"This program wrote a file into the warehouse '{warehouse}', and {reader} does not see "
         f"it. With Spark Connect, the program, the server and its executors all read and write "
-        f"files there. This warehouse {where}, as on hdfs: or s3a:, or start the server on this machine.",
+        f"files there. This warehouse {where}, as on hdfs: or s3a:, or start the server on this "
+        "machine.",
         name="warehouse",
     )
