@@ -98,7 +98,8 @@ def test_it_is_the_longest_run_of_similar_deltas_up_to_the_newest(sized, most):
     assert all((one.min_write_id >= run.first) == (one.max_write_id >= run.first)
                for one, _ in sized)  # fmt: skip
     # What is left does not exceed the threshold, unless the results of all deltas do.
-    assert not run.left or run.left + len({one.kind for one in taken}) <= most
+    kinds = {directory.kind for directory in taken}
+    assert not run.directories_left or run.directories_left + len(kinds) <= most
 
 
 @given(histories(), histories(), st.integers(0, 12))

@@ -46,7 +46,7 @@ from acidsql.storage.writing.publish import discard, empty_file, named
 
 _RECORD_DDL = f"{RECORD} string"
 _FEW_FILES, _FEW_BYTES, _FEW_ROWS = 100, 2**20, 500_000  # which the driver folds itself
-_TAKEN = ".taken"
+_TAKEN_SUFFIX = ".taken"
 _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also writing.staging
 
 
@@ -102,9 +102,9 @@ class Compacting:
             return False
         if self.spec.parquet is not None or not self._fs.has_directories:
             return False
-        reads = [one for fold in self.plan.folds for one in (*fold.inserts, *fold.deletes)]
+        reads = [read for fold in self.plan.folds for read in (*fold.inserts, *fold.deletes)]
         with _naming_os_errors():
-            return sum(row_count(one.file, one.length) for one in reads) <= _FEW_ROWS
+            return sum(row_count(read.file, read.length) for read in reads) <= _FEW_ROWS
 
     def run_in_driver(self, go_on: Callable[[], None]) -> None:
         """Fold without Spark, one bucket id after the other; for a compaction that ``is_small``.
@@ -116,10 +116,10 @@ class Compacting:
             FormatError, UnsupportedError: As ``fold.fold``.
             WriteError: As ``fold.fold``, or a file could not be read or written.
         """
-        for number, one in enumerate(self.plan.folds):
+        for number, bucket_fold in enumerate(self.plan.folds):
             go_on()
             with _naming_os_errors():
-                self.records += fold(one, self.spec, Task(number, 0))
+                self.records += fold(bucket_fold, self.spec, Task(number, 0))
             self.folded += 1
 
     def run(
@@ -139,9 +139,9 @@ class Compacting:
         step = at_once or max(1, len(folds))
         for start in range(0, len(folds), step):
             go_on()
-            some = folds[start : start + step]
-            self.records += _run(spark, some, self.spec)
-            self.folded += len(some)
+            job_folds = folds[start : start + step]
+            self.records += _run(spark, job_folds, self.spec)
+            self.folded += len(job_folds)
 
     def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
         """Spread the rows over bucket ids, with new row ids. Called instead of ``run``.
@@ -155,9 +155,9 @@ class Compacting:
             FormatError, UnsupportedError: As ``fold.fold``.
         """
         folds = self.plan.folds
-        wanted = buckets or len(folds)
+        bucket_count = buckets or len(folds)
         self.phase, self._is_rebalance = "spread", True
-        self.records += rebalance(spark, self.plan.table, folds, self.spec, wanted, order_by)
+        self.records += rebalance(spark, self.plan.table, folds, self.spec, bucket_count, order_by)
 
     @property
     def written(self) -> tuple[int, int]:
@@ -167,7 +167,7 @@ class Compacting:
     def staged_bytes(self) -> int:
         """The bytes that tasks have written so far. Any thread may ask."""
         files = self._fs.list_if_there(self.spec.staging)
-        return sum(one.size for one in files if not one.is_dir)
+        return sum(entry.size for entry in files if not entry.is_dir)
 
     def publish(self, still_ours: Callable[[], None]) -> list[str]:
         """Put the complete results into their places, each by one rename if that is possible.
@@ -196,10 +196,10 @@ class Compacting:
             return placed
         _remove_halves(fs, plan.path, f"{self.spec.staging}/half")
         ready = []
-        for number, one in enumerate(new):
+        for number, new_directory in enumerate(new):
             staged = f"{self.spec.staging}/{number}"
-            fill(fs, staged, one)
-            ready.append((staged, one.path))
+            fill(fs, staged, new_directory)
+            ready.append((staged, new_directory.path))
         moved = 0
         try:
             for staged, target in ready:
@@ -246,8 +246,8 @@ def staging_of(location: str, txn_id: int) -> str:
 
 def staging_txn_of(name: str) -> int | None:
     """The transaction id in a staging directory's name (see also ``staging``); otherwise None."""
-    found = _STAGED.fullmatch(name)
-    return int(found[1]) if found else None
+    staged_match = _STAGED.fullmatch(name)
+    return int(staged_match[1]) if staged_match else None
 
 
 def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]) -> list[str]:
@@ -267,22 +267,22 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
     Returns:
         The new paths; they are staging directories of the same transactions.
     """
-    taken = []
+    renamed_paths = []
     for entry in fs.list_if_there(location):
         txn_id = staging_txn_of(entry.name)
         if txn_id is None or is_open(txn_id):
             continue
-        if entry.name.endswith(_TAKEN) or not fs.has_directories:
+        if entry.name.endswith(_TAKEN_SUFFIX) or not fs.has_directories:
             # It could not be deleted yet; or, on an object store, what such a worker puts into
             # place bears its transaction in its name, and is never seen.
-            taken.append(entry.path)
+            renamed_paths.append(entry.path)
             continue
         # A new name: a task that is still alive may have made the directory again.
-        away = f"{entry.path}.{uuid.uuid4().hex[:12]}{_TAKEN}"
+        away = f"{entry.path}.{uuid.uuid4().hex[:12]}{_TAKEN_SUFFIX}"
         with suppress(FileNotFoundError):  # somebody else takes it away
             fs.rename(entry.path, away)
-            taken.append(away)
-    return taken
+            renamed_paths.append(away)
+    return renamed_paths
 
 
 def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
@@ -294,7 +294,9 @@ def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
     names = {entry.name for entry in entries}
     for number, entry in enumerate(entries):
         # The other half may have come meanwhile, so a second listing is asked about a half.
-        if is_half(fs, entry, names) and is_half(fs, entry, {one.name for one in fs.list(path)}):
+        if is_half(fs, entry, names) and is_half(
+            fs, entry, {entry_now.name for entry_now in fs.list(path)}
+        ):
             fs.rename(entry.path, f"{away}-{number}")
 
 

@@ -123,25 +123,27 @@ def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
     Raises:
         FormatError: A source is not sorted.
     """
-    left = list(sources)
-    while left:
-        bound = _open_to(left)
+    remaining_sources = list(sources)
+    while remaining_sources:
+        bound = _open_to(remaining_sources)
         if bound is None:
             return
-        bound = _bounded(bound, [source for source in left if source.is_open])
-        parts = [source.take_to(bound) for source in left if source.is_open]
-        left = [source for source in left if not source.is_spent or source.advance()]
+        bound = _bounded(bound, [source for source in remaining_sources if source.is_open])
+        parts = [source.take_to(bound) for source in remaining_sources if source.is_open]
+        remaining_sources = [
+            source for source in remaining_sources if not source.is_spent or source.advance()
+        ]
         yield _in_order([part for part in parts if part.num_rows])
 
 
-def _open_to(left: list[Source]) -> Key | None:
+def _open_to(remaining_sources: list[Source]) -> Key | None:
     """Open all sources that may have events up to the lowest last key of a batch; return this key.
 
     None: no source has events.
     """
-    while left:
-        bound = min((source.last for source in left if source.is_open), default=None)
-        closed = [source for source in left if not source.is_open]
+    while remaining_sources:
+        bound = min((source.last for source in remaining_sources if source.is_open), default=None)
+        closed = [source for source in remaining_sources if not source.is_open]
         if bound is None:
             first = [min(closed, key=lambda source: source.head)]
         else:
@@ -150,7 +152,7 @@ def _open_to(left: list[Source]) -> Key | None:
             return bound
         for source in first:
             if not source.advance():
-                left.remove(source)
+                remaining_sources.remove(source)
     return None
 
 
@@ -219,30 +221,30 @@ def keys_of(batch: pa.RecordBatch) -> list[Int64s]:
     return [batch.column(name).to_numpy().astype(np.int64) for name in KEYS]
 
 
-def among(keys: Sequence[Int64s], others: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
+def among(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
     """Tell for each of ``keys`` whether it is among ``others``."""
-    return places_in(keys, others) >= 0
+    return places_in(keys, candidates) >= 0
 
 
-def places_in(keys: Sequence[Int64s], others: Sequence[Int64s]) -> npt.NDArray[np.intp]:
+def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.intp]:
     """Tell for each of ``keys`` at which place it is in ``others``; -1: it is not there.
 
     The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
     compared in full.
     """
-    mixed, wanted = _mixed(others), _mixed(keys)
+    mixed, mixed_keys = _mixed(candidates), _mixed(keys)
     order = np.argsort(mixed, kind="stable")
-    mixed, sorted_ = mixed[order], [column[order] for column in others]
-    at = np.searchsorted(mixed, wanted)
-    places = np.full(len(wanted), -1, dtype=np.intp)
+    mixed, sorted_ = mixed[order], [column[order] for column in candidates]
+    at = np.searchsorted(mixed, mixed_keys)
+    places = np.full(len(mixed_keys), -1, dtype=np.intp)
     while True:
         inside = np.minimum(at, len(mixed) - 1)
-        meets = (at < len(mixed)) & (mixed[inside] == wanted) & (places < 0)
+        meets = (at < len(mixed)) & (mixed[inside] == mixed_keys) & (places < 0)
         if not meets.any():
             return places
         equal = meets.copy()
-        for column, other in zip(keys, sorted_, strict=True):
-            equal &= column == other[inside]
+        for column, candidate_column in zip(keys, sorted_, strict=True):
+            equal &= column == candidate_column[inside]
         places[equal] = order[inside[equal]]
         at = np.where(meets, at + 1, len(mixed))
 

@@ -99,7 +99,7 @@ class FoldSpec:
     parquet: str | None = None
 
 
-def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
+def fold(bucket_fold: Fold, spec: FoldSpec, task: Task) -> list[Record]:
     """Run a fold, and return a record for each written file.
 
     Raises:
@@ -108,13 +108,13 @@ def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
         UnsupportedError: The files have values that would change when they are written again.
         WriteError: The files have days that would be read as others from a file of ours.
     """
-    with aborted_by_error(_Output(what, spec, task)) as output:
+    with aborted_by_error(_Output(bucket_fold, spec, task)) as output:
         if spec.insert_only:
-            for read in what.inserts:
+            for read in bucket_fold.inserts:
                 for batch in _plain_rows(read, spec):
                     output.rows(batch)
         else:
-            for live in _left(what, spec.row, output.deletes):
+            for live in _remaining_inserts(bucket_fold, spec.row, output.deletes):
                 output.inserts(live)
         return output.close()
 
@@ -132,27 +132,30 @@ def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
         yield batch.select(range(_FIRST_COLUMN, batch.num_columns))
 
 
-def live_rows(what: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
+def live_rows(bucket_fold: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
     """The rows that a major fold would write, in order: row id, then the columns ``c0``, ``c1``, ….
 
     Raises:
         FormatError, UnsupportedError: As ``fold``.
     """
-    for batch in _left(what, row, lambda _: None):
+    for batch in _remaining_inserts(bucket_fold, row, lambda _: None):
         yield batch.drop_columns([PARTITION])
 
 
-def _left(
-    what: Fold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
+def _remaining_inserts(
+    bucket_fold: Fold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
     """The remaining insert events. The remaining delete events go to ``keep_deletes``."""
     schema = _flat(row)
-    deleted = _Deleted(what, keep_deletes)
+    deleted = _Deleted(bucket_fold, keep_deletes)
     inserts = [
         _source(
-            what, read, partial(read_file, read, schema, schema.names, exact=True), least_key(read)
+            bucket_fold,
+            read,
+            partial(read_file, read, schema, schema.names, exact=True),
+            least_key(read),
         )
-        for read in what.inserts
+        for read in bucket_fold.inserts
     ]
     for batch in merged(inserts):
         live = deleted.without(batch)
@@ -162,12 +165,12 @@ def _left(
 
 
 def _source(
-    what: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
+    bucket_fold: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
 ) -> Source:
     def checked() -> Iterator[pa.RecordBatch]:
         with naming_damage(read.file):
             for batch in batches():
-                _need_bucket(what, batch)
+                _need_bucket(bucket_fold, batch)
                 yield batch
 
     return Source(checked, least, read.file)
@@ -178,13 +181,16 @@ def least_key(read: FileRead) -> Key:
     return (read.least_write_id, -(2**31), -(2**63))
 
 
-def _need_bucket(what: Fold, batch: pa.RecordBatch) -> None:
+def _need_bucket(bucket_fold: Fold, batch: pa.RecordBatch) -> None:
     """I5: this fold does not read the delete events of other buckets' rows."""
-    found = np.unique(batch.column(BUCKET_PROPERTY).to_numpy())
-    if (bucket_ids(found) != what.bucket_id).any():
-        odd = bucket_codec.decode(int(found[bucket_ids(found) != what.bucket_id][0]))
+    properties = np.unique(batch.column(BUCKET_PROPERTY).to_numpy())
+    if (bucket_ids(properties) != bucket_fold.bucket_id).any():
+        stranger = bucket_codec.decode(
+            int(properties[bucket_ids(properties) != bucket_fold.bucket_id][0])
+        )
         raise FormatError(
-            f"as a file of bucket {what.bucket_id} it holds rows of bucket {odd.bucket_id}"
+            f"as a file of bucket {bucket_fold.bucket_id} it holds rows of bucket "
+            f"{stranger.bucket_id}"
         )
 
 
@@ -205,9 +211,9 @@ def write_placed(
         for batch in batches:
             buckets = batch.column(0).to_numpy()
             for bucket in np.unique(buckets).tolist():
-                if output.what.bucket_id != bucket:
+                if output.bucket_fold.bucket_id != bucket:
                     records += output.close()
-                    output.what = _placed(partition, bucket)
+                    output.bucket_fold = _placed(partition, bucket)
                 output.placed(batch.filter(pa.array(buckets == bucket)))
         return records + output.close()
 
@@ -219,8 +225,8 @@ def _placed(partition: str, bucket_id: int) -> Fold:
 class _Output:
     """The files that a fold writes, each begun with its first event."""
 
-    def __init__(self, what: Fold, spec: FoldSpec, task: Task) -> None:
-        self.what, self._spec, self._task = what, spec, task
+    def __init__(self, bucket_fold: Fold, spec: FoldSpec, task: Task) -> None:
+        self.bucket_fold, self._spec, self._task = bucket_fold, spec, task
         self._fs = filesystem_for(spec.staging)
         self._files: dict[str, StagedFile[Any]] = {}
 
@@ -236,7 +242,7 @@ class _Output:
     def placed(self, batch: pa.RecordBatch) -> None:
         """Write rows of ``write_placed`` that all belong to this bucket."""
         rows = batch.num_rows
-        properties = np.full(rows, bucket_codec.encode(self.what.bucket_id, 0), np.int32)
+        properties = np.full(rows, bucket_codec.encode(self.bucket_fold.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))
         writer = self._file("insert").writer
         readable = self._readable(columns)
@@ -247,9 +253,9 @@ class _Output:
         self._file("delete").writer.write_deletes(*columns)
 
     def close(self) -> list[Record]:
-        what, task = self.what, self._task
+        bucket_fold, task = self.bucket_fold, self._task
         records = [
-            file.record(kind, task, what.partition, what.bucket_id)
+            file.record(kind, task, bucket_fold.partition, bucket_fold.bucket_id)
             for kind, file in self._files.items()
         ]
         self._files.clear()
@@ -284,10 +290,11 @@ class _Output:
 class _Deleted:
     """The delete events of a bucket id, read along with the inserts."""
 
-    def __init__(self, what: Fold, keep: Callable[[pa.RecordBatch], None]) -> None:
-        self._what, self._keep = what, keep
+    def __init__(self, bucket_fold: Fold, keep: Callable[[pa.RecordBatch], None]) -> None:
+        self._bucket_fold, self._keep = bucket_fold, keep
         self._events = merged(
-            _source(what, read, partial(read_deletes, read), LEAST) for read in what.deletes
+            _source(bucket_fold, read, partial(read_deletes, read), LEAST)
+            for read in bucket_fold.deletes
         )
         self._reached: Key = LEAST
         self._is_done = False
@@ -303,8 +310,8 @@ class _Deleted:
         self._forget_before(key_at(keys, 0))
         if not len(self._window[0]):
             return inserts
-        found = among(keys, self._window)
-        return inserts.filter(pa.array(~found)) if found.any() else inserts
+        is_deleted = among(keys, self._window)
+        return inserts.filter(pa.array(~is_deleted)) if is_deleted.any() else inserts
 
     def drain(self) -> None:
         """Read the other delete events, because a minor fold keeps them."""
@@ -319,7 +326,7 @@ class _Deleted:
             return
         keys = keys_of(batch)
         self._reached = key_at(keys, -1)
-        if not self._what.major:
+        if not self._bucket_fold.major:
             own = batch.column(DELETING_WRITE_ID).to_numpy() == keys[0]
             if not own.all():
                 self._keep(batch.filter(pa.array(~own)) if own.any() else batch)

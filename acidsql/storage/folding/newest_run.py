@@ -43,23 +43,23 @@ class Run:
 
     Attributes:
         first: The lowest write id.
-        taken: The number of directories.
+        directories: The number of directories.
         bytes: The bytes of their files.
-        left: The number of older deltas and delete deltas, which stay.
+        directories_left: The number of older deltas and delete deltas, which stay.
     """
 
     first: int
-    taken: int
+    directories: int
     bytes: int
-    left: int
+    directories_left: int
 
     def __str__(self) -> str:
-        if not self.left:
-            return f"all {self.taken} directories, {size(self.bytes)}"
+        if not self.directories_left:
+            return f"all {self.directories} directories, {size(self.bytes)}"
+        of_all = f"{self.directories} of {self.directories + self.directories_left} directories"
         return (
-            f"the newest {self.taken} of {self.taken + self.left} directories, from write id "
-            f"{self.first} on, {size(self.bytes)}: the next is more than {SIZE_RATIO} times as "
-            "large"
+            f"the newest {of_all}, from write id {self.first} on, {size(self.bytes)}: "
+            f"the next is more than {SIZE_RATIO} times as large"
         )
 
 
@@ -99,14 +99,14 @@ def newest_run(listing: Listing, most: int) -> Run | None:
     if not steps:
         return None
     run = steps.pop()
-    left = sum(step.directories for step in steps)
+    directories_left = sum(step.directories for step in steps)
     for older in reversed(steps):
         # The results are one directory of each kind.
-        if older.bytes > SIZE_RATIO * run.bytes and left + len(run.kinds) <= most:
+        if older.bytes > SIZE_RATIO * run.bytes and directories_left + len(run.kinds) <= most:
             break
         run.add(older)
-        left -= older.directories
-    return Run(run.first, run.directories, run.bytes, left)
+        directories_left -= older.directories
+    return Run(run.first, run.directories, run.bytes, directories_left)
 
 
 def _steps(listing: Listing) -> list[_Step]:

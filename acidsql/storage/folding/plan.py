@@ -206,10 +206,10 @@ def _from(listing: Listing, first: int) -> Listing:
 
 
 def _by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
-    found: dict[int, list[FileRead]] = {}
+    reads_by_bucket: dict[int, list[FileRead]] = {}
     for read in reads:
-        found.setdefault(_bucket(read), []).append(read)
-    return found
+        reads_by_bucket.setdefault(_bucket(read), []).append(read)
+    return reads_by_bucket
 
 
 def _bucket(read: FileRead) -> int:

@@ -58,14 +58,14 @@ def rebalance(
     """
     rows = _rows(spark, table, folds)
     total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
-    each = max(1, -(-total // buckets))
+    rows_per_bucket = max(1, -(-total // buckets))
     # The order is unique, so a task that runs again numbers the rows in the same way.
     row_id = f"{WRITE_ID}, {BUCKET_PROPERTY}, {ROW_ID}"
     order = row_id if order_by is None else f"{order_by}, {row_id}"
     numbered = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L AS {_NUMBER}")
     write_id = WRITE_ID if order_by is None else f"{last}L AS {WRITE_ID}"
     placed = numbered.selectExpr(
-        f"CAST({_NUMBER} DIV {each} AS INT) AS {BUCKET}",
+        f"CAST({_NUMBER} DIV {rows_per_bucket} AS INT) AS {BUCKET}",
         write_id,
         f"CAST({_NUMBER} AS BIGINT) AS {ROW_ID}",
         *(quote(column.name) for column in table.columns),

@@ -52,14 +52,14 @@ class FeedRead:
     """One task's work.
 
     Attributes:
-        own: The files whose changes it gives.
-        others: The files of the other tasks; empty if there are no keys.
+        own_reads: The files whose changes it gives.
+        other_reads: The files of the other tasks; empty if there are no keys.
         keys: The columns that make a deleted row and a new row the same row.
         commits: The time of the commit (in milliseconds), and the transaction, of each version.
     """
 
-    own: tuple[StreamRead, ...]
-    others: tuple[StreamRead, ...]
+    own_reads: tuple[StreamRead, ...]
+    other_reads: tuple[StreamRead, ...]
     keys: tuple[str, ...]
     commits: Mapping[int, tuple[int, int]]
 
@@ -71,7 +71,9 @@ def feed_ddl(table: Table, keys: Sequence[str]) -> str:
         UnsupportedError: As ``stream_ddl``; or a key is a struct, a list or a map.
     """
     nested = [
-        one for one in table.all_columns if one.name in keys and parse_type(one.type).children
+        column
+        for column in table.all_columns
+        if column.name in keys and parse_type(column.type).children
     ]
     if nested:
         raise UnsupportedError(
@@ -90,13 +92,13 @@ def feed_reads(
 ) -> list[FeedRead]:
     """The tasks of a batch: one for each file, or with keys as few as their size allows."""
     if not keys:
-        return [FeedRead((one,), (), (), commits) for one in reads]
-    count = min(len(reads), 1 + sum(one.size for one in reads) // _TASK_BYTES)
+        return [FeedRead((read,), (), (), commits) for read in reads]
+    count = min(len(reads), 1 + sum(read.size for read in reads) // _TASK_BYTES)
     parts = [tuple(reads[i::count]) for i in range(count)]
     return [
         FeedRead(
             own,
-            tuple(one for j, part in enumerate(parts) if j != i for one in part),
+            tuple(read for j, part in enumerate(parts) if j != i for read in part),
             tuple(keys),
             commits,
         )
@@ -104,15 +106,15 @@ def feed_reads(
     ]
 
 
-def feed_rows(what: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
+def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
     """The changes of a task, with the columns of ``feed_ddl``.
 
     Raises:
         ConstraintError: Two changes of one kind and version have the same key.
     """
-    kinds = _paired(what, table) if what.keys else None
+    kinds = _paired(feed_read, table) if feed_read.keys else None
     names, at = pa.array(_KINDS), 0
-    for read in what.own:
+    for read in feed_read.own_reads:
         for batch, versions in stream_events(read, table):
             count = batch.num_rows
             if kinds is None:
@@ -125,22 +127,24 @@ def feed_rows(what: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
                 *shown.columns,
                 names.take(pa.array(kind)),
                 pa.array(versions),
-                *_commits(versions, what.commits),
-                pa.StructArray.from_arrays([batch.column(one) for one in KEYS], fields=_ROW_ID),
+                *_commits(versions, feed_read.commits),
+                pa.StructArray.from_arrays([batch.column(key) for key in KEYS], fields=_ROW_ID),
             ]
             yield pa.RecordBatch.from_arrays(columns, names=[*shown.schema.names, *ADDED])
 
 
-def _commits(versions: Int64s, known: Mapping[int, tuple[int, int]]) -> tuple[pa.Array, pa.Array]:
+def _commits(versions: Int64s, commits: Mapping[int, tuple[int, int]]) -> tuple[pa.Array, pa.Array]:
     distinct, places = np.unique(versions, return_inverse=True)
-    found = [known.get(int(number)) for number in distinct]
-    micros = pa.array([None if one is None else one[0] * 1000 for one in found], pa.int64())
-    txns = pa.array([None if one is None else one[1] for one in found], pa.int64())
+    commits_found = [commits.get(int(number)) for number in distinct]
+    micros = pa.array(
+        [None if commit is None else commit[0] * 1000 for commit in commits_found], pa.int64()
+    )
+    txns = pa.array([None if commit is None else commit[1] for commit in commits_found], pa.int64())
     times = micros.cast(pa.timestamp("us", "UTC"))
     return times.take(pa.array(places)), txns.take(pa.array(places))
 
 
-def _paired(what: FeedRead, table: Table) -> npt.NDArray[np.int64]:
+def _paired(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
     """The kind of each change of the own files, as a place in ``_KINDS``.
 
     The same rule as for ``acid.changes``: a deletion and an insertion under one key are the two
@@ -150,13 +154,13 @@ def _paired(what: FeedRead, table: Table) -> npt.NDArray[np.int64]:
     versions: list[Int64s] = []
     keys: list[list[pa.Array]] = []
     own = 0
-    for i, read in enumerate((*what.own, *what.others)):
+    for i, read in enumerate((*feed_read.own_reads, *feed_read.other_reads)):
         for batch, numbers in stream_events(read, table):
             shown = as_shown(batch, table, read.read.partition)
-            keys.append([shown.column(name) for name in what.keys])
+            keys.append([shown.column(name) for name in feed_read.keys])
             versions.append(numbers)
             is_deletion.append(np.full(len(numbers), read.is_deletion))
-            own += len(numbers) if i < len(what.own) else 0
+            own += len(numbers) if i < len(feed_read.own_reads) else 0
     if not versions:
         return np.zeros(0, dtype=np.int64)
     codes = [_codes(parts) for parts in zip(*keys, strict=True)]
@@ -169,7 +173,7 @@ def _paired(what: FeedRead, table: Table) -> npt.NDArray[np.int64]:
         np.bincount(group, weights=part[has_key]) for part in (deletion, ~deletion)
     )
     if (deleted > 1).any() or (inserted > 1).any():
-        raise ConstraintError(same_key(table, what.keys))
+        raise ConstraintError(same_key(table, feed_read.keys))
     kinds[has_key] += _IMAGE * ((deleted > 0) & (inserted > 0))[group]
     return kinds[:own]
 
@@ -180,4 +184,6 @@ def _codes(parts: Sequence[pa.Array]) -> Int64s:
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 is 0.0 in Spark
     chunks = values.dictionary_encode().chunks
-    return np.concatenate([one.indices.fill_null(-1).to_numpy().astype(np.int64) for one in chunks])
+    return np.concatenate(
+        [chunk.indices.fill_null(-1).to_numpy().astype(np.int64) for chunk in chunks]
+    )

@@ -114,7 +114,7 @@ def stream_ddl(table: Table) -> str:
     for column in table.partition_columns:
         if column.type not in _PARTITION_TYPES:
             raise refuse(f"its partition column {column.name} has the type {column.type}")
-    return ", ".join(f"{quote(one.name)} {_shown(one.type)}" for one in table.all_columns)
+    return ", ".join(f"{quote(column.name)} {_shown(column.type)}" for column in table.all_columns)
 
 
 def _shown(kind: str) -> str:
@@ -125,34 +125,39 @@ def _shown(kind: str) -> str:
 
 
 def live_reads(
-    table: Table, partitions: Sequence[str], seen: ValidWriteIdList, txns: ValidTxnList
+    table: Table, partitions: Sequence[str], write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> list[StreamRead]:
     """The reads of all rows of a snapshot."""
     fs = filesystem_for(table.location)
     with naming_missing(table.location):
-        found = list_table(fs, table.location, partitions, seen, txns, history_is_kept=True)
-    return [read for listing in found for read in _reads(listing, seen, Shows.LIVE)]
+        listings = list_table(fs, table.location, partitions, write_ids, txns, history_is_kept=True)
+    return [read for listing in listings for read in _reads(listing, write_ids, Shows.LIVE)]
 
 
-def new_reads(what: Changes, *, with_deletes: bool = False) -> list[StreamRead]:
+def new_reads(changes: Changes, *, with_deletes: bool = False) -> list[StreamRead]:
     """The reads of the rows that some write ids have inserted, and of those that they deleted."""
-    with naming_missing(what.table.location):
-        files, after = changed_files(what), what.new.after
-        inserted = [one if may_delete_own([one]) else replace(one, deletes=()) for one in files.new]
-        reads = [read for one in inserted for read in _reads(one, after, Shows.NEW, what.new)]
+    with naming_missing(changes.table.location):
+        files, after = changed_files(changes), changes.new.after
+        inserted = [
+            listing if may_delete_own([listing]) else replace(listing, deletes=())
+            for listing in files.new
+        ]
+        reads = [
+            read for listing in inserted for read in _reads(listing, after, Shows.NEW, changes.new)
+        ]
         if not with_deletes:
             return reads
         for listing in files.holding(after):
-            reads += _reads(listing, after, Shows.DELETED, what.new)
-        for write_id, seen, listings in files.overwritten:
+            reads += _reads(listing, after, Shows.DELETED, changes.new)
+        for write_id, write_ids, listings in files.overwritten:
             for listing in listings:
-                reads += _reads(listing, seen, Shows.LIVE, overwritten_by=write_id)
+                reads += _reads(listing, write_ids, Shows.LIVE, overwritten_by=write_id)
     return reads
 
 
 def _reads(
     listing: Listing,
-    seen: ValidWriteIdList,
+    write_ids: ValidWriteIdList,
     shows: Shows,
     new: NewWriteIds | None = None,
     overwritten_by: int | None = None,
@@ -161,8 +166,8 @@ def _reads(
     for group in listing.originals:
         sizes |= zip(group.paths, group.sizes, strict=True)
     deletes: dict[int | None, list[FileRead]] = {}
-    for one in plan_deletes(listing, seen):
-        deletes.setdefault(_bucket_of(one), []).append(one)
+    for delete_read in plan_deletes(listing, write_ids):
+        deletes.setdefault(_bucket_of(delete_read), []).append(delete_read)
     return [
         StreamRead(
             read,
@@ -172,7 +177,7 @@ def _reads(
             overwritten_by,
             sizes[read.file],
         )
-        for read in plan_reads([listing], seen)
+        for read in plan_reads([listing], write_ids)
     ]
 
 
@@ -186,59 +191,59 @@ def _bucket_of(read: FileRead) -> int | None:
 # ── their rows ───────────────────────────────────────────────────────────────────────────────
 
 
-def stream_rows(what: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
+def stream_rows(stream_read: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
     """The rows of a read, with the columns of ``stream_ddl``."""
-    for batch, _ in stream_events(what, table):
-        yield as_shown(batch, table, what.read.partition)
+    for batch, _ in stream_events(stream_read, table):
+        yield as_shown(batch, table, stream_read.read.partition)
 
 
-def stream_events(what: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
     """The rows of a read, as ``read_for_query`` gives them, each with its change's write id."""
     schema = flat_schema(table)
-    deleted = _deleted(what)
-    if what.shows is Shows.DELETED and deleted is None:
+    deleted = _deleted(stream_read)
+    if stream_read.shows is Shows.DELETED and deleted is None:
         return
-    for batch in read_for_query([what.read], schema, schema.names):
+    for batch in read_for_query([stream_read.read], schema, schema.names):
         keys = keys_of(batch)
         versions = keys[0]
         at = np.full(batch.num_rows, -1) if deleted is None else places_in(keys, deleted.keys)
-        if what.shows is Shows.DELETED:
+        if stream_read.shows is Shows.DELETED:
             assert deleted is not None
-            kept, versions = at >= 0, deleted.versions[at]
+            is_shown, versions = at >= 0, deleted.versions[at]
         else:
-            kept = at < 0
-            if what.new is not None:
-                kept &= _among_new(versions, what.new)
-        if what.overwritten_by is not None:
-            versions = np.full(batch.num_rows, what.overwritten_by)
-        if kept.any():
-            yield batch.filter(pa.array(kept)), versions[kept]
+            is_shown = at < 0
+            if stream_read.new is not None:
+                is_shown &= _among_new(versions, stream_read.new)
+        if stream_read.overwritten_by is not None:
+            versions = np.full(batch.num_rows, stream_read.overwritten_by)
+        if is_shown.any():
+            yield batch.filter(pa.array(is_shown)), versions[is_shown]
 
 
-def _deleted(what: StreamRead) -> _Deleted | None:
+def _deleted(stream_read: StreamRead) -> _Deleted | None:
     """The row ids that matter: NEW: deleted by their own write id; DELETED: by a new one."""
-    found: list[list[Int64s]] = []
+    key_batches: list[list[Int64s]] = []
     versions: list[Int64s] = []
-    for batch in _delete_events(what):
+    for batch in _delete_events(stream_read):
         deleting = batch.column(DELETING_WRITE_ID)
         is_own = pc.equal(deleting, batch.column(WRITE_ID))
-        if what.shows is Shows.NEW:
+        if stream_read.shows is Shows.NEW:
             batch = batch.filter(is_own)
-        elif what.shows is Shows.DELETED:
-            assert what.new is not None
-            is_new = pa.array(_among_new(deleting.to_numpy(), what.new))
+        elif stream_read.shows is Shows.DELETED:
+            assert stream_read.new is not None
+            is_new = pa.array(_among_new(deleting.to_numpy(), stream_read.new))
             batch = batch.filter(pc.and_(is_new, pc.invert(is_own)))
         if batch.num_rows:
-            found.append(keys_of(batch))
+            key_batches.append(keys_of(batch))
             versions.append(batch.column(DELETING_WRITE_ID).to_numpy().astype(np.int64))
-    if not found:
+    if not key_batches:
         return None
-    keys = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    keys = [np.concatenate(parts) for parts in zip(*key_batches, strict=True)]
     return _Deleted(keys, np.concatenate(versions))
 
 
-def _delete_events(what: StreamRead) -> Iterator[pa.RecordBatch]:
-    for read in what.deletes:
+def _delete_events(stream_read: StreamRead) -> Iterator[pa.RecordBatch]:
+    for read in stream_read.deletes:
         with naming_missing(str(read.path)):
             yield from read_deletes(read)
 
@@ -256,8 +261,8 @@ def as_shown(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBa
             width = int(parse_type(column.type).parameters[0])
             values = pc.utf8_rpad(values, width, " ")
         arrays.append(values)
-    known = dict(parse_partition_name(partition)) if partition else {}
+    values_by_name = dict(parse_partition_name(partition)) if partition else {}
     for column in table.partition_columns:
-        value = pa.scalar(known[column.name.lower()], pa.string())
+        value = pa.scalar(values_by_name[column.name.lower()], pa.string())
         arrays.append(pa.repeat(value.cast(_PARTITION_TYPES[column.type]), batch.num_rows))
-    return pa.RecordBatch.from_arrays(arrays, names=[one.name for one in table.all_columns])
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.all_columns])
