@@ -65,21 +65,21 @@ class OrcBatches:
         self._head = Head(file, length - self._script.length - self._script.footer_length, tail)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        stripes, left = (stripe for stripe in self.footer.stripes if stripe.rows), 0
+        stripes, rows_left = (stripe for stripe in self.footer.stripes if stripe.rows), 0
         moments: Moments | None = None
         check_stripes(self._head.read_at, self.footer, self._script)
         try:
             for batch in self._scanned():
                 if not batch.num_rows:
                     continue
-                if not left:
+                if not rows_left:
                     stripe = next(stripes)
-                    left = stripe.rows
+                    rows_left = stripe.rows
                     if self._moments:
                         read_at, kind = self._head.read_at, self._script.compression
                         moments = Moments(read_at, stripe, kind, self._moments)
-                left -= batch.num_rows
-                if left < 0:
+                rows_left -= batch.num_rows
+                if rows_left < 0:
                     raise FormatError("a stripe has another number of rows than the footer says")
                 yield self._finished(batch, moments)
         finally:
@@ -116,8 +116,8 @@ class OrcBatches:
             return array
         offsets, parts = exact_children(array)
         pairs = zip(parts, self.footer.types[number].children, strict=True)
-        done = [self._timed(part, child, moments) for part, child in pairs]
-        return nested(array.is_null(), offsets, done, _type_of(array.type, done))
+        timed_parts = [self._timed(part, child, moments) for part, child in pairs]
+        return nested(array.is_null(), offsets, timed_parts, _type_of(array.type, timed_parts))
 
 
 def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
@@ -130,13 +130,13 @@ def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
 
 def _above(footer: Footer, columns: set[int]) -> set[int]:
     """The numbers of the nested types that contain some of these columns."""
-    found: set[int] = set()
+    containing: set[int] = set()
     for number in reversed(range(len(footer.types))):  # children have higher numbers than parents
         node = footer.types[number]
         # No table has a UNIONTYPE, so nobody reads the contents of one.
-        if node.kind != "uniontype" and not (columns | found).isdisjoint(node.children):
-            found.add(number)
-    return found
+        if node.kind != "uniontype" and not (columns | containing).isdisjoint(node.children):
+            containing.add(number)
+    return containing
 
 
 def _readable(message: bytes, footer: Footer) -> bytes:
@@ -148,8 +148,8 @@ def _readable(message: bytes, footer: Footer) -> bytes:
             node = footer.types[number]
             # Struct fields are named as Java reads them, see ``read_name``.
             names = node.names if number else [f"c{i}" for i in range(len(node.children))]
-            kept = [field for field in decode_fields(as_bytes(value)) if field[0] != 3]
-            value = encode_fields([*kept, *((3, name.encode()) for name in names)])
+            other_fields = [field for field in decode_fields(as_bytes(value)) if field[0] != 3]
+            value = encode_fields([*other_fields, *((3, name.encode()) for name in names)])
             if node.kind == "timestamp":
                 value = encode_fields([(1, orc_footer.BIGINT)])
             number += 1
@@ -166,8 +166,10 @@ def _rows_at_once(message: bytes, footer: Footer) -> int:
         values = as_int(statistics.get(1))
         size += values * _VALUE_BYTES
         if node.kind in _TEXTS:
-            said = dict(decode_fields(as_bytes(statistics.get(8 if node.kind == "binary" else 4))))
-            total = said.get(1 if node.kind == "binary" else 3)
+            text_statistics = dict(
+                decode_fields(as_bytes(statistics.get(8 if node.kind == "binary" else 4)))
+            )
+            total = text_statistics.get(1 if node.kind == "binary" else 3)
             # The sum of lengths is a signed number: its lowest bit is the sign.
             size += values * _TEXT_BYTES if total is None else as_int(total) >> 1
     return max(1, min(BATCH_ROWS, footer.rows * BATCH_BYTES // size))
@@ -205,8 +207,8 @@ class Head:
         if self._data is not None:
             return self._data[start:end]
         read = self._from_blocks if self._in_blocks and end - start < _BLOCK else self._read
-        whole = read(start, min(end, self._length)) if start < self._length else b""
-        return whole + self._tail[max(0, start - self._length) : max(0, end - self._length)]
+        head_bytes = read(start, min(end, self._length)) if start < self._length else b""
+        return head_bytes + self._tail[max(0, start - self._length) : max(0, end - self._length)]
 
     def close(self) -> None:
         """Refuse all later reads, because the file is going to be closed."""
@@ -260,8 +262,8 @@ class _HeadFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._head.size - self._at)
-        wanted = left if size is None or size < 0 else min(size, left)
-        data = self._head.read_at(self._at, self._at + wanted)
+        bytes_left = max(0, self._head.size - self._at)
+        size_now = bytes_left if size is None or size < 0 else min(size, bytes_left)
+        data = self._head.read_at(self._at, self._at + size_now)
         self._at += len(data)
         return data

@@ -56,9 +56,9 @@ def _text(array: pa.Array) -> pa.Array:
     if pa.types.is_boolean(kind):
         return pc.if_else(array, "TRUE", "FALSE")
     if pa.types.is_floating(kind):
-        return _each(array, java_text, pa.string())
+        return _converted_values(array, java_text, pa.string())
     if pa.types.is_decimal(kind):
-        return _each(array, _decimal_text, pa.string())
+        return _converted_values(array, _decimal_text, pa.string())
     if pa.types.is_date32(kind):
         return _moment_text(array, pa.int32(), "D")
     if pa.types.is_timestamp(kind):
@@ -69,9 +69,11 @@ def _text(array: pa.Array) -> pa.Array:
 def _double(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_string(kind):
-        return _each(array, parsed_double, pa.float64())
+        return _converted_values(array, parsed_double, pa.float64())
     if pa.types.is_decimal(kind):
-        return _each(array, float, pa.float64())  # Arrow's own cast does not round to the nearest
+        return _converted_values(
+            array, float, pa.float64()
+        )  # Arrow's own cast does not round to the nearest
     if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
     if pa.types.is_temporal(kind):
@@ -79,7 +81,9 @@ def _double(array: pa.Array) -> pa.Array:
     return array.cast(pa.float64(), safe=False)
 
 
-def _each(array: pa.Array, convert: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
+def _converted_values(
+    array: pa.Array, convert: Callable[[Any], Any], kind: pa.DataType
+) -> pa.Array:
     values = array.to_pylist()
     return pa.array([None if value is None else convert(value) for value in values], kind)
 
@@ -105,7 +109,7 @@ def _moment_text(array: pa.Array, number: pa.DataType, unit: str) -> pa.Array:
     texts = np.datetime_as_string(numbers.view(f"datetime64[{unit}]")).tolist()
     valid = array.is_valid().to_pylist()
     return pa.array(
-        [_moment(text) if known else None for text, known in zip(texts, valid, strict=True)],
+        [_moment(text) if is_valid else None for text, is_valid in zip(texts, valid, strict=True)],
         pa.string(),
     )
 
@@ -138,8 +142,8 @@ def java_text(value: float) -> str | None:
         return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
     if exponent < 0:
         return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-    return f"{sign}{whole}.{digits[exponent + 1 :] or '0'}"
+    integer_digits = digits[: exponent + 1].ljust(exponent + 1, "0")
+    return f"{sign}{integer_digits}.{digits[exponent + 1 :] or '0'}"
 
 
 def _digits(value: Decimal) -> str:
@@ -148,14 +152,14 @@ def _digits(value: Decimal) -> str:
 
 def parsed_double(text: str) -> float | None:
     """The value that ``Double.parseDouble`` of Java gives a text; None if there is none."""
-    found = _NUMBER.fullmatch(text.strip(_BLANKS))
-    if found is None:
+    parts = _NUMBER.fullmatch(text.strip(_BLANKS))
+    if parts is None:
         return None
-    if found["hex"]:
+    if parts["hex"]:
         try:
-            value = float.fromhex(found["hex"])
+            value = float.fromhex(parts["hex"])
         except OverflowError:
             value = float("inf")
     else:
-        value = float(found["word"] or found["plain"])
-    return -value if found["sign"] == "-" else value
+        value = float(parts["word"] or parts["plain"])
+    return -value if parts["sign"] == "-" else value

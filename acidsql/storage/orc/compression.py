@@ -79,10 +79,10 @@ def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
     # A damaged chunk may claim any length, so every length is checked.
     if kind == 1:
         inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-        found = _bounded(inflate.decompress(chunk, _MAX_CHUNK + 1))
+        inflated = _bounded(inflate.decompress(chunk, _MAX_CHUNK + 1))
         if not inflate.eof:
             raise FormatError("a compressed part of the ORC file is cut short")
-        return found
+        return inflated
     if kind == 2:
         length = _possible(next(varints(chunk), 0))
         return bytes(pa.Codec("snappy").decompress(chunk, length, asbytes=True))
@@ -90,16 +90,16 @@ def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
         length = _possible(_lz4_length(chunk))
         return bytes(pa.Codec("lz4_raw").decompress(chunk, length, asbytes=True))
     if kind == 5:
-        if (known := _zstd_length(chunk)) is not None:
-            return bytes(pa.Codec("zstd").decompress(chunk, _possible(known), asbytes=True))
+        if (frame_length := _zstd_length(chunk)) is not None:
+            return bytes(pa.Codec("zstd").decompress(chunk, _possible(frame_length), asbytes=True))
         stream = pa.input_stream(pa.py_buffer(chunk), compression="zstd")
         return _bounded(bytes(stream.read(_MAX_CHUNK + 1)))
     raise FormatError(f"ORC compression kind {kind} cannot be read", kind=kind)
 
 
-def _bounded(found: bytes) -> bytes:
-    _possible(len(found))
-    return found
+def _bounded(decompressed: bytes) -> bytes:
+    _possible(len(decompressed))
+    return decompressed
 
 
 def _possible(length: int) -> int:

@@ -25,7 +25,7 @@ _FAULTS = (
 )  # fmt: skip
 # How Arrow says that a request to an object store has failed. Such an error has no number.
 _OF_STORES = ("AWS Error", "google::cloud::", "Azure Error")
-_GONE = (
+_GONE_MESSAGES = (
     "NO_SUCH_KEY", "RESOURCE_NOT_FOUND", "[BlobNotFound]", "No such file or directory",
     "No such directory",
 )  # fmt: skip
@@ -54,27 +54,27 @@ def naming_damage(path: str) -> Iterator[None]:
 
 def is_gone(error: OSError) -> bool:
     """Whether an object store says that there is no such object."""
-    return error.errno is None and any(words in str(error) for words in _GONE)
+    return error.errno is None and any(words in str(error) for words in _GONE_MESSAGES)
 
 
 def _is_of_store(error: OSError) -> bool:
     return any(words in str(error) for words in _OF_STORES)
 
 
-def damaged(path: str, what: str, offset: object = None) -> FormatError:
+def damaged(path: str, fault: str, offset: object = None) -> FormatError:
     """The error of a file that is damaged, or is not of the right kind.
 
     Args:
         path: The file.
-        what: What is wrong with the file.
+        fault: What is wrong with the file.
         offset: The position of the damage in bytes, if it is known.
     """
     at = "" if offset is None else f", at byte {offset}"
-    known = {"path": path, "reason": what} | ({} if offset is None else {"offset": offset})
+    parameters = {"path": path, "reason": fault} | ({} if offset is None else {"offset": offset})
     return FormatError(
-        f"'{path}' cannot be read{at}: {what}. If the file is damaged, restore it from a backup: "
+        f"'{path}' cannot be read{at}: {fault}. If the file is damaged, restore it from a backup: "
         "without the file its rows are lost",
-        **known,  # type: ignore[arg-type]
+        **parameters,  # type: ignore[arg-type]
     )
 
 

@@ -156,14 +156,14 @@ class _StripeKeys:
 
     def __init__(self) -> None:
         self._rows = 0
-        self._kept: list[tuple[int, pa.Table]] = []
+        self._stripe_ends: list[tuple[int, pa.Table]] = []
         self._last: tuple[int, pa.Table] | None = None
 
     def add(self, table: pa.Table, a_stripe_ended: bool) -> None:
         keys = table.select(event.ROW_ID_COLUMNS)
         self._last = (self._rows, keys)
         if a_stripe_ended:
-            self._kept.append(self._last)
+            self._stripe_ends.append(self._last)
         self._rows += table.num_rows
 
     def last_keys(self, stripe_rows: tuple[int, ...]) -> list[event.RowId]:
@@ -175,14 +175,14 @@ class _StripeKeys:
         """
         if sum(stripe_rows) != self._rows:
             raise WriteError("the ORC writer lost rows: its stripes do not hold what it was given")
-        candidates = [*self._kept, self._last] if self._last else []
+        candidates = [*self._stripe_ends, self._last] if self._last else []
         return [self._key_at(int(end) - 1, candidates) for end in np.cumsum(stripe_rows)]
 
     def _key_at(self, row: int, candidates: list[Any]) -> event.RowId:
         for first, keys in candidates:
             if first <= row < first + keys.num_rows:
-                found = keys.slice(row - first, 1).to_pylist()[0]
-                return tuple(found.values())
+                row_id = keys.slice(row - first, 1).to_pylist()[0]
+                return tuple(row_id.values())
         raise WriteError(f"the ORC writer ended a stripe at row {row}, which was not kept")
 
 

@@ -139,8 +139,8 @@ def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check(footer, length - script.length - script.footer_length - script.metadata_length)
-    if any("`" in name for one in footer.types for name in one.names):
-        types = [replace(one, names=tuple(map(read_name, one.names))) for one in footer.types]
+    if any("`" in name for node in footer.types for name in node.names):
+        types = [replace(node, names=tuple(map(read_name, node.names))) for node in footer.types]
         footer = replace(footer, types=tuple(types))
     return footer, message, script
 
@@ -171,12 +171,12 @@ def parse_postscript(tail: bytes) -> PostScript:
         raise FormatError("not an ORC file: it has no postscript at its end")
     fields = tuple(decode_fields(body))
     # If a field occurs twice, the last value counts, as in any protobuf reader.
-    known = {number: as_int(value) for number, value in fields}
+    numbers = {number: as_int(value) for number, value in fields}
     return PostScript(
-        known.get(_Script.FOOTER_LENGTH, 0),
-        known.get(_Script.METADATA_LENGTH, 0),
-        known.get(_Script.COMPRESSION, 0),
-        known.get(_Script.BLOCK_SIZE, 1 << 18),
+        numbers.get(_Script.FOOTER_LENGTH, 0),
+        numbers.get(_Script.METADATA_LENGTH, 0),
+        numbers.get(_Script.COMPRESSION, 0),
+        numbers.get(_Script.BLOCK_SIZE, 1 << 18),
         length,
         fields,
     )
@@ -203,8 +203,8 @@ def parse_footer(message: bytes) -> Footer:
             types.append(_type(value))
         elif number == _Footer.STATISTICS:
             statistics.append(value)
-    known = (tuple(types), calendar, writer, tuple(statistics))
-    return Footer(rows, tuple(stripes), metadata, *known)
+    other_parts = (tuple(types), calendar, writer, tuple(statistics))
+    return Footer(rows, tuple(stripes), metadata, *other_parts)
 
 
 def _check(footer: Footer, end: int) -> None:

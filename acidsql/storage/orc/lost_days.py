@@ -53,20 +53,20 @@ def _ranges(footer: Footer) -> Iterator[tuple[int, int]]:
             continue
         if number >= len(footer.statistics):
             raise FormatError("the ORC footer has no statistics of a column")
-        found = dict(decode_fields(footer.statistics[number]))
-        if found.get(_VALUES) == 0:
+        statistics = dict(decode_fields(footer.statistics[number]))
+        if statistics.get(_VALUES) == 0:
             continue
-        yield _days(found) if node.kind == "date" else _days_of_timestamps(found)
+        yield _days(statistics) if node.kind == "date" else _days_of_timestamps(statistics)
 
 
-def _days(found: dict[int, int | bytes]) -> tuple[int, int]:
-    days = dict(decode_fields(as_bytes(found.get(_DATES))))
+def _days(statistics: dict[int, int | bytes]) -> tuple[int, int]:
+    days = dict(decode_fields(as_bytes(statistics.get(_DATES))))
     return _signed(days, _MIN), _signed(days, _MAX)
 
 
-def _days_of_timestamps(found: dict[int, int | bytes]) -> tuple[int, int]:
+def _days_of_timestamps(statistics: dict[int, int | bytes]) -> tuple[int, int]:
     """Wider by a day at both ends: old writers counted in their own time zone."""
-    millis = dict(decode_fields(as_bytes(found.get(_TIMESTAMPS))))
+    millis = dict(decode_fields(as_bytes(statistics.get(_TIMESTAMPS))))
     first, last = (_MIN_UTC, _MAX_UTC) if _MIN_UTC in millis else (_MIN, _MAX)
     days = [_signed(millis, number) // _MILLIS_A_DAY for number in (first, last)]
     return days[0] - 1, days[1] + 1

@@ -78,10 +78,10 @@ class Moments:
         if len(nanos) < count:
             raise FormatError("its timestamps are more than their fractions")
         self.is_cut |= bool(np.any(nanos % 1000))
-        whole = seconds.drop_null().to_numpy()
-        if np.any((whole > _MOST_SECONDS) | (whole < -_MOST_SECONDS)):
+        whole_seconds = seconds.drop_null().to_numpy()
+        if np.any((whole_seconds > _MOST_SECONDS) | (whole_seconds < -_MOST_SECONDS)):
             raise FormatError("it holds a timestamp that no calendar has")
-        moments = whole + self._zone.base
+        moments = whole_seconds + self._zone.base
         moments -= (moments < 0) & (nanos > FRACTION_SEEN)
         moments += self._zone.offsets(moments)
         micros = moments * _SECOND + nanos // 1000

@@ -76,15 +76,15 @@ class OrcOptions:
         Raises:
             SettingError: ORC has no such property, or the value is not valid.
         """
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, value in properties.items():
             if key.lower().startswith(PREFIX):
                 read = _reader(key)
                 if read is not None:
-                    found[read[0]] = read[1](key, value)
-        if not found.pop("create_index", True):
-            found["row_index_stride"] = 0
-        return cls(**found)
+                    values[read[0]] = read[1](key, value)
+        if not values.pop("create_index", True):
+            values["row_index_stride"] = 0
+        return cls(**values)
 
     def bloom_filter_ids(self, row: HiveType, number: int = 0) -> frozenset[int]:
         """The numbers of the ORC columns that get a bloom filter (in pre-order, the root is 0).
@@ -96,12 +96,12 @@ class OrcOptions:
         """
         if not self.row_index_stride:
             return frozenset()  # a bloom filter is a part of the row index
-        wanted = {name.lower() for name in self.bloom_filter_columns}
+        names = {name.lower() for name in self.bloom_filter_columns}
         return frozenset(
-            found
-            for found, path, node in _nodes(row, number, ())
+            column_id
+            for column_id, path, node in _nodes(row, number, ())
             if node.kind not in _NO_BLOOM
-            and any(".".join(path[:end]) in wanted for end in range(1, len(path) + 1))
+            and any(".".join(path[:end]) in names for end in range(1, len(path) + 1))
         )
 
 
@@ -122,9 +122,9 @@ def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
     for name in options.bloom_filter_columns:
         kind = kinds.get(name.lower())
         if kind is None:
-            known = ", ".join(child.lower() for child in row.names)
+            names = ", ".join(child.lower() for child in row.names)
             raise _wrong(
-                BLOOM_FILTER_COLUMNS, f"'{name}' is none of the table's data columns ({known})"
+                BLOOM_FILTER_COLUMNS, f"'{name}' is none of the table's data columns ({names})"
             )
         if kind == "boolean":
             raise _wrong(
@@ -159,8 +159,8 @@ def _reader(key: str) -> tuple[str, _Read] | None:
         raise _wrong(key, "columns cannot be encrypted or masked", "UNSUPPORTED_FEATURE", "0A000")
     if key in _WITHOUT_EFFECT:
         return None
-    known = [*_READERS, *_WITHOUT_EFFECT]
-    close = difflib.get_close_matches(key.lower(), known, 1)
+    property_names = [*_READERS, *_WITHOUT_EFFECT]
+    close = difflib.get_close_matches(key.lower(), property_names, 1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise _wrong(key, f"ORC has no such property{hint}", "INVALID_PROPERTY_KEY", "42602")
 
@@ -209,9 +209,9 @@ def _names(_: str, value: str) -> tuple[str, ...]:
 
 
 def _wrong(
-    key: str, what: str, condition: str = "INVALID_PROPERTY_VALUE", sqlstate: str = "42602"
+    key: str, fault: str, condition: str = "INVALID_PROPERTY_VALUE", sqlstate: str = "42602"
 ) -> SettingError:
-    return SettingError(f"{key}: {what}.", condition=condition, sqlstate=sqlstate, key=key)
+    return SettingError(f"{key}: {fault}.", condition=condition, sqlstate=sqlstate, key=key)
 
 
 _READERS: dict[str, tuple[str, _Read]] = {

@@ -47,8 +47,8 @@ def once_if_short(
     """
 
     def decorated(decode: Callable[[bytes], _Decoded]) -> Callable[[bytes], _Decoded]:
-        known = lru_cache(maxsize=4096)(decode)
-        return lambda message: known(message) if len(message) <= longest else decode(message)
+        cached = lru_cache(maxsize=4096)(decode)
+        return lambda message: cached(message) if len(message) <= longest else decode(message)
 
     return decorated
 

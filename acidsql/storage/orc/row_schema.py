@@ -116,13 +116,13 @@ class RowSchema:
         """
         if len(columns) != len(self.names):
             raise WriteError(f"{len(columns)} columns given for {len(self.names)} of the table")
-        done = []
+        converted = []
         for name, node, array in zip(self.names, self.hive.children, columns, strict=True):
             try:
-                done.append(_for_writing(array, node, arrow_type(node)))
+                converted.append(_for_writing(array, node, arrow_type(node)))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise WriteError(f"column '{name}' cannot be written: {error}") from error
-        return done
+        return converted
 
 
 def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Array:
@@ -137,8 +137,8 @@ def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Arr
         return array
     offsets, parts = exact_children(array)
     children = zip(parts, node.children, strict=True)
-    done = [_for_writing(part, child, part.type) for part, child in children]
-    return nested(array.is_null(), offsets, done, target)
+    converted = [_for_writing(part, child, part.type) for part, child in children]
+    return nested(array.is_null(), offsets, converted, target)
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -166,8 +166,8 @@ def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
     exact = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     if exact[-1] == offsets[-1] - offsets[0]:
         return exact, [part.slice(offsets[0], exact[-1]) for part in parts]
-    wanted = np.repeat(starts - exact[:-1], lengths) + np.arange(exact[-1])
-    return exact, [part.take(pa.array(wanted)) for part in parts]
+    indices = np.repeat(starts - exact[:-1], lengths) + np.arange(exact[-1])
+    return exact, [part.take(pa.array(indices)) for part in parts]
 
 
 def nested(
@@ -208,8 +208,8 @@ def conform(
     _, parts = exact_children(row)
     parts += [pa.nulls(len(row))] * (len(schema.names) - len(parts))
     columns = []
-    whole = zip_longest(schema.names, schema.hive.children, parts, own)
-    for name, node, part, kind in islice(whole, len(schema.names)):
+    columns_with_types = zip_longest(schema.names, schema.hive.children, parts, own)
+    for name, node, part, kind in islice(columns_with_types, len(schema.names)):
         try:
             columns.append(_conformed(part, node, calendar, kind))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -243,13 +243,13 @@ def _conformed(
     return nested(array.is_null(), offsets, columns, arrow_type(target))
 
 
-def _places(target: HiveType, found: pa.StructType) -> list[int]:
+def _places(target: HiveType, file_struct: pa.StructType) -> list[int]:
     """The positions of the table's fields in a struct of a file; -1 for a missing field."""
-    places = places_of_fields(target.names, [field.name for field in found])
+    places = places_of_fields(target.names, [field.name for field in file_struct])
     return [-1 if place is None else place for place in places]
 
 
-def places_of_fields(wanted: Sequence[str], own: Sequence[str]) -> list[int | None]:
+def places_of_fields(names: Sequence[str], own: Sequence[str]) -> list[int | None]:
     """The positions of these fields in a struct of a file; None for a missing field.
 
     Names are compared without case, as in ORC's own reader.
@@ -258,14 +258,14 @@ def places_of_fields(wanted: Sequence[str], own: Sequence[str]) -> list[int | No
         FormatError: A name fits two fields, or all fields are missing.
     """
     lowered = [name.lower() for name in own]
-    for name in wanted:
+    for name in names:
         if lowered.count(name.lower()) > 1:
-            same = [f"'{other}'" for other in own if other.lower() == name.lower()]
+            same = [f"'{own_name}'" for own_name in own if own_name.lower() == name.lower()]
             raise FormatError(f"a struct has several fields for '{name}': {', '.join(same)}")
-    places = [lowered.index(n.lower()) if n.lower() in lowered else None for n in wanted]
+    places = [lowered.index(n.lower()) if n.lower() in lowered else None for n in names]
     if own and set(places) == {None}:
         raise FormatError(
-            f"a struct has the fields {', '.join(own)}, none of the table's {', '.join(wanted)}"
+            f"a struct has the fields {', '.join(own)}, none of the table's {', '.join(names)}"
         )
     return places
 

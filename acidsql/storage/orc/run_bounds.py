@@ -88,8 +88,8 @@ def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterat
 
 def _passed(data: bytes, at: int, bits: int) -> int:
     """The position of the first run from ``at`` on that is not plain."""
-    found = _plain_runs(bits).match(data, at)
-    return found.end() if found else at
+    plain_runs = _plain_runs(bits).match(data, at)
+    return plain_runs.end() if plain_runs else at
 
 
 @cache

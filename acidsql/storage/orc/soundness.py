@@ -77,10 +77,10 @@ def _check(
     indexes: bool,
 ) -> None:
     compression, room = script.compression, Counter[int]()  # for texts, by column
-    found = stripe_footer(read_at, stripe, compression)
-    if len(found.has_new_runs) != len(footer.types):
+    footer_of_stripe = stripe_footer(read_at, stripe, compression)
+    if len(footer_of_stripe.has_new_runs) != len(footer.types):
         raise FormatError("a stripe has not all columns", offset=stripe.footer_offset)
-    for stream in found.streams:
+    for stream in footer_of_stripe.streams:
         begin = stripe.offset + stream.offset
         if stream.kind >= ROW_INDEX or stream.column >= len(footer.types):
             if indexes:
@@ -93,12 +93,14 @@ def _check(
             room[stream.column] += max(chunks * script.block_size, stream.length)
         trusted = _TRUSTED.get((stream.kind, footer.types[stream.column].kind))
         if trusted is not None:
-            what, most, signed = trusted
+            stream_name, most, signed = trusted
             data = decompress(read_at(begin, begin + stream.length), compression)
-            is_new = found.has_new_runs[stream.column]
+            is_new = footer_of_stripe.has_new_runs[stream.column]
             if not all_within(data, most, signed=signed, is_new=is_new):
-                raise FormatError(f"column {stream.column} has impossible {what}", offset=begin)
-    _check_texts(read_at, footer, compression, stripe, found, room)
+                raise FormatError(
+                    f"column {stream.column} has impossible {stream_name}", offset=begin
+                )
+    _check_texts(read_at, footer, compression, stripe, footer_of_stripe, room)
 
 
 def _check_texts(
@@ -106,11 +108,11 @@ def _check_texts(
     footer: Footer,
     compression: int,
     stripe: Stripe,
-    found: StripeFooter,
+    footer_of_stripe: StripeFooter,
     room: Counter[int],
 ) -> None:
     """Refuse texts that are longer than the chunks of their column can be."""
-    for kind, column, offset, length in found.streams:
+    for kind, column, offset, length in footer_of_stripe.streams:
         if kind != LENGTH or column >= len(footer.types) or not length:
             continue
         if footer.types[column].kind in _TEXTS:
@@ -119,7 +121,7 @@ def _check_texts(
             if not is_sum_within(
                 data,
                 room[column],
-                is_new=found.has_new_runs[column],
+                is_new=footer_of_stripe.has_new_runs[column],
                 exactly=stripe.length <= _SMALL,
             ):
                 raise FormatError(f"column {column} has impossible lengths", offset=begin)

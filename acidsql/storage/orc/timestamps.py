@@ -155,8 +155,10 @@ def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: Post
 
 def without_timestamp_statistics(statistics: bytes) -> bytes:
     """A ColumnStatistics message without the smallest and largest timestamp."""
-    kept = [field for field in decode_fields(statistics) if field[0] != _TIMESTAMP_STATISTICS]
-    return encode_fields(kept)
+    other_fields = [
+        field for field in decode_fields(statistics) if field[0] != _TIMESTAMP_STATISTICS
+    ]
+    return encode_fields(other_fields)
 
 
 def mend_metadata(section: bytes, script: PostScript) -> bytes:

@@ -44,17 +44,19 @@ class Zone:
 
     def offsets(self, seconds: Int64s) -> Int64s:
         """The zone's offset from UTC, in seconds, at each of these instants."""
-        found = np.full(len(seconds), self._early, np.int64)
+        offsets_found = np.full(len(seconds), self._early, np.int64)
         if self._is_fixed:
-            return found
+            return offsets_found
         seconds = np.minimum(seconds, _LAST)
         blocks = np.where(seconds < _KNOWN_FROM, _NONE, seconds >> _BLOCK)
         for block in np.unique(blocks).tolist():
             if block != _NONE:
                 starts, offsets = _table(self._rules, block)
-                here = blocks == block
-                found[here] = offsets[np.searchsorted(starts, seconds[here], side="right")]
-        return found
+                in_block = blocks == block
+                offsets_found[in_block] = offsets[
+                    np.searchsorted(starts, seconds[in_block], side="right")
+                ]
+        return offsets_found
 
 
 @lru_cache(maxsize=64)
@@ -66,10 +68,10 @@ def zone_of(name: str) -> Zone:
     """
     if name in _NO_OFFSET:
         return Zone(UTC)
-    if found := _FIXED.fullmatch(name):
-        hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:])
+    if fixed_offset := _FIXED.fullmatch(name):
+        hours, minutes, seconds = (int(part or 0) for part in fixed_offset.groups()[1:])
         size = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        return Zone(timezone(-size if found[1] == "-" else size))
+        return Zone(timezone(-size if fixed_offset[1] == "-" else size))
     try:
         return Zone(_rules(name))
     except (KeyError, ValueError, OSError) as error:
@@ -103,13 +105,13 @@ def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
     return np.array(starts, np.int64), np.array(offsets, np.int64)
 
 
-def _change(zone: tzinfo, before: int, behind: int) -> int:
+def _change(zone: tzinfo, low: int, high: int) -> int:
     """The first second with the new offset."""
-    old = _offset(zone, before)
-    while behind - before > 1:
-        middle = (before + behind) // 2
-        before, behind = (middle, behind) if _offset(zone, middle) == old else (before, middle)
-    return behind
+    old = _offset(zone, low)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _offset(zone, middle) == old else (low, middle)
+    return high
 
 
 def _standard(zone: tzinfo) -> int:
