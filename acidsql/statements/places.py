@@ -294,7 +294,7 @@ class Places:
         return Adopted(first, partitions, tuple(notes))
 
 
-def _checked(fs: FileSystem, table: Table, found: Sequence[adopt.Found]) -> list[str]:
+def _checked(fs: FileSystem, table: Table, found: Sequence[adopt.DirectoryContents]) -> list[str]:
     """Refuse files that the table's rows cannot be read from. Returns remarks for the user."""
     notes: list[str] = []
     for one in found:
@@ -323,7 +323,7 @@ def _checked(fs: FileSystem, table: Table, found: Sequence[adopt.Found]) -> list
     return notes
 
 
-def _check_plain(fs: FileSystem, table: Table, found: adopt.Found) -> None:
+def _check_plain(fs: FileSystem, table: Table, found: adopt.DirectoryContents) -> None:
     """Refuse files of an insert-only table that Spark's reader would show other than they are."""
     paths = [entry.path for entry in adopt.plain_files(fs, found)]
     if table.file_format == PARQUET:

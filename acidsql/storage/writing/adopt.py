@@ -29,7 +29,7 @@ from acidsql.storage.orc.damage import reason_of
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DirectoryContents:
     """The contents of one table or partition directory.
 
     Attributes:
@@ -48,7 +48,7 @@ class Found:
         return [entry for entry in self.originals if not is_original(entry.name)]
 
 
-def find(fs: FileSystem, path: str) -> Found:
+def find(fs: FileSystem, path: str) -> DirectoryContents:
     """List a directory.
 
     Raises:
@@ -59,8 +59,9 @@ def find(fs: FileSystem, path: str) -> Found:
         _refuse_link(entry)
     acid = [entry for entry in entries if entry.is_dir and parse_directory(entry.name) is not None]
     has_base = any(entry.name.startswith("base_") for entry in acid)
-    others = [] if has_base else [entry for entry in entries if entry not in acid]
-    return Found(path, tuple(acid), tuple(sorted(_files(fs, others), key=lambda e: e.path)))
+    other_entries = [] if has_base else [entry for entry in entries if entry not in acid]
+    files = sorted(_files(fs, other_entries), key=lambda entry: entry.path)
+    return DirectoryContents(path, tuple(acid), tuple(files))
 
 
 def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> None:
@@ -85,7 +86,7 @@ def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> N
 
 
 def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
-    found = []
+    files = []
     for entry in entries:
         if is_hidden(entry.name):
             continue
@@ -96,15 +97,15 @@ def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
                 path=entry.path,
             )
         if entry.is_dir:
-            found += _files(fs, fs.list(entry.path))
+            files += _files(fs, fs.list(entry.path))
         elif entry.size:
-            found.append(entry)
-    return found
+            files.append(entry)
+    return files
 
 
-def plain_files(fs: FileSystem, found: Found) -> list[Entry]:
+def plain_files(fs: FileSystem, contents: DirectoryContents) -> list[Entry]:
     """The files in the bases and deltas of an insert-only table."""
-    return _files(fs, found.acid)
+    return _files(fs, contents.acid)
 
 
 def _refuse_link(entry: Entry) -> None:
@@ -125,9 +126,9 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
     return in_threads(lambda entry: _columns(entry.path), originals)
 
 
-def count_originals(found: Found) -> int:
+def count_originals(contents: DirectoryContents) -> int:
     """The number of rows in the originals, as their footers say."""
-    return sum(in_threads(lambda entry: read_file_info(entry.path).rows, found.originals))
+    return sum(in_threads(lambda entry: read_file_info(entry.path).rows, contents.originals))
 
 
 def _columns(path: str) -> list[tuple[str, str]]:
@@ -140,13 +141,13 @@ def _columns(path: str) -> list[tuple[str, str]]:
     return columns_of(path)
 
 
-def check_buckets(found: Found, num_buckets: int) -> None:
+def check_buckets(contents: DirectoryContents, num_buckets: int) -> None:
     """Refuse originals of a bucketed table if their names do not name a bucket.
 
     Raises:
         FormatError: A name has no bucket id, or a bucket id that the table does not have.
     """
-    for entry in found.originals:
+    for entry in contents.originals:
         if not is_original(entry.name) or bucket_id_of_original(entry.path) >= num_buckets:
             raise FormatError(
                 f"'{entry.path}' is in no bucket of a table of {num_buckets}: the files of a "
@@ -156,22 +157,22 @@ def check_buckets(found: Found, num_buckets: int) -> None:
             )
 
 
-def check_names(found: Found) -> None:
+def check_names(contents: DirectoryContents) -> None:
     """Refuse to rename files beside deltas, because delete events there may name their rows.
 
     Raises:
         FormatError: There are bases or deltas, and originals without a bucket id in their names.
     """
-    if found.acid and found.badly_named:
-        path = found.badly_named[0].path
+    if contents.acid and contents.badly_named:
+        path = contents.badly_named[0].path
         raise FormatError(
             f"'{path}' has no bucket id in its name (000000_0 …), so that its rows have no row "
-            f"ids, and lies beside {found.acid[0].name}.",
+            f"ids, and lies beside {contents.acid[0].name}.",
             path=path,
         )
 
 
-def rename_originals(fs: FileSystem, found: Found) -> int:
+def rename_originals(fs: FileSystem, contents: DirectoryContents) -> int:
     """Rename files without a bucket id in their names to Hive's names, durably.
 
     The new numbers go on above the existing ones. After a crash a second run goes on, and gives
@@ -180,27 +181,27 @@ def rename_originals(fs: FileSystem, found: Found) -> int:
     Returns:
         The number of renamed files.
     """
-    taken = {entry.path for entry in found.originals}
-    numbers = [bucket_id_of_original(e.path) for e in found.originals if is_original(e.name)]
+    existing_paths = {entry.path for entry in contents.originals}
+    numbers = [bucket_id_of_original(e.path) for e in contents.originals if is_original(e.name)]
     number = max(numbers, default=-1) + 1
     directories = set()
-    for entry in found.badly_named:
+    for entry in contents.badly_named:
         directory = entry.path.rpartition("/")[0]
-        while (target := f"{directory}/{_name(number)}") in taken:
+        while (target := f"{directory}/{_name(number)}") in existing_paths:
             number += 1
         fs.rename_file(entry.path, target)
-        taken.add(target)
+        existing_paths.add(target)
         directories.add(directory)
         number += 1
     for directory in sorted(directories):
         fs.sync_directory(directory)
-    return len(found.badly_named)
+    return len(contents.badly_named)
 
 
 def _name(number: int) -> str:
     """The name for a number. Bucket ids have 12 bits; higher numbers get names of Hive's copies."""
-    again, bucket_id = divmod(number, BUCKET_ID_MAX + 1)
-    return f"{plain_name(bucket_id)}_copy_{again}" if again else plain_name(bucket_id)
+    copy_number, bucket_id = divmod(number, BUCKET_ID_MAX + 1)
+    return f"{plain_name(bucket_id)}_copy_{copy_number}" if copy_number else plain_name(bucket_id)
 
 
 def unreadable_as_full_acid(fs: FileSystem, path: str) -> str | None:

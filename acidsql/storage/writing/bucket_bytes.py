@@ -32,7 +32,7 @@ class ByteRows(NamedTuple):
 def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
     """Hive's Murmur3_32: seed 104729, tail bytes sign-extended, because Java's bytes are signed."""
     data, starts, lengths = rows
-    found = np.full(len(starts), _SEED, dtype=np.uint32)
+    hashes = np.full(len(starts), _SEED, dtype=np.uint32)
     blocks = lengths // 4
     with np.errstate(over="ignore"):
         active = np.nonzero(blocks > 0)[0]
@@ -42,12 +42,12 @@ def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
             word = np.zeros(len(active), dtype=np.uint32)
             for i in range(4):
                 word |= data[at + i].astype(np.uint32) << np.uint32(8 * i)
-            mixed = found[active] ^ _scrambled(word)
-            found[active] = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+            mixed = hashes[active] ^ _scrambled(word)
+            hashes[active] = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
             block += 1
             active = active[blocks[active] > block]
-        found ^= _tails(rows)
-        return _finished(found ^ lengths.astype(np.uint32)).view(np.int32)
+        hashes ^= _tails(rows)
+        return _finished(hashes ^ lengths.astype(np.uint32)).view(np.int32)
 
 
 def _tails(rows: ByteRows) -> npt.NDArray[np.uint32]:
@@ -70,27 +70,27 @@ def _rotated(word: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
     return word << np.uint32(bits) | word >> np.uint32(32 - bits)
 
 
-def _finished(found: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    found ^= found >> np.uint32(16)
-    found = found * np.uint32(0x85EBCA6B)
-    found ^= found >> np.uint32(13)
-    found = found * np.uint32(0xC2B2AE35)
-    return found ^ found >> np.uint32(16)
+def _finished(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    hashes ^= hashes >> np.uint32(16)
+    hashes = hashes * np.uint32(0x85EBCA6B)
+    hashes ^= hashes >> np.uint32(13)
+    hashes = hashes * np.uint32(0xC2B2AE35)
+    return hashes ^ hashes >> np.uint32(16)
 
 
 def java_polynomial(rows: ByteRows, start: int) -> npt.NDArray[np.int32]:
     """``h = 31·h + byte`` over signed bytes, from ``start``."""
     data, starts, lengths = rows
-    found = np.full(len(starts), start, dtype=np.int32)
+    hashes = np.full(len(starts), start, dtype=np.int32)
     active = np.nonzero(lengths > 0)[0]
     position = 0
     with np.errstate(over="ignore"):
         while len(active):
             signed = data[starts[active] + position].view(np.int8).astype(np.int32)
-            found[active] = found[active] * np.int32(31) + signed
+            hashes[active] = hashes[active] * np.int32(31) + signed
             position += 1
             active = active[lengths[active] > position]
-    return found
+    return hashes
 
 
 # ── bytes of values ──────────────────────────────────────────────────────────────────────────
@@ -147,11 +147,11 @@ def of_timestamps(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]) 
 
 
 def _reversed_digits(nanos: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    found, left = np.zeros_like(nanos), nanos
+    reversed_digits, remaining = np.zeros_like(nanos), nanos
     for _ in range(9):
-        left, digit = np.divmod(left, 10)
-        found = found * 10 + digit
-    return found
+        remaining, digit = np.divmod(remaining, 10)
+        reversed_digits = reversed_digits * 10 + digit
+    return reversed_digits
 
 
 def _vlong(
@@ -243,12 +243,12 @@ def big_integer_hashes(decimals: Decimals) -> npt.NDArray[np.int32]:
     negative = decimals.high < 0
     high = decimals.high.view(np.uint64)
     borrowed = ~high + (decimals.low == 0).astype(np.uint64)
-    found = np.zeros(len(high), dtype=np.uint32)
+    hashes = np.zeros(len(high), dtype=np.uint32)
     with np.errstate(over="ignore"):
         low = np.where(negative, ~decimals.low + np.uint64(1), decimals.low)
         for half in (np.where(negative, borrowed, high), low):
             for word in (half >> np.uint64(32), half & np.uint64(0xFFFFFFFF)):
                 # Java has no leading zero words. Here they do no harm: a hash of 0 stays 0.
-                found = found * np.uint32(31) + word.astype(np.uint32)
-        signed = found.view(np.int32)
+                hashes = hashes * np.uint32(31) + word.astype(np.uint32)
+        signed = hashes.view(np.int32)
         return np.where(negative, -signed, signed)

@@ -28,11 +28,11 @@ def bucket_sql(
     """
     combined = "0L"
     for column, kind in zip(columns, hive_types, strict=True):
-        one = _hash(column, kind, version)
-        if one is None:
+        hash_sql = _hash(column, kind, version)
+        if hash_sql is None:
             return None
         # Only the lowest 31 bits matter. Without the other bits nothing overflows.
-        bits = f"CASE WHEN {column} IS NULL THEN 0L ELSE CAST({one} AS BIGINT) & {_BITS} END"
+        bits = f"CASE WHEN {column} IS NULL THEN 0L ELSE CAST({hash_sql} AS BIGINT) & {_BITS} END"
         combined = f"((31L * {combined} + {bits}) & {_BITS})"
     return f"CAST({combined} % {num_buckets} AS INT)"
 

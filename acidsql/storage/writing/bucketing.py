@@ -60,9 +60,9 @@ def hashes(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     with np.errstate(over="ignore"):
-        found = _of_kind(hive_type.kind, version)(array, hive_type, version)
-    found[array.is_null().to_numpy(zero_copy_only=False)] = 0
-    return found
+        hashes_of_values = _of_kind(hive_type.kind, version)(array, hive_type, version)
+    hashes_of_values[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return hashes_of_values
 
 
 _Hash = Callable[[pa.Array, HiveType, int], Hashes]
@@ -89,8 +89,8 @@ def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         array = array.cast(pa.int64())
     if array.null_count:
         array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
-    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False).astype(dtype)
-    return found
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False).astype(dtype)
+    return values
 
 
 def _folded(values: npt.NDArray[np.int64]) -> Hashes:
@@ -169,14 +169,14 @@ def _binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
 def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     starts, lengths = _ranges(array)
     below = hashes(array.values, hive_type.children[0], version)
-    found = np.zeros(len(array), dtype=np.int32)
+    combined = np.zeros(len(array), dtype=np.int32)
     active = np.nonzero(lengths > 0)[0]
     position = 0
     while len(active):
-        found[active] = found[active] * np.int32(31) + below[starts[active] + position]
+        combined[active] = combined[active] * np.int32(31) + below[starts[active] + position]
         position += 1
         active = active[lengths[active] > position]
-    return found
+    return combined
 
 
 def _map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
@@ -191,10 +191,10 @@ def _map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    found = np.zeros(len(array), dtype=np.int32)
+    combined = np.zeros(len(array), dtype=np.int32)
     for position, child in enumerate(hive_type.children):
-        found = found * np.int32(31) + hashes(array.field(position), child, version)
-    return found
+        combined = combined * np.int32(31) + hashes(array.field(position), child, version)
+    return combined
 
 
 def _ranges(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -43,7 +43,7 @@ def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
     """The delete stage: write sorted delete keys, and yield the records of both stages."""
-    seen: set[tuple[int, int]] = set()
+    source_tasks: set[tuple[int, int]] = set()
     with aborted_by_error(_DeleteWriter(spec, task)) as writer:
         for batch in batches:
             carried = batch.column(RECORD)
@@ -51,10 +51,10 @@ def write_deletes(
                 yield Record.from_json(text)
             keys = batch.filter(carried.is_null())
             if keys.num_rows:
-                seen |= _sources(keys)
+                source_tasks |= _sources(keys)
                 writer.write(keys)
         yield from writer.close()
-    for number, attempt in sorted(seen):
+    for number, attempt in sorted(source_tasks):
         yield Record("seen", number, attempt)
 
 

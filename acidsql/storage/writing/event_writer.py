@@ -257,8 +257,8 @@ def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
         replaced = pc.if_else(is_moved, pa.scalar(None, replaced.type), replaced)
     if replaced is not None and not replaced.null_count:
         return replaced
-    made = _made_partitions(spec, batch)
-    return made if replaced is None else pc.coalesce(replaced, made)
+    new_partitions = _made_partitions(spec, batch)
+    return new_partitions if replaced is None else pc.coalesce(replaced, new_partitions)
 
 
 def _made_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:

@@ -96,10 +96,10 @@ def _written(
         records = _to_write(_placed(_one_null(events), table, spec, is_fast=is_fast), spec)
     settings = METHODS_THAT_JAVA_COMPILES | batches.settings
     with changed_conf(events.sparkSession, settings):
-        found = [ew.Record.from_json(row[0]) for row in records.collect()]
+        written_records = [ew.Record.from_json(row[0]) for row in records.collect()]
     if keys_alone is not None:
         keys_alone.refuse_changed(events.sparkSession, but_below=table.location)
-    return found
+    return written_records
 
 
 def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
@@ -127,13 +127,13 @@ def _keys(events: DataFrame) -> DataFrame:
     # The SQL calls no functions: in Spark 4.1 a session may redefine functions of Spark's.
     mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
     coded = f"CAST(({ew.BUCKET_PROPERTY} & {mask}) DIV {unit} AS INT)"
-    made = {
+    key_sql = {
         ew.BUCKET_ID: f"CASE WHEN {_IS_CODED} THEN {coded} ELSE {ew.BUCKET_PROPERTY} END",
         ew.SOURCE_TASK: "CAST(NULL AS INT)",
         ew.SOURCE_ATTEMPT: "CAST(NULL AS BIGINT)",
         ew.RECORD: "CAST(NULL AS STRING)",
     }
-    columns = (f"{made.get(name, name)} AS {name}" for name in ew.KEY_SCHEMA.names)
+    columns = (f"{key_sql.get(name, name)} AS {name}" for name in ew.KEY_SCHEMA.names)
     return events.where(f"{ew.ACTION} >= {ew.DELETE}").selectExpr(*columns)
 
 
@@ -280,15 +280,17 @@ def _knows_buckets(spark: SparkSession, types: Sequence[str], buckets: int, vers
     names = [f"{ew.PREFIX}{i}" for i in range(len(types))]
     rows = local_rows(spark, pa.table(dict(zip(names, columns, strict=True))))
     sql = bucket_sql(names, types, buckets, version)
-    found = [row[0] for row in rows.selectExpr(f"{sql} AS {ew.BUCKET}").collect()]
+    computed = [row[0] for row in rows.selectExpr(f"{sql} AS {ew.BUCKET}").collect()]
     expected: list[int] = bucket_ids(columns, types, buckets, version).tolist()
-    return found == expected
+    return computed == expected
 
 
 def _bucket_ids(rows: pa.Table, table: Table) -> pa.Array:
     columns = [rows.column(name).combine_chunks() for name in table.bucket_columns]
-    found = bucket_ids(columns, _bucket_types(table), table.num_buckets, table.bucketing_version)
-    return pa.array(found, pa.int32())
+    bucket_numbers = bucket_ids(
+        columns, _bucket_types(table), table.num_buckets, table.bucketing_version
+    )
+    return pa.array(bucket_numbers, pa.int32())
 
 
 def _bucket_types(table: Table) -> list[str]:

@@ -68,21 +68,23 @@ def find_files(path: str) -> list[Entry]:
         FormatError: There are no files, or there are directories among them.
     """
     parent, _, name = path.rstrip("/").rpartition("/")
-    beside = filesystem_for(path).list_if_there(parent or "/")
-    found = [entry for entry in beside if entry.name == name]
-    if not found:
-        found = [e for e in beside if not is_hidden(e.name) and fnmatch.fnmatchcase(e.name, name)]
-    if len(found) == 1 and found[0].is_dir:
+    siblings = filesystem_for(path).list_if_there(parent or "/")
+    matches = [entry for entry in siblings if entry.name == name]
+    if not matches:
+        matches = [
+            e for e in siblings if not is_hidden(e.name) and fnmatch.fnmatchcase(e.name, name)
+        ]
+    if len(matches) == 1 and matches[0].is_dir:
         inside = filesystem_for(path).list_if_there(path)
-        found = [entry for entry in inside if not is_hidden(entry.name)]
-    for entry in found:
+        matches = [entry for entry in inside if not is_hidden(entry.name)]
+    for entry in matches:
         if entry.is_dir:
             raise FormatError(
                 f"'{path}' holds the directory '{entry.name}'; LOAD DATA takes files only. Load "
                 "each directory with a statement of its own.",
                 condition=_MISSING[0], sqlstate=_MISSING[1], path=path,
             )  # fmt: skip
-    files = [entry for entry in found if entry.size]
+    files = [entry for entry in matches if entry.size]
     if not files:
         raise FormatError(
             f"There is no file at '{path}' to load.",
@@ -126,16 +128,16 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
     return Source(path, info.rows, file.size, mark_of(path), may_mislead)
 
 
-def misfit(found: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str | None:
+def misfit(file_columns: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str | None:
     """Why a file with these columns does not fit the table; None if it fits.
 
     Hive matches columns by position, so nobody would notice another order. Therefore names count,
     too, unless they are Hive's ``_col0``, ``_col1`` ….
     """
-    if len(found) != len(columns):
-        return f"it has {len(found)} columns, the table {len(columns)}"
-    nameless = has_no_names([name for name, _ in found])
-    for number, ((name, kind), column) in enumerate(zip(found, columns, strict=True), 1):
+    if len(file_columns) != len(columns):
+        return f"it has {len(file_columns)} columns, the table {len(columns)}"
+    nameless = has_no_names([name for name, _ in file_columns])
+    for number, ((name, kind), column) in enumerate(zip(file_columns, columns, strict=True), 1):
         if not nameless and name.lower() != column.name:
             return f"its column {number} is called '{name}', the table's '{column.name}'"
         if kind.lower() != str(parse_type(column.type)).lower():
@@ -158,15 +160,15 @@ def is_copied_in_place(sources: Sequence[Source], location: str) -> bool:
     """Whether publishing can copy the files themselves: they are in the table's object store."""
     if filesystem_for(location).has_directories:
         return False
-    return all(scheme_and_root(one.path) == scheme_and_root(location) for one in sources)
+    return all(scheme_and_root(source.path) == scheme_and_root(location) for source in sources)
 
 
 def as_they_are(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
     """The records of files that publishing copies from where they are."""
     partition = spec.static_partition or ""
     return [
-        ew.Record("insert", 0, 0, partition, number, one.path, one.rows, 0, one.bytes)
-        for number, one in enumerate(sources)
+        ew.Record("insert", 0, 0, partition, number, source.path, source.rows, 0, source.bytes)
+        for number, source in enumerate(sources)
     ]
 
 
@@ -252,12 +254,12 @@ def remove(sources: Sequence[Source]) -> list[str]:
     Returns:
         The files that were not deleted: they have changed meanwhile, or could not be deleted.
     """
-    left = []
+    not_deleted = []
     for source in sources:
         fs = filesystem_for(source.path)
         try:
             if mark_of(source.path) != source.mark:
-                left.append(source.path)
+                not_deleted.append(source.path)
                 continue
             directory, _, name = source.path.rpartition("/")
             fs.delete_file(source.path)
@@ -267,5 +269,5 @@ def remove(sources: Sequence[Source]) -> list[str]:
         except FileNotFoundError:
             continue
         except OSError:
-            left.append(source.path)
-    return left
+            not_deleted.append(source.path)
+    return not_deleted

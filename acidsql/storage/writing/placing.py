@@ -63,9 +63,9 @@ def fill(fs: FileSystem, staged: str, new: NewDirectory) -> None:
     for name, data in new.markers.items():
         fs.write_file(f"{staged}/{name}", data)
     for name, file in new.files.items():
-        found = fs.size(file.path) if fs.exists(file.path) else None
-        if found != file.bytes:
-            raise _unlike(file.path, file.bytes, found)
+        size = fs.size(file.path) if fs.exists(file.path) else None
+        if size != file.bytes:
+            raise _unlike(file.path, file.bytes, size)
         fs.rename(file.path, f"{staged}/{name}")
     fs.sync_directory(staged)
 
@@ -90,12 +90,12 @@ def place(
     if not fs.has_directories:
         place_objects(fs, location, new, placed)
         return
-    for number, one in enumerate(new):
+    for number, directory in enumerate(new):
         staged = f"{staging}/{number}"
-        fill(fs, staged, one)
-        _make_durable(fs, location, one.parent)
-        _move(fs, staged, one.path, placed)
-        fs.sync_directory(one.parent)
+        fill(fs, staged, directory)
+        _make_durable(fs, location, directory.parent)
+        _move(fs, staged, directory.path, placed)
+        fs.sync_directory(directory.parent)
 
 
 def place_objects(
@@ -103,18 +103,26 @@ def place_objects(
 ) -> None:
     """``place`` on an object store."""
     _refuse_too_large(new)
-    there = _children(fs, location, new)
-    for one in new:
-        if there[one.path]:
-            raise FileExistsError(f"'{one.path}' is there already")
-    placed += [one.path for one in new]
-    markers = [(f"{one.path}/{name}", data) for one in new for name, data in one.markers.items()]
+    sizes_there = _children(fs, location, new)
+    for directory in new:
+        if sizes_there[directory.path]:
+            raise FileExistsError(f"'{directory.path}' is there already")
+    placed += [directory.path for directory in new]
+    markers = [
+        (f"{directory.path}/{name}", data)
+        for directory in new
+        for name, data in directory.markers.items()
+    ]
     in_threads(lambda marker: fs.write_file(*marker), markers)
-    files = [(file, f"{one.path}/{name}") for one in new for name, file in one.files.items()]
+    files = [
+        (file, f"{directory.path}/{name}")
+        for directory in new
+        for name, file in directory.files.items()
+    ]
     in_threads(lambda file: _copy(fs, *file), files)
-    there = _children(fs, location, new)
-    for one in new:
-        _compare(one, there[one.path])
+    sizes_there = _children(fs, location, new)
+    for directory in new:
+        _compare(directory, sizes_there[directory.path])
 
 
 def _copy(fs: FileSystem, file: Record, target: str) -> None:
@@ -130,27 +138,27 @@ def _children(
     """The bytes of each file that is in these directories now, by directory and name."""
     if len(new) > THREADS:
         fs = fs.seen_at_once(location)
-    listed = in_threads(fs.list_if_there, [one.path for one in new])
+    listed = in_threads(fs.list_if_there, [directory.path for directory in new])
     return {
-        one.path: {entry.name: entry.size for entry in entries}
-        for one, entries in zip(new, listed, strict=True)
+        directory.path: {entry.name: entry.size for entry in entries}
+        for directory, entries in zip(new, listed, strict=True)
     }
 
 
-def _compare(new: NewDirectory, there: Mapping[str, int]) -> None:
+def _compare(new: NewDirectory, sizes_there: Mapping[str, int]) -> None:
     for name, expected in new.sizes.items():
-        if there.get(name) != expected:
-            raise _unlike(f"{new.path}/{name}", expected, there.get(name))
-    if odd := there.keys() - new.sizes:
+        if sizes_there.get(name) != expected:
+            raise _unlike(f"{new.path}/{name}", expected, sizes_there.get(name))
+    if foreign_names := sizes_there.keys() - new.sizes:
         raise WriteError(
-            f"'{new.path}/{min(odd)}' was put there by somebody else, and its rows would be taken "
-            "for this statement's. Nothing was changed; run the statement again.",
+            f"'{new.path}/{min(foreign_names)}' was put there by somebody else, and its rows would "
+            "be taken for this statement's. Nothing was changed; run the statement again.",
             path=new.path,
         )
 
 
 def _refuse_too_large(new: Sequence[NewDirectory]) -> None:
-    for file in (file for one in new for file in one.files.values()):
+    for file in (file for directory in new for file in directory.files.values()):
         if file.bytes > _COPY_MAX:
             raise WriteError(
                 f"A file has {file.bytes} bytes, and a store copies at most {_COPY_MAX} in one "
@@ -160,9 +168,9 @@ def _refuse_too_large(new: Sequence[NewDirectory]) -> None:
             )
 
 
-def _unlike(path: str, expected: int, found: int | None) -> WriteError:
+def _unlike(path: str, expected: int, size: int | None) -> WriteError:
     return WriteError(
-        f"'{path}' should have {expected} bytes and has {found}. The driver and the executors must "
+        f"'{path}' should have {expected} bytes and has {size}. The driver and the executors must "
         "see the same warehouse.",
         path=path,
     )

@@ -72,8 +72,8 @@ def staging_directory(location: str, write_id: int, statement_id: int, unique: s
 
 def staged_write_id(name: str) -> int | None:
     """The write id in the name of a staging directory; None for any other name."""
-    found = _STAGED.fullmatch(name)
-    return int(found[1]) if found else None
+    staged_match = _STAGED.fullmatch(name)
+    return int(staged_match[1]) if staged_match else None
 
 
 def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
@@ -97,9 +97,11 @@ def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
     if duplicates := by_kind.get("duplicate"):
         _raise_duplicate(sum(record.rows for record in duplicates), merge)
     _check_attempts(by_kind)
-    files = [one for kind in ("insert", "delete", "replaced") for one in by_kind.get(kind, [])]
-    again = Counter((file.kind, file.partition, file.bucket_id) for file in files)
-    for (kind, partition, bucket_id), times in again.items():
+    files = [
+        record for kind in ("insert", "delete", "replaced") for record in by_kind.get(kind, [])
+    ]
+    writes = Counter((file.kind, file.partition, file.bucket_id) for file in files)
+    for (kind, partition, bucket_id), times in writes.items():
         if times > 1:
             raise WriteError(f"Bucket {bucket_id} of '{partition}' was written twice ({kind}).")
     return files
@@ -168,10 +170,10 @@ def publish(
 
 
 def _more_rows(files: Iterable[Record]) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    more_rows: Counter[str] = Counter()
     for file in files:
-        found[file.partition] += file.rows if file.kind == "insert" else -file.rows
-    return dict(found)
+        more_rows[file.partition] += file.rows if file.kind == "insert" else -file.rows
+    return dict(more_rows)
 
 
 def empty_file(spec: HowToWrite, partition: str) -> Record:
@@ -213,11 +215,11 @@ def _raise_duplicate(rows: int, merge: bool) -> None:
 
 def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
     """I9: delete keys and files must come from the same attempt of each task (insert stage)."""
-    done: dict[int, set[int]] = {}
+    attempts_by_task: dict[int, set[int]] = {}
     for kind in ("done", "seen"):
         for record in by_kind.get(kind, []):
-            done.setdefault(record.task, set()).add(record.attempt)
-    mixed = [task for task, attempts in done.items() if len(attempts) > 1]
+            attempts_by_task.setdefault(record.task, set()).add(record.attempt)
+    mixed = [task for task, attempts in attempts_by_task.items() if len(attempts) > 1]
     if mixed:
         raise WriteError(
             f"Spark ran task {mixed[0]} of this statement again after others had used its first "

@@ -78,9 +78,9 @@ class Writing:
             it failed.
     """
 
-    def __init__(self, fs: FileSystem, what: Save) -> None:
-        self._fs, self._what = fs, what
-        self._spec = self._own_spec = _spec(what)
+    def __init__(self, fs: FileSystem, save: Save) -> None:
+        self._fs, self._save = fs, save
+        self._spec = self._own_spec = _spec(save)
         self._files: list[Record] = []
         self._has_staged = False
         self.directories: list[str] = []
@@ -132,12 +132,12 @@ class Writing:
         except Exception as error:
             if not is_too_large_to_send(error):
                 raise
-            again = otherwise() if otherwise else events
+            same_events = otherwise() if otherwise else events
             with changed_conf(events.sparkSession, SEND_NOTHING):
-                self._take(self._by_job(again))
+                self._take(self._by_job(same_events))
 
     def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
-        table = self._what.table
+        table = self._save.table
         # Arrow and Spark sort some values differently.
         is_tried = few and not table.sort_columns
         collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
@@ -147,11 +147,11 @@ class Writing:
 
     def _by_job(self, events: DataFrame) -> list[Record]:
         self._has_staged = True
-        return write_events(events, self._what.table, self._spec, is_fast=self._what.is_fast)
+        return write_events(events, self._save.table, self._spec, is_fast=self._save.is_fast)
 
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows in the driver. Raises as ``events``."""
-        table = self._what.table
+        table = self._save.table
         # Arrow and Spark sort some values differently.
         collected = None if table.sort_columns else collect_rows(rows, table)
         if collected is None:
@@ -161,7 +161,7 @@ class Writing:
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
         """Write a few rows of plain values, given by column. Raises as ``events``."""
-        table = self._what.table
+        table = self._save.table
         self._take(write_rows(plain_rows(values, table), table, self._own_spec))
 
     def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
@@ -170,7 +170,7 @@ class Writing:
 
         Spark tasks copy the files; without Spark the driver does.
         """
-        if load.is_copied_in_place(sources, self._what.table.location):
+        if load.is_copied_in_place(sources, self._save.table.location):
             return load.as_they_are(sources, self._spec)
         self._has_staged = True
         if spark is None:
@@ -192,7 +192,7 @@ class Writing:
         These are the partition that the statement names, and further directories with the values of
         the written partitions.
         """
-        static, written = self._what.static_partition, self.partitions
+        static, written = self._save.static_partition, self.partitions
         named = written if static is None else {static}
         for partition in self._spec.partitions.same_values(named) - written:
             self.empty(partition)
@@ -211,23 +211,23 @@ class Writing:
         """Move the files into their directories. Without files there is nothing to do."""
         if not self._files:
             return Published()
-        location = self._what.table.location
+        location = self._save.table.location
         return publish(
             self._fs,
             location,
             self._spec,
             self._files,
             self.directories,
-            overwrite=self._what.overwrite,
+            overwrite=self._save.overwrite,
         )
 
     def _take(self, records: list[Record]) -> None:
-        self._files += check(records, merge=self._what.merge)
+        self._files += check(records, merge=self._save.merge)
         partitions = {file.partition for file in self._files if file.kind == "insert"}
-        if len(partitions) > self._what.partitions_max:
+        if len(partitions) > self._save.partitions_max:
             raise WriteError(
                 f"The statement would write to {len(partitions)} partitions, more than "
-                f"hive.exec.max.dynamic.partitions={self._what.partitions_max}.",
+                f"hive.exec.max.dynamic.partitions={self._save.partitions_max}.",
                 condition="TOO_MANY_DYNAMIC_PARTITIONS",
                 sqlstate="54000",
             )
@@ -239,24 +239,24 @@ def _not_null(table: Table) -> tuple[tuple[str, str], ...]:
     return tuple((name, c.name) for name, c in data + partitions if not c.nullable)
 
 
-def _spec(what: Save) -> WriteSpec:
-    table = what.table
-    delete_statement, insert_statement = what.statement_ids
+def _spec(save: Save) -> WriteSpec:
+    table = save.table
+    delete_statement, insert_statement = save.statement_ids
     unique = uuid.uuid4().hex[:12]
     return WriteSpec(
-        staging=staging_directory(table.location, what.write_id, delete_statement, unique),
-        write_id=what.write_id,
+        staging=staging_directory(table.location, save.write_id, delete_statement, unique),
+        write_id=save.write_id,
         insert_statement_id=insert_statement,
         delete_statement_id=delete_statement,
         row=RowSchema.of((column.name, column.type) for column in table.columns),
         not_null=_not_null(table),
-        partitions=what.names or PartitionNames(table.partition_columns),
-        static_partition=what.static_partition,
+        partitions=save.names or PartitionNames(table.partition_columns),
+        static_partition=save.static_partition,
         is_bucketed=table.is_bucketed,
-        allow_duplicate_deletes=what.allow_duplicate_deletes,
+        allow_duplicate_deletes=save.allow_duplicate_deletes,
         orc=OrcOptions.of(table.properties),
         insert_only=table.is_insert_only,
-        loaded=what.loaded,
+        loaded=save.loaded,
         parquet=parquet_of(table),
-        notes_replaced=what.notes_replaced,
+        notes_replaced=save.notes_replaced,
     )

@@ -58,8 +58,8 @@ def staged(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterato
         few: The driver itself has up to so many rows, if they are small. Then Spark's plans name
             them, and columns of them need no job.
     """
-    with evaluated(rows, location, txn_id, few) as found:
-        yield found.rows
+    with evaluated(rows, location, txn_id, few) as evaluated_rows:
+        yield evaluated_rows.rows
 
 
 @contextmanager
@@ -75,9 +75,9 @@ def evaluated(
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
     if few:
         collected = collect_few_of_any(rows, few, if_small=not may_repeat)
-        found = None if collected is None else _local(rows, collected)
-        if found is not None:
-            yield found
+        small_rows = None if collected is None else _local(rows, collected)
+        if small_rows is not None:
+            yield small_rows
             return
     path = f"{location}/_tmp_source_{txn_id:07d}_{uuid.uuid4().hex[:12]}"
     try:
@@ -108,16 +108,16 @@ def _few(rows: DataFrame, path: str, limit: int) -> Evaluated | None:
     if not limit:
         return None
     fs = filesystem_for(path)
-    files = [one for one in fs.list(path) if one.name.endswith(".parquet")]
-    if not files or sum(one.size for one in files) > _FEW_BYTES:
+    files = [entry for entry in fs.list(path) if entry.name.endswith(".parquet")]
+    if not files or sum(file.size for file in files) > _FEW_BYTES:
         return None
-    found = few_of_parquet([one.path for one in files], limit, _DECODED_MAX)
-    return None if found is None else _local(rows, found)
+    few_rows = few_of_parquet([file.path for file in files], limit, _DECODED_MAX)
+    return None if few_rows is None else _local(rows, few_rows)
 
 
-def _local(rows: DataFrame, found: pa.Table) -> Evaluated | None:
+def _local(rows: DataFrame, collected: pa.Table) -> Evaluated | None:
     schema = rows.schema.toNullable()  # as of a file
     try:
-        return Evaluated(local_rows(rows.sparkSession, found, schema), found.num_rows)
+        return Evaluated(local_rows(rows.sparkSession, collected, schema), collected.num_rows)
     except pa.ArrowException:
         return None
