@@ -40,18 +40,21 @@ def ages(
         decided: The write ids up to the last compaction.
         txns: The valid transactions.
     """
-    found: list[Age] = []
+    ages_found: list[Age] = []
     children, base, obsolete = list(children), state.base, set(state.obsolete)
     while base is not None and base.min_write_id > 0:
         until = base.min_write_id
         # The base's own write id stays too: changes up to this version are told from its events.
-        children = [one for one in children if not _is_base_from(one, until)]
+        children = [child for child in children if not _is_base_from(child, until)]
         before = acid_state(children, decided.up_to(until), txns, history_is_kept=True)
-        names = {*before.originals, *(one.name for one in before.directories)} & obsolete
+        names = {
+            *before.originals,
+            *(directory.name for directory in before.directories),
+        } & obsolete
         if names:
-            found.append(Age(until, frozenset(names)))
+            ages_found.append(Age(until, frozenset(names)))
         base = before.base
-    return found
+    return ages_found
 
 
 def _is_base_from(child: Child, write_id: int) -> bool:

@@ -71,18 +71,18 @@ def names_beside(target: TableName) -> tuple[TableName, TableName]:
     return state_name(target), pending_name(target)
 
 
-def target_name(beside: TableName) -> TableName | None:
+def target_name(state_table: TableName) -> TableName | None:
     """The table beside which a table of this name would be; None: none."""
     for suffix in _SUFFIXES:
-        if beside.name.endswith(suffix) and beside.name != suffix:
-            return TableName(beside.database, beside.name.removesuffix(suffix))
+        if state_table.name.endswith(suffix) and state_table.name != suffix:
+            return TableName(state_table.database, state_table.name.removesuffix(suffix))
     return None
 
 
-def is_named_beside(name: str, others: frozenset[str]) -> bool:
+def is_named_beside(name: str, targets: frozenset[str]) -> bool:
     """Whether a table's name is that of a table beside one of these others."""
     target = target_name(TableName("", name))
-    return target is not None and target.name in others
+    return target is not None and target.name in targets
 
 
 def is_state(table: Table) -> bool:
@@ -126,30 +126,32 @@ def new_bond(target: Table) -> dict[str, str]:
     return {f"{BOND}{_OWN}": f"{target.identity} {uuid4().hex}"} if target.identity else {}
 
 
-def bond_key(beside: TableName) -> str:
+def bond_key(state_table: TableName) -> str:
     """The property of a target that has the bond with the table of this name."""
-    return f"{BOND}{beside.name.rpartition('__acidsql_')[2]}"
+    return f"{BOND}{state_table.name.rpartition('__acidsql_')[2]}"
 
 
-def bond_of(target: Table, beside: TableName) -> str | None:
+def bond_of(target: Table, state_table: TableName) -> str | None:
     """The bond that a target has with the table of this name; None: there was no such table."""
-    found = target.bonds.get(bond_key(beside).removeprefix(BOND), "")
-    return found if found.startswith(f"{target.identity} ") else None
+    bond = target.bonds.get(bond_key(state_table).removeprefix(BOND), "")
+    return bond if bond.startswith(f"{target.identity} ") else None
 
 
-def own_bond(beside: Table) -> str:
+def own_bond(state_table: Table) -> str:
     """The bond of a table beside a target; "" if the metastore needs none."""
-    return beside.bonds.get(_OWN, "")
+    return state_table.bonds.get(_OWN, "")
 
 
-def belongs(beside: Table, target: Table) -> bool:
+def belongs(state_table: Table, target: Table) -> bool:
     """Whether a table is beside this target, and not beside another one or an earlier one.
 
     A target without a bond has lost it, or has not got it yet: it gets the one of its number.
     """
-    bond = own_bond(beside)
-    known = bond_of(target, beside.name) or bond
-    return bond == known and bond.startswith(f"{target.identity} " if target.identity else "")
+    bond = own_bond(state_table)
+    expected_bond = bond_of(target, state_table.name) or bond
+    return bond == expected_bond and bond.startswith(
+        f"{target.identity} " if target.identity else ""
+    )
 
 
 def keys_of(state: Table) -> tuple[Column, ...]:

@@ -112,8 +112,14 @@ class Finding:
         return cls(*json.loads(text))
 
 
-def in_order(found: Iterable[Finding]) -> list[Finding]:
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """The findings, the worst first, each once."""
     return sorted(
-        set(found), key=lambda one: (_RANK[one.severity], one.path, one.condition, one.message)
+        set(findings),
+        key=lambda finding: (
+            _RANK[finding.severity],
+            finding.path,
+            finding.condition,
+            finding.message,
+        ),
     )

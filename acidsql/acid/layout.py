@@ -126,28 +126,28 @@ def replaced_name(bucket_id: int) -> str:
 
 def replaced_bucket_id(file_name: str) -> int | None:
     """The bucket id in a name of ``replaced_name``; None for any other name."""
-    found = _REPLACED.fullmatch(file_name)
-    return int(found[1]) if found else None
+    name_match = _REPLACED.fullmatch(file_name)
+    return int(name_match[1]) if name_match else None
 
 
 def parse_directory(name: str) -> AcidDirectory | None:
     """Parse a directory's name. None if it is not the name of an ACID directory."""
-    if found := _BASE.fullmatch(name):
-        write_id, visibility = int(found[1]), int(found[2] or 0)
+    if base_match := _BASE.fullmatch(name):
+        write_id, visibility = int(base_match[1]), int(base_match[2] or 0)
         return AcidDirectory(name, Kind.BASE, write_id, write_id, None, visibility)
-    if found := _DELTA.fullmatch(name):
-        kind = Kind.DELETE_DELTA if found[1] else Kind.DELTA
-        statement = None if found[4] is None else int(found[4])
+    if base_match := _DELTA.fullmatch(name):
+        kind = Kind.DELETE_DELTA if base_match[1] else Kind.DELTA
+        statement = None if base_match[4] is None else int(base_match[4])
         return AcidDirectory(
-            name, kind, int(found[2]), int(found[3]), statement, int(found[5] or 0)
+            name, kind, int(base_match[2]), int(base_match[3]), statement, int(base_match[5] or 0)
         )
     return None
 
 
 def bucket_id_of(file_name: str) -> int | None:
     """The bucket id in ``bucket_00003`` or ``bucket_00003_0``; None for any other name."""
-    found = _BUCKET.fullmatch(file_name)
-    return int(found[1]) if found else None
+    bucket_match = _BUCKET.fullmatch(file_name)
+    return int(bucket_match[1]) if bucket_match else None
 
 
 def is_original(file_name: str) -> bool:
@@ -172,14 +172,14 @@ def parse_partition_name(name: str) -> list[tuple[str, str | None]]:
     Raises:
         FormatError: A part is not of the form ``column=value``.
     """
-    found = []
+    parts = []
     for part in name.split("/"):
         column, equals, value = part.partition("=")
         if not equals:
             raise FormatError(f"'{name}' is not the name of a partition", name=name)
         value = _unescape(value)
-        found.append((_unescape(column), None if value == DEFAULT_PARTITION else value))
-    return found
+        parts.append((_unescape(column), None if value == DEFAULT_PARTITION else value))
+    return parts
 
 
 def _escape_value(value: str | None) -> str:
@@ -187,11 +187,11 @@ def _escape_value(value: str | None) -> str:
 
 
 def _escape(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _ESCAPED.sub(lambda character: f"%{ord(character[0]):02X}", text)
 
 
 def _unescape(text: str) -> str:
-    return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
+    return re.sub("%([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), text)
 
 
 def _checked(statement_id: int) -> int:

@@ -39,20 +39,23 @@ class PartitionNames:
 
     @classmethod
     def of(
-        cls, columns: tuple[Column, ...], known: Collection[str], others: Mapping[str, Values]
+        cls, columns: tuple[Column, ...], existing: Collection[str], doubtful: Mapping[str, Values]
     ) -> PartitionNames:
         """The names for a table with these directories.
 
         Args:
             columns: The partition columns.
-            known: All partition directories of the table.
-            others: The directories whose names may not be canonical, with their values.
+            existing: All partition directories of the table.
+            doubtful: The directories whose names may not be canonical, with their values.
         """
-        made, found = cls(columns), dict[str, list[str]]()
-        for name, values in others.items():
-            found.setdefault(made.canonical(values), []).append(name)
-        there = set(known) if found else set()
-        return cls(columns, {own: _in_order(own, names, there) for own, names in found.items()})
+        names, names_by_value = cls(columns), dict[str, list[str]]()
+        for name, values in doubtful.items():
+            names_by_value.setdefault(names.canonical(values), []).append(name)
+        existing_names = set(existing) if names_by_value else set()
+        return cls(
+            columns,
+            {own: _in_order(own, names, existing_names) for own, names in names_by_value.items()},
+        )
 
     def canonical(self, texts: Sequence[str | None]) -> str:
         """The canonical name for these values, which Spark has cast to STRING."""
@@ -88,28 +91,28 @@ def canonical(text: str | None, hive_type: str) -> str | None:
     return text
 
 
-def in_doubt(columns: Sequence[Column], known: Collection[str]) -> list[str]:
+def in_doubt(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
     """The directories whose names may not be canonical. Only Spark can tell their values."""
     checks = [_check(parse_type(column.type)) for column in columns]
     names = [column.name for column in columns]
-    found = []
-    for name in known:
+    doubtful = []
+    for name in existing:
         values = [value for _, value in parse_partition_name(name)]
         plain = (value is None or check(value) for value, check in zip(values, checks, strict=True))
         if not all(plain) or partition_name(names, values) != name:
-            found.append(name)
-    return found
+            doubtful.append(name)
+    return doubtful
 
 
-def _in_order(own: str, others: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+def _in_order(own: str, names: Sequence[str], existing: Collection[str]) -> tuple[str, ...]:
     """The directories of one value. A readable name comes first: the canonical one, if that
     directory exists or there is no other."""
     nulls = _nulls(own)
     # If the text in a name is no value of the column's type, queries show NULL. But new rows with
     # NULL do not belong into such a directory.
-    readable = sorted(name for name in others if name != own and _nulls(name) == nulls)
-    unreadable = sorted(name for name in others if name != own and _nulls(name) != nulls)
-    first = [own] if own in known or not readable else []
+    readable = sorted(name for name in names if name != own and _nulls(name) == nulls)
+    unreadable = sorted(name for name in names if name != own and _nulls(name) != nulls)
+    first = [own] if own in existing or not readable else []
     return (*first, *readable, *unreadable)
 
 
@@ -131,9 +134,9 @@ def _check(kind: HiveType) -> Callable[[str], object]:
 
 def _decimal(precision: int, scale: int) -> re.Pattern[str]:
     digits = precision - scale
-    whole = rf"(?:0|[1-9]\d{{0,{digits - 1}}})" if digits else "0"
+    integer_part = rf"(?:0|[1-9]\d{{0,{digits - 1}}})" if digits else "0"
     fraction = rf"\.\d{{{scale}}}" if scale else ""
-    return re.compile(rf"(?!-[0.]+$)-?{whole}{fraction}", re.ASCII)
+    return re.compile(rf"(?!-[0.]+$)-?{integer_part}{fraction}", re.ASCII)
 
 
 def _is_date(text: str) -> bool:
@@ -145,11 +148,11 @@ def _is_date(text: str) -> bool:
 
 def _is_timestamp(text: str) -> bool:
     try:
-        found = dt.datetime.fromisoformat(text)
+        stamp = dt.datetime.fromisoformat(text)
     except ValueError:
         return False
-    shown = found.isoformat(" ")
-    return found.tzinfo is None and text == (shown.rstrip("0") if "." in shown else shown)
+    shown = stamp.isoformat(" ")
+    return stamp.tzinfo is None and text == (shown.rstrip("0") if "." in shown else shown)
 
 
 _CHECKS: dict[str, Callable[[str], object]] = {

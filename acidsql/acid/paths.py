@@ -106,9 +106,9 @@ def normal(location: str) -> str:
     return f"{root or (scheme and f'{scheme}:')}{_place(location).path}"
 
 
-def is_same(one: str, other: str) -> bool:
+def is_same(path: str, other_path: str) -> bool:
     """Whether two paths are certainly the same."""
-    return _place(one) == _place(other)
+    return _place(path) == _place(other_path)
 
 
 def is_within(path: str, directory: str) -> bool:
@@ -125,9 +125,9 @@ def may_be_within(path: str, directory: str) -> bool:
     return inner.scheme == outer.scheme and is_one_root and _holds(outer.path, inner.path)
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(path: str, other_path: str) -> bool:
     """Whether one of two paths may be the other, or be inside of the other."""
-    return may_be_within(one, other) or may_be_within(other, one)
+    return may_be_within(path, other_path) or may_be_within(other_path, path)
 
 
 def _place(location: str) -> _Place:

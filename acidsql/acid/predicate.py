@@ -105,15 +105,15 @@ def any_of(demands: Sequence[Demand]) -> Demand:
     columns = frozenset[str]()
     for demand in demands:
         if demand.columns is None:
-            return Demand(some_of([one.condition for one in demands]))
+            return Demand(some_of([demand.condition for demand in demands]))
         columns |= demand.columns
     return Demand(some_of([one.condition for one in demands]), columns)
 
 
 def all_of(terms: Sequence[Predicate]) -> Predicate:
     """AND of these terms, each once, without those that hold for every row."""
-    known = tuple(dict.fromkeys(term for term in terms if term != ANYTHING))
-    return known[0] if len(known) == 1 else All(known)
+    distinct_terms = tuple(dict.fromkeys(term for term in terms if term != ANYTHING))
+    return distinct_terms[0] if len(distinct_terms) == 1 else All(distinct_terms)
 
 
 def some_of(terms: Sequence[Predicate]) -> Predicate:
@@ -158,10 +158,10 @@ def equals(predicate: Predicate, column: str) -> tuple[Value, ...] | None:
         case Comparison(name, "=" | "in", values) if name == column:
             return values
         case All(terms):
-            found = (equals(term, column) for term in terms)
-            return next((values for values in found if values is not None), None)
+            values_of_terms = (equals(term, column) for term in terms)
+            return next((values for values in values_of_terms if values is not None), None)
         case Some(terms):
             of_each = [equals(term, column) for term in terms]
-            known = [values for values in of_each if values is not None]
-            return sum(known, ()) if len(known) == len(of_each) else None
+            known_values = [values for values in of_each if values is not None]
+            return sum(known_values, ()) if len(known_values) == len(of_each) else None
     return None

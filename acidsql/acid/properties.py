@@ -61,5 +61,5 @@ def declared(properties: Mapping[str, str], name: str) -> str | None:
 
     ``name``: the property's name, in lower case.
     """
-    others = (text for key, text in properties.items() if key.lower() == name)
-    return properties.get(name, next(others, None))
+    other_spellings = (text for key, text in properties.items() if key.lower() == name)
+    return properties.get(name, next(other_spellings, None))

@@ -109,19 +109,19 @@ def acid_state(
         FormatError: ACID_NOT_ENOUGH_HISTORY (Hive 10327): compacted bases newer than the snapshot
             have replaced the files that it needs. Read with a newer snapshot.
     """
-    found = _sort(children, write_ids, txns, since)
-    if found.base is None and found.unusable_bases and not history_is_kept:
-        raise history_is_gone([base.name for base in found.unusable_bases], write_ids)
-    taken, hidden = best_deltas(found.working, found.base, write_ids)
-    originals = sorted(found.originals)
+    directories = _sort(children, write_ids, txns, since)
+    if directories.base is None and directories.unusable_bases and not history_is_kept:
+        raise history_is_gone([base.name for base in directories.unusable_bases], write_ids)
+    deltas, hidden = best_deltas(directories.working, directories.base, write_ids)
+    originals = sorted(directories.originals)
     return AcidState(
-        base=found.base,
-        deltas=tuple(taken),
-        originals=() if found.base else tuple(originals),
-        obsolete=(*found.obsolete, *hidden, *(originals if found.base else ())),
-        aborted=tuple(found.aborted),
-        newer=(*(base.name for base in found.unusable_bases), *found.unseen),
-        folded=tuple(base.name for base in found.folded),
+        base=directories.base,
+        deltas=tuple(deltas),
+        originals=() if directories.base else tuple(originals),
+        obsolete=(*directories.obsolete, *hidden, *(originals if directories.base else ())),
+        aborted=tuple(directories.aborted),
+        newer=(*(base.name for base in directories.unusable_bases), *directories.unseen),
+        folded=tuple(base.name for base in directories.folded),
     )
 
 
@@ -142,7 +142,7 @@ def best_deltas(
     current = base.min_write_id if base else 0
     last_statement = -1
     previous: AcidDirectory | None = None
-    taken: list[AcidDirectory] = []
+    visible_deltas: list[AcidDirectory] = []
     hidden: list[str] = []
     for delta in sorted(deltas, key=_hives_order):
         if delta.max_write_id > current:
@@ -155,9 +155,9 @@ def best_deltas(
         ):
             hidden.append(delta.name)
             continue
-        taken.append(delta)
+        visible_deltas.append(delta)
         previous = delta
-    return taken, hidden
+    return visible_deltas, hidden
 
 
 def _sort(
@@ -166,29 +166,29 @@ def _sort(
     txns: ValidTxnList,
     since: ValidWriteIdList | None,
 ) -> _Sorted:
-    found = _Sorted()
+    sorted_children = _Sorted()
     for child in sorted(children, key=lambda child: child.name):
         directory = parse_directory(child.name) if child.is_directory else None
         if directory is None:
-            found.originals.append(child.name)
+            sorted_children.originals.append(child.name)
         elif txns.is_aborted(directory.visibility_txn_id):
-            found.aborted.append(child.name)
+            sorted_children.aborted.append(child.name)
         elif not txns.is_valid(directory.visibility_txn_id):
-            found.unseen.append(child.name)
+            sorted_children.unseen.append(child.name)
         elif directory.kind is Kind.BASE:
-            _sort_base(found, directory, child.is_compacted, write_ids, since)
+            _sort_base(sorted_children, directory, child.is_compacted, write_ids, since)
         elif write_ids.is_range_aborted(directory.min_write_id, directory.max_write_id):
-            found.aborted.append(child.name)
+            sorted_children.aborted.append(child.name)
         elif (
             write_ids.is_range_valid(directory.min_write_id, directory.max_write_id)
             is not Range.NONE
         ):
-            found.working.append(directory)
-    return found
+            sorted_children.working.append(directory)
+    return sorted_children
 
 
 def _sort_base(
-    found: _Sorted,
+    sorted_children: _Sorted,
     base: AcidDirectory,
     is_compacted: bool,
     write_ids: ValidWriteIdList,
@@ -196,7 +196,7 @@ def _sort_base(
 ) -> None:
     compacted = is_compacted or base.visibility_txn_id > 0
     if not compacted and write_ids.is_aborted(base.min_write_id):
-        found.aborted.append(base.name)
+        sorted_children.aborted.append(base.name)
         return
     if base.min_write_id == ORIGINALS_BASE:
         usable = True
@@ -208,18 +208,18 @@ def _sort_base(
         # The files below a compacted base may be gone. An INSERT OVERWRITE that the snapshot
         # does not see deletes nothing: the files that it replaced are still there.
         if compacted:
-            found.unusable_bases.append(base)
+            sorted_children.unusable_bases.append(base)
         return
     if since is not None and compacted and not since.is_base_valid(base.min_write_id):
-        found.folded.append(base)
+        sorted_children.folded.append(base)
         return
-    best = found.base
+    best = sorted_children.base
     if best is None or _base_rank(base) > _base_rank(best):
-        found.base = base
+        sorted_children.base = base
         if best:
-            found.obsolete.append(best.name)
+            sorted_children.obsolete.append(best.name)
     else:
-        found.obsolete.append(base.name)
+        sorted_children.obsolete.append(base.name)
 
 
 def _base_rank(base: AcidDirectory) -> tuple[int, int]:

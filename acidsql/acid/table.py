@@ -71,8 +71,8 @@ class TableName:
     @property
     def holder(self) -> int | None:
         """The transaction that a temporary table lives with; None for any other table."""
-        found = _TEMPORARY.search(self.name)
-        return None if found is None else int(found[1])
+        name_match = _TEMPORARY.search(self.name)
+        return None if name_match is None else int(name_match[1])
 
     def held_by(self, holder: int) -> TableName:
         """The name of a temporary table that is called so."""
@@ -145,7 +145,11 @@ class Table:
     @property
     def checks(self) -> dict[str, str]:
         """The CHECK constraints that are enforced: name → SQL text."""
-        return {one.name: one.condition for one in self.constraints if one.is_enforced}
+        return {
+            constraint.name: constraint.condition
+            for constraint in self.constraints
+            if constraint.is_enforced
+        }
 
     @property
     def is_insert_only(self) -> bool:
@@ -179,16 +183,16 @@ class Table:
         """The hash of CLUSTERED BY: 2 if the property says so, otherwise 1 (Hive's rule)."""
         return 2 if self.properties.get(BUCKETING_VERSION) == "2" else 1
 
-    def lies_as(self, other: Table) -> bool:
+    def lies_as(self, other_table: Table) -> bool:
         """True if both tables have their files in the same place and in the same layout."""
         return (
-            self.location == other.location
-            and self.identity == other.identity
-            and self.partition_columns == other.partition_columns
-            and self.bucket_columns == other.bucket_columns
-            and self.num_buckets == other.num_buckets
-            and self.bucketing_version == other.bucketing_version
-            and self.is_insert_only == other.is_insert_only
+            self.location == other_table.location
+            and self.identity == other_table.identity
+            and self.partition_columns == other_table.partition_columns
+            and self.bucket_columns == other_table.bucket_columns
+            and self.num_buckets == other_table.num_buckets
+            and self.bucketing_version == other_table.bucketing_version
+            and self.is_insert_only == other_table.is_insert_only
         )
 
     @property

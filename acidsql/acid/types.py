@@ -67,11 +67,11 @@ def parse_type(text: str) -> HiveType:
             timestamp with time zone, intervals, void, variant, geometry, geography).
     """
     parser = _Parser(text)
-    found = parser.type()
+    parsed = parser.type()
     parser.skip_space()
     if parser.at < len(text):
         raise parser.error("something follows the type")
-    return found
+    return parsed
 
 
 def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> str:
@@ -114,9 +114,9 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def error(self, what: str) -> FormatError:
+    def error(self, problem: str) -> FormatError:
         return FormatError(
-            f"'{self.text}' is no known type: {what} at character {self.at + 1}",
+            f"'{self.text}' is no known type: {problem} at character {self.at + 1}",
             type=self.text,
         )
 
@@ -126,21 +126,21 @@ class _Parser:
 
     def take(self, token: str) -> bool:
         self.skip_space()
-        found = self.text.startswith(token, self.at)
-        self.at += len(token) if found else 0
-        return found
+        is_there = self.text.startswith(token, self.at)
+        self.at += len(token) if is_there else 0
+        return is_there
 
     def expect(self, token: str) -> None:
         if not self.take(token):
             raise self.error(f"'{token}' is missing")
 
-    def match(self, pattern: str, what: str) -> str:
+    def match(self, pattern: str, expectation: str) -> str:
         self.skip_space()
-        found = re.compile(pattern).match(self.text, self.at)
-        if found is None:
-            raise self.error(f"{what} is missing")
-        self.at = found.end()
-        return found.group()
+        match = re.compile(pattern).match(self.text, self.at)
+        if match is None:
+            raise self.error(f"{expectation} is missing")
+        self.at = match.end()
+        return match.group()
 
     def type(self) -> HiveType:
         self.skip_space()
@@ -198,11 +198,11 @@ class _Parser:
     def numbers(self) -> tuple[int, ...]:
         if not self.take("("):
             return ()
-        found = [int(self.match(r"\d+", "a number"))]
+        numbers = [int(self.match(r"\d+", "a number"))]
         while self.take(","):
-            found.append(int(self.match(r"\d+", "a number")))
+            numbers.append(int(self.match(r"\d+", "a number")))
         self.expect(")")
-        return tuple(found)
+        return tuple(numbers)
 
     def sized(self, kind: str) -> HiveType:
         lengths = self.numbers()
@@ -211,10 +211,12 @@ class _Parser:
         return HiveType(kind, lengths)
 
     def decimal(self) -> HiveType:
-        given = self.numbers()
-        if len(given) > 2:
+        parameters = self.numbers()
+        if len(parameters) > 2:
             raise self.error("decimal takes a precision and a scale")
-        precision, scale = given + (0,) * (2 - len(given)) if given else _DEFAULT_DECIMAL
+        precision, scale = (
+            parameters + (0,) * (2 - len(parameters)) if parameters else _DEFAULT_DECIMAL
+        )
         if not 1 <= precision <= _MAX_PRECISION or scale > precision:
             raise self.error(f"decimal({precision},{scale}) is not possible")
         return HiveType("decimal", (precision, scale))

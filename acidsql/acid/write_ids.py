@@ -148,13 +148,14 @@ class ValidWriteIdList(_Snapshot):
         """SQL that is true if a number, given as SQL, is visible."""
         visible = f"{number} <= {self.high_water_mark}L"
         if self.exceptions:
-            visible += f" AND {number} NOT IN ({', '.join(f'{one}L' for one in self.exceptions)})"
+            hidden = ", ".join(f"{write_id}L" for write_id in self.exceptions)
+            visible += f" AND {number} NOT IN ({hidden})"
         return visible
 
-    def within(self, other: ValidWriteIdList) -> ValidWriteIdList:
+    def within(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
         """The list without the ids that another list does not show."""
-        shown = self.up_to(other.high_water_mark)
-        return shown.hiding(number for number in other.exceptions if shown.is_valid(number))
+        shown = self.up_to(other_list.high_water_mark)
+        return shown.hiding(number for number in other_list.exceptions if shown.is_valid(number))
 
     def __str__(self) -> str:
         return f"{self.table}:{self._text()}"
@@ -205,11 +206,11 @@ class CompactorWriteIdList(ValidWriteIdList):
     __slots__ = ()
 
     @classmethod
-    def of(cls, seen: ValidWriteIdList) -> CompactorWriteIdList:
+    def of(cls, write_ids: ValidWriteIdList) -> CompactorWriteIdList:
         """The list for a compactor with the snapshot ``seen``."""
-        mark = min(seen.high_water_mark, seen.min_open - 1)
-        aborted = tuple(number for number in seen.aborted if number <= mark)
-        return cls(mark, (), aborted, table=seen.table)
+        mark = min(write_ids.high_water_mark, write_ids.min_open - 1)
+        aborted = tuple(number for number in write_ids.aborted if number <= mark)
+        return cls(mark, (), aborted, table=write_ids.table)
 
     def is_range_valid(self, first: int, last: int) -> Range:
         """ALL if the compaction takes the directory of this range, otherwise NONE."""
@@ -239,8 +240,8 @@ def _parse(rest: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 def _ids(text: str) -> tuple[int, ...]:
-    found: list[int] = []
+    ids: list[int] = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")
-        found += range(int(first), int(last) + 1) if dash else [int(first)]
-    return tuple(found)
+        ids += range(int(first), int(last) + 1) if dash else [int(first)]
+    return tuple(ids)

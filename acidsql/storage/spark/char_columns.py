@@ -16,7 +16,9 @@ def as_char(rows: DataFrame, table: Table) -> DataFrame:
 
     Spark then pads the values that a CHAR is compared with, as it does for its own tables.
     """
-    chars = {one.name: one.type for one in table.all_columns if one.type.startswith("char")}
+    chars = {
+        column.name: column.type for column in table.all_columns if column.type.startswith("char")
+    }
     names = rows.columns if chars else []
     marked = {
         name: rows[quote(name)].alias(name, metadata={_CHAR_TYPE: chars[name]})

@@ -54,13 +54,13 @@ def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -
     return _collected(_bounded(rows, _long_columns(rows), limit), limit, if_small)
 
 
-def _collected(found: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
+def _collected(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
     """Collect the result of ``_bounded``."""
-    if if_small and estimated_bytes(found) > _SMALL_SOURCE:
+    if if_small and estimated_bytes(bounded_rows) > _SMALL_SOURCE:
         return None
-    with changed_conf(found.sparkSession, _CONF):
+    with changed_conf(bounded_rows.sparkSession, _CONF):
         try:
-            collected = found.toArrow()
+            collected = bounded_rows.toArrow()
         except pa.ArrowException:
             # PySpark builds some nested nulls in a way that Arrow refuses; tasks get them right.
             return None

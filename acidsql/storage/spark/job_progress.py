@@ -38,10 +38,10 @@ class Tasks:
     rows: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Tasks) -> Tasks:
+    def __add__(self, other_tasks: Tasks) -> Tasks:
         return Tasks(
-            self.total + other.total, self.done + other.done, self.running + other.running,
-            self.rows + other.rows, self.bytes + other.bytes,
+            self.total + other_tasks.total, self.done + other_tasks.done, self.running + other_tasks.running,
+            self.rows + other_tasks.rows, self.bytes + other_tasks.bytes,
         )  # fmt: skip
 
 
@@ -75,11 +75,11 @@ def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> b
 
     ``outer``: what the caller handles.
     """
-    seen = {id(outer)}  # errors of Spark Connect may be causes of each other
-    while error is not None and id(error) not in seen:
+    error_ids = {id(outer)}  # errors of Spark Connect may be causes of each other
+    while error is not None and id(error) not in error_ids:
         if isinstance(error, KeyboardInterrupt):
             return True
-        seen.add(id(error))
+        error_ids.add(id(error))
         error = error.__cause__ or error.__context__
     return False
 
@@ -147,17 +147,17 @@ def _counted(spark: SparkSession, tag: str) -> Iterator[Callable[[], Tasks]]:
     if not is_remote(spark):
         yield partial(running_tasks, spark, tag)
         return
-    told = _ToldTasks(spark, tag)
-    hear: Any = told.hear
+    progress = _ReportedTasks(spark, tag)
+    hear: Any = progress.hear
     spark.registerProgressHandler(hear)
     try:
-        yield told.count
+        yield progress.count
     finally:
         with suppress(ValueError):  # the user has cleared the handlers
             spark.removeProgressHandler(hear)
 
 
-class _ToldTasks:
+class _ReportedTasks:
     """Running tasks that a server of Spark Connect tells, every two seconds.
 
     PySpark calls ``hear`` for each operation of the session, in the thread that waits for it.
@@ -182,9 +182,9 @@ class _ToldTasks:
             return
         self._running[operation_id] = sum(
             (
-                Tasks(one.num_tasks, one.num_completed_tasks, bytes=one.num_bytes_read)
-                for one in stages or ()
-                if not one.done
+                Tasks(stage.num_tasks, stage.num_completed_tasks, bytes=stage.num_bytes_read)
+                for stage in stages or ()
+                if not stage.done
             ),
             Tasks(running=inflight_tasks),
         )
@@ -200,12 +200,12 @@ def running_tasks(spark: SparkSession, tag: str) -> Tasks:
         return Tasks()
     own, tracker = context._jsc.sc(), context.statusTracker()
     jobs = set(own.statusTracker().getJobIdsForTag(tag))
-    found = Tasks()
+    tasks = Tasks()
     for job in jobs & set(tracker.getActiveJobsIds()):
         info = tracker.getJobInfo(job)
         for stage in () if info is None else info.stageIds:
-            found += _of_stage(own, stage)
-    return found
+            tasks += _of_stage(own, stage)
+    return tasks
 
 
 def _of_stage(context: Any, number: int) -> Tasks:

@@ -64,11 +64,11 @@ def session_beside(spark: SparkSession) -> SparkSession:
     make = getattr(spark, "newSession", None)
     if make is None or (is_remote(spark) and not isolates_artifacts(spark)):
         return spark
-    beside: SparkSession = make()
-    prepare_workers(beside)  # over Spark Connect, a session has its own artifacts
-    if is_remote(beside):
-        atexit.register(_close_at_exit, beside.client, os.getpid())
-    return beside
+    new_session: SparkSession = make()
+    prepare_workers(new_session)  # over Spark Connect, a session has its own artifacts
+    if is_remote(new_session):
+        atexit.register(_close_at_exit, new_session.client, os.getpid())
+    return new_session
 
 
 def _close_at_exit(client: Any, process: int) -> None:
@@ -78,28 +78,30 @@ def _close_at_exit(client: Any, process: int) -> None:
         client.close()
 
 
-def end_session_beside(beside: SparkSession, spark: SparkSession) -> None:
+def end_session_beside(own_session: SparkSession, spark: SparkSession) -> None:
     """End a session of ``session_beside`` if a server keeps it. A second call does nothing more.
 
     ``stop`` would end a classic application, and the server of ``.remote("local[2]")``.
     """
-    if not is_remote(beside) or beside is spark or has_ended(beside):
+    if not is_remote(own_session) or own_session is spark or has_ended(own_session):
         return
-    beside.client.set_retry_policies([])
-    briefly(beside.client.release_session)  # a server that has ended has ended the session, too
-    briefly(beside.client.close)
+    own_session.client.set_retry_policies([])
+    briefly(
+        own_session.client.release_session
+    )  # a server that has ended has ended the session, too
+    briefly(own_session.client.close)
 
 
-def is_forgotten(beside: SparkSession) -> bool:
+def is_forgotten(own_session: SparkSession) -> bool:
     """Whether a server of Spark Connect does not know a session of ``session_beside`` any more: it
     forgets one after an hour without a call. This is a call."""
-    if not is_remote(beside):
+    if not is_remote(own_session):
         return False
-    client: Any = beside.client
+    client: Any = own_session.client
     policies = client.get_retry_policies()
     client.set_retry_policies([])  # a server that has ended has forgotten nothing
     try:
-        _ = beside.conf.get("spark.sql.ansi.enabled")
+        _ = own_session.conf.get("spark.sql.ansi.enabled")
     except Exception as error:
         return "INVALID_HANDLE" in str(error)
     finally:

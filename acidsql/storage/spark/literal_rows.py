@@ -61,12 +61,12 @@ def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
     """
     kinds = _types(rows, table)
     kinds |= {name: HiveType("string") for name in rows.columns if _is_value(name)}
-    found = {}
+    texts = {}
     for name, kind in kinds.items():
         if kind.holds("string", "char", "varchar", "binary", "array", "map"):
             column = quote(name)
-            found[name] = f"CAST({column} AS STRING)" if kind.children else column
-    return found
+            texts[name] = f"CAST({column} AS STRING)" if kind.children else column
+    return texts
 
 
 def marked(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:

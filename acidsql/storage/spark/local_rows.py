@@ -42,11 +42,11 @@ def local_rows(
     """
     # All rows go into one batch, because PySpark loses rows after an empty batch. The size of a
     # batch must be at least 1: elsewhere 0 or less means no limit, but here PySpark fails with it.
-    whole = rows.combine_chunks()
+    table = rows.combine_chunks()
     if isinstance(schema, str):
         schema = cast(StructType, StructType.fromDDL(schema))
-    if schema is None and not whole.num_rows:  # Spark Connect derives no types from no rows
-        schema = from_arrow_schema(whole.schema)
-    conf = {_BATCHES: str(max(1, whole.num_rows)), **({_LOCAL_BYTES: "0"} if in_job else {})}
+    if schema is None and not table.num_rows:  # Spark Connect derives no types from no rows
+        schema = from_arrow_schema(table.schema)
+    conf = {_BATCHES: str(max(1, table.num_rows)), **({_LOCAL_BYTES: "0"} if in_job else {})}
     with changed_conf(spark, conf):
-        return spark.createDataFrame(whole, schema)
+        return spark.createDataFrame(table, schema)

@@ -46,8 +46,8 @@ def prepare_workers(spark: SparkSession) -> None:
         SettingError: PYSPARK_PYTHON names a Python of another version, or without pyarrow.
     """
     context = spark_context(spark)
-    asked = spark if context is None else context
-    if asked in _prepared:
+    owner = spark if context is None else context
+    if owner in _prepared:
         return
     if context is None:
         if not isolates_artifacts(spark):
@@ -80,8 +80,8 @@ def isolates_artifacts(spark: SparkSession) -> bool:
 
 
 def _is_ours(python: str) -> bool:
-    found = shutil.which(python)
-    return found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
+    found_path = shutil.which(python)
+    return found_path is not None and os.path.abspath(found_path) == os.path.abspath(sys.executable)
 
 
 def _need_our_version(python: str) -> None:
@@ -89,8 +89,8 @@ def _need_our_version(python: str) -> None:
     if chosen is None:
         return  # Spark itself will raise an error
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    asked = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
-    if asked.stdout.strip() != f"{version} True":
+    probe = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
+    if probe.stdout.strip() != f"{version} True":
         raise SettingError(
             f"Spark's Python workers would run '{chosen}', which is not Python {version} with "
             "pyarrow. Set the environment variable PYSPARK_PYTHON to "
@@ -108,8 +108,10 @@ def _lend_our_path(context: Any) -> None:
     place = str(Path(acidsql.__file__).parent.parent)
     if place in {*site.getsitepackages(), site.getusersitepackages()}:
         return
-    others = context.environment.get("PYTHONPATH")
-    context.environment["PYTHONPATH"] = os.pathsep.join([place, *([others] if others else [])])
+    other_paths = context.environment.get("PYTHONPATH")
+    context.environment["PYTHONPATH"] = os.pathsep.join(
+        [place, *([other_paths] if other_paths else [])]
+    )
 
 
 @cache

@@ -88,17 +88,17 @@ def _secrets_of_server(spark: SparkSession) -> set[str]:
 def _give(spark: SparkSession, name: str, value: str | None) -> None:
     """Set a setting for workers, unless Spark's conf has it; None: take it away."""
     own = f"{_SECRET if is_secret(name) else _OURS}{name}"
-    wanted = None if spark.conf.get(f"{_SPARKS}{name}", None) == value else value
-    if wanted == spark.conf.get(own, None):
+    value_to_set = None if spark.conf.get(f"{_SPARKS}{name}", None) == value else value
+    if value_to_set == spark.conf.get(own, None):
         return
-    if wanted is None:
+    if value_to_set is None:
         spark.conf.unset(own)
         return
     if is_secret(name) and (java := getattr(spark, "_jsparkSession", None)) is not None:
         # Of a job's properties, the event log hides those whose names are in the application's
         # conf, too.
         java.sparkContext().conf().set(own, "handed over")
-    spark.conf.set(own, wanted)
+    spark.conf.set(own, value_to_set)
 
 
 def give_thread(spark: SparkSession) -> None:
@@ -114,9 +114,9 @@ def give_thread(spark: SparkSession) -> None:
     own = [f"{place}{name}" for name in names.split(",") for place in PLACES]
     jvm: Any = spark._jvm
     java = spark._jsparkSession
-    given = java_class(jvm, "java.util.HashMap")(java.sessionState().conf().settings())
-    given.keySet().retainAll([NAMES, *own])
-    java.sparkContext().getLocalProperties().putAll(given)
+    properties = java_class(jvm, "java.util.HashMap")(java.sessionState().conf().settings())
+    properties.keySet().retainAll([NAMES, *own])
+    java.sparkContext().getLocalProperties().putAll(properties)
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
@@ -127,15 +127,15 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
     """
     conf = hadoop_conf(spark)
     if conf is None:  # Spark Connect
-        said = {
+        spark_settings = {
             name.removeprefix(_SPARKS): value
             for name, value in spark.conf.getAll.items()
             if name.startswith(_SPARKS)
         }
-        return {name: value for name, value in said.items() if name.startswith(PREFIXES)}
-    found = conf.getValByRegex(_PATTERN)
-    found.entrySet().removeAll(_defaults(spark._jvm))
-    settings = dict(found) if found.size() else {}
+        return {name: value for name, value in spark_settings.items() if name.startswith(PREFIXES)}
+    settings_map = conf.getValByRegex(_PATTERN)
+    settings_map.entrySet().removeAll(_defaults(spark._jvm))
+    settings = dict(settings_map) if settings_map.size() else {}
     keys = {name for name in settings if name.endswith(_KEY_FILES)}
     if keys or conf.get(f"hadoop.{_KEY_FILES}"):
         settings.update(_kept_in_files(spark._jvm, conf, {n: settings.pop(n) for n in keys}))
@@ -155,7 +155,7 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
 
     ``files``: the settings that name a file for S3, or for a bucket. They override Hadoop's file.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     every = conf.get(f"hadoop.{_KEY_FILES}")
     for setting, path in [*([("", every)] if every else []), *files.items()]:
         own = java_class(jvm, "org.apache.hadoop.conf.Configuration")(conf)
@@ -171,8 +171,8 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
         bucket = setting.removesuffix(_KEY_FILES) if setting.startswith(_PER_BUCKET) else ""
         for name, value in zip(names, values, strict=True):
             is_own = not bucket or name.startswith(_PER_BUCKET)
-            found[name if is_own else name.replace("fs.s3a.", bucket, 1)] = value
-    return found
+            settings[name if is_own else name.replace("fs.s3a.", bucket, 1)] = value
+    return settings
 
 
 def _names_in(jvm: Any, conf: Any) -> Iterable[str]:

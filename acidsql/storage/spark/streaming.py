@@ -13,8 +13,8 @@ from acidsql.storage.spark.jvm import spark_context
 def local_property(spark: SparkSession, name: str) -> str | None:
     """A property of the thread that runs the current batch; None if there is none."""
     context = spark_context(spark)
-    found = None if context is None else context.getLocalProperty(name)
-    return None if found is None else str(found)
+    value = None if context is None else context.getLocalProperty(name)
+    return None if value is None else str(value)
 
 
 def run_of(spark: SparkSession, query_id: str) -> tuple[str | None, str | None]:

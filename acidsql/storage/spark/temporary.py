@@ -63,5 +63,5 @@ def _has(frame: DataFrame, *patterns: str) -> bool:
     plan = java.queryExecution().analyzed()
     jvm = frame.sparkSession._jvm
     assert jvm is not None
-    known = tree_patterns(jvm)
-    return any(plan.containsPattern(getattr(known, name)()) for name in patterns)
+    patterns_there = tree_patterns(jvm)
+    return any(plan.containsPattern(getattr(patterns_there, name)()) for name in patterns)

@@ -18,9 +18,9 @@ def type_sql(kind: DataType, *, with_not_null: bool = False) -> str:
     def of(child: DataType) -> str:
         return type_sql(child, with_not_null=with_not_null)
 
-    def field(one: StructField) -> str:
-        is_never_null = with_not_null and not one.nullable
-        return f"{quote(one.name)}: {of(one.dataType)}{' NOT NULL' if is_never_null else ''}"
+    def field(struct_field: StructField) -> str:
+        not_null = " NOT NULL" if with_not_null and not struct_field.nullable else ""
+        return f"{quote(struct_field.name)}: {of(struct_field.dataType)}{not_null}"
 
     if isinstance(kind, ArrayType):
         return f"ARRAY<{of(kind.elementType)}>"

@@ -49,9 +49,9 @@ def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
 
 
 def _listed(store: Any, root: str, prefix: str) -> list[Upload]:
-    found, uploads = store.listUploads(prefix), list[Upload]()
-    while found.hasNext():
-        upload = found.next()
+    iterator, uploads = store.listUploads(prefix), list[Upload]()
+    while iterator.hasNext():
+        upload = iterator.next()
         abort = partial(store.abortMultipartUpload, upload)
         uploads.append(Upload(f"{root}/{upload.key()}", abort))
     return uploads

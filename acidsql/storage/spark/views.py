@@ -36,14 +36,14 @@ def temp_views(views: Mapping[str, DataFrame]) -> Iterator[None]:
     A view replaces another of its name, so the names must be the caller's own. What leaves the
     block must be ``settled``.
     """
-    made = []
+    made_views = []
     try:
         for name, view in views.items():
             view.createOrReplaceTempView(name)
-            made.append((view.sparkSession, name))
+            made_views.append((view.sparkSession, name))
         yield
     finally:
-        for session, name in made:
+        for session, name in made_views:
             session.catalog.dropTempView(name)
 
 
@@ -80,13 +80,13 @@ def _carrying(
     from pyspark.sql.connect.dataframe import DataFrame as Remote
     from pyspark.sql.connect.functions import builtin
 
-    given = {name: builtin.lit(value) for name, value in (args or {}).items()}
+    literals = {name: builtin.lit(value) for name, value in (args or {}).items()}
     named = [plan.SubqueryAlias(view._plan, name) for name, view in views.items()]
-    query = plan.SQL(text, [], given, named)
+    query = plan.SQL(text, [], literals, named)
     if not runs:
         return Remote(query, spark)
-    _, told, _ = spark.client.execute_command(query.command(spark.client))
-    return Remote(plan.CachedRelation(told["sql_command_result"]), spark)
+    _, properties, _ = spark.client.execute_command(query.command(spark.client))
+    return Remote(plan.CachedRelation(properties["sql_command_result"]), spark)
 
 
 def settled(frame: DataFrame) -> DataFrame:

@@ -39,9 +39,9 @@ _OFFSET = re.compile(
 def _servers_offset(spark: SparkSession) -> int | None:
     """As ``zone_offset_micros``, told once by a server of Spark Connect; None if it does not."""
     if spark not in _OFFSETS:
-        asked = "SELECT java_method('java.time.ZoneId', 'systemDefault')"
+        query = "SELECT java_method('java.time.ZoneId', 'systemDefault')"
         try:
-            ((zone,),) = spark.sql(asked).collect()
+            ((zone,),) = spark.sql(query).collect()
         except AnalysisException:  # a server may not let its users call Java
             zone = ""
         _OFFSETS[spark] = fixed_offset(zone or "")
@@ -50,10 +50,10 @@ def _servers_offset(spark: SparkSession) -> int | None:
 
 def fixed_offset(zone: str) -> int | None:
     """The offset of a time zone from UTC, in microseconds; None if it may depend on the date."""
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
+    offset_match = _OFFSET.fullmatch(zone)
+    if offset_match is None:
         return None
-    sign, *parts = found.groups()
+    sign, *parts = offset_match.groups()
     hours, minutes, seconds = (int(part or 0) for part in parts)
     offset = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
     return -offset if sign == "-" else offset

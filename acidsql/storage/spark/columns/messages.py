@@ -102,14 +102,14 @@ class ColumnMessages(ColumnSql):
         column: Any = RemoteColumn(ColumnReference(name, plan_id))
         try:
             selected = frame.select(column)
-            (found,) = selected.columns
+            (selected_name,) = selected.columns
             # A field of a struct, or a column that a join has hidden, may have another's name.
-            is_it = selected.sameSemantics(frame.select(F.col(quote(found))))
+            is_same = selected.sameSemantics(frame.select(F.col(quote(selected_name))))
         except AnalysisException:
-            is_it = False
-        if not is_it:
+            is_same = False
+        if not is_same:
             raise another_frames(name)
-        return f"{quote(alias)}.{quote(found)}"
+        return f"{quote(alias)}.{quote(selected_name)}"
 
     def _literal(self, message: Any) -> str:
         kind = message.WhichOneof("literal_type")
@@ -126,7 +126,7 @@ class ColumnMessages(ColumnSql):
         if message.is_internal:
             raise self._no_sql(name)
         if name == "when":
-            sqls = [self._sql(one) for one in arguments]
+            sqls = [self._sql(argument) for argument in arguments]
             pairs = list(zip(sqls[::2], sqls[1::2], strict=False))
             return case(pairs, sqls[-1] if len(sqls) % 2 else None)
         if name in _OF_UNITS and (unit := arguments[0].literal.string).isalpha():
@@ -159,7 +159,7 @@ class ColumnMessages(ColumnSql):
         )
 
     def _lambda_function(self, message: Any) -> str:
-        names = [one.name_parts[0] for one in message.arguments]
+        names = [argument.name_parts[0] for argument in message.arguments]
         return self._lambda(names, self._sql(message.function))
 
     def _unresolved_named_lambda_variable(self, message: Any) -> str:
@@ -172,7 +172,7 @@ class ColumnMessages(ColumnSql):
         """A call of a Python function, which gets a name in the session."""
         if message.WhichOneof("function") != "python_udf":
             raise self._no_sql(message.WhichOneof("function"))
-        arguments = [self._sql(one) for one in message.arguments]
+        arguments = [self._sql(argument) for argument in message.arguments]
         command = proto.Command()
         command.register_function.CopyFrom(message)
         command.register_function.ClearField("arguments")
@@ -238,8 +238,11 @@ def _array(message: Any) -> str:
 
 
 def _elements(messages: Sequence[Any]) -> list[str]:
-    kinds = [one.WhichOneof("literal_type") for one in messages]
-    return [_LITERALS[kind](getattr(one, kind)) for kind, one in zip(kinds, messages, strict=True)]
+    kinds = [literal.WhichOneof("literal_type") for literal in messages]
+    return [
+        _LITERALS[kind](getattr(literal, kind))
+        for kind, literal in zip(kinds, messages, strict=True)
+    ]
 
 
 # All that PySpark's Columns have, but TIME, which Spark has only as a preview.

@@ -30,13 +30,16 @@ class ColumnNodes(ColumnSql):
     """Writes columns of a classic session."""
 
     @cached_property
-    def _known(self) -> dict[int, str]:
+    def _sql_by_id(self) -> dict[int, str]:
         """SQL of the columns of the source, by their ids in Spark's plans."""
         if self._source is None:
             return {}
         frame, name = self._source
         output = _items(frame._jdf.queryExecution().analyzed().output())
-        return {one.exprId().id(): f"{quote(name)}.{quote(one.name())}" for one in output}
+        return {
+            attribute.exprId().id(): f"{quote(name)}.{quote(attribute.name())}"
+            for attribute in output
+        }
 
     def __call__(self, column: Column) -> str:
         """See ``ColumnSql``."""
@@ -102,7 +105,9 @@ class ColumnNodes(ColumnSql):
         cast = "TRY_CAST" if is_try else "CAST"
         # What the word TIMESTAMP means depends on the session (spark.sql.timestampType).
         kind = _TIMESTAMP.sub(
-            lambda found: "TIMESTAMP_LTZ" if found.group() == "TIMESTAMP" else found.group(),
+            lambda word_match: (
+                "TIMESTAMP_LTZ" if word_match.group() == "TIMESTAMP" else word_match.group()
+            ),
             node.dataType().sql(),
         )
         return f"{cast}({self._sql(node.child())} AS {kind})"
@@ -113,12 +118,14 @@ class ColumnNodes(ColumnSql):
         return self._extracted(node.child(), key, key.value() if is_literal else None)
 
     def _case_when_otherwise(self, node: Any) -> str:
-        branches = [(self._sql(one._1()), self._sql(one._2())) for one in _items(node.branches())]
+        branches = [
+            (self._sql(branch._1()), self._sql(branch._2())) for branch in _items(node.branches())
+        ]
         otherwise = node.otherwise()
         return case(branches, self._sql(otherwise.get()) if otherwise.isDefined() else None)
 
     def _lambda_function(self, node: Any) -> str:
-        names = [one.name() for one in _items(node.arguments())]
+        names = [argument.name() for argument in _items(node.arguments())]
         return self._lambda(names, self._sql(node.function()))
 
     def _unresolved_named_lambda_variable(self, node: Any) -> str:
@@ -132,23 +139,25 @@ class ColumnNodes(ColumnSql):
 
     def _attribute_reference(self, expression: Any) -> str:
         """A column that belongs to a DataFrame: ``df["id"]``."""
-        known = self._known.get(expression.exprId().id())
-        if known is None:
+        sql = self._sql_by_id.get(expression.exprId().id())
+        if sql is None:
             raise another_frames(expression.name())
-        return known
+        return sql
 
     def _named_argument_expression(self, expression: Any) -> str:
         return f"{quote(expression.key())} => {self._sql(expression.value())}"
 
     def _python_udf(self, expression: Any) -> str:
         """A call of a Python function, which gets a name in the session."""
-        arguments = [self._sql(one) for one in _items(expression.children())]
+        arguments = [self._sql(child) for child in _items(expression.children())]
         name, jvm = self._function_name(), self._spark._jvm
-        given = [name, expression.func(), expression.dataType(), expression.evalType(),
+        arguments_of_jvm = [name, expression.func(), expression.dataType(), expression.evalType(),
                  expression.udfDeterministic()]  # fmt: skip
         # Later versions of Spark have lists more, of what they know about the function's code.
-        more: list[Any] = [[]] * (_constructor_size(jvm, _PYTHON_FUNCTION) - len(given))
-        function = getattr(jvm, _PYTHON_FUNCTION)(*given, *more)
+        empty_lists: list[Any] = [[]] * (
+            _constructor_size(jvm, _PYTHON_FUNCTION) - len(arguments_of_jvm)
+        )
+        function = getattr(jvm, _PYTHON_FUNCTION)(*arguments_of_jvm, *empty_lists)
         self._spark._jsparkSession.udf().registerPython(name, function)
         return f"{name}({', '.join(arguments)})"
 

@@ -105,20 +105,20 @@ class ColumnSql(ABC):
         """A function, or an operator, of some parts. ``path``: the parts of its name."""
         name = path[-1] if len(path) == 1 else ""
         if name in _INFIX and len(arguments) == 2:
-            left, right = map(self._sql, arguments)
-            return f"({left} {name.upper()} {right})"
+            first_sql, second_sql = map(self._sql, arguments)
+            return f"({first_sql} {name.upper()} {second_sql})"
         if name in _PREFIX and len(arguments) == 1:
             return f"({_PREFIX[name]} {self._sql(arguments[0])})"
-        sqls = [self._sql(one) for one in arguments]
+        sqls = [self._sql(argument) for argument in arguments]
         if name == "in":
             return self._is_in(*sqls)
-        aliases = [self._alias_name(one) for one in arguments]
+        aliases = [self._alias_name(argument) for argument in arguments]
         if name == "arrays_zip" and any(aliases):
             raise no_sql("an alias in arrays_zip", ", ".join(sqls))
         if name == "struct":  # an alias is the name of a field
-            for sql, alias, one in zip(sqls, aliases, arguments, strict=True):
+            for sql, alias, argument in zip(sqls, aliases, arguments, strict=True):
                 # In SQL a value of a map gets its key's name, in a Column another one.
-                if alias is None and self._read(one)[0] == "unresolved_extract_value":
+                if alias is None and self._read(argument)[0] == "unresolved_extract_value":
                     raise no_sql("struct of an element without a name; give one by .alias", sql)
             sqls = [
                 sql if alias is None else f"{sql} AS {quote(alias)}"
