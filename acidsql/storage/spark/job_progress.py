@@ -40,7 +40,8 @@ class Tasks:
 
     def __add__(self, other_tasks: Tasks) -> Tasks:
         return Tasks(
-            self.total + other_tasks.total, self.done + other_tasks.done, self.running + other_tasks.running,
+            self.total + other_tasks.total, self.done + other_tasks.done,
+            self.running + other_tasks.running,
             self.rows + other_tasks.rows, self.bytes + other_tasks.bytes,
         )  # fmt: skip
 
