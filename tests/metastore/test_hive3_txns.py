@@ -152,7 +152,7 @@ def test_another_change_after_the_newer_number_is_a_conflict(store, open_store, 
     thief.lock(other, [shared_read(name, SELECT)])
     thief.allocate_write_id(other, name)
     own = thief._of(other)
-    own.asked = [on(LockType.SHARED_READ, name, operation=UPDATE)]
+    own.requested_locks = [on(LockType.SHARED_READ, name, operation=UPDATE)]
     thief.record_partitions(other, name, [""])
     thief.commit_txn(other)
     with pytest.raises(WriteConflictError):

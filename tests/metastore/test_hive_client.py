@@ -212,7 +212,7 @@ def test_a_number_of_rows_that_others_have_locked_is_forgotten_instead_of_taken_
     server, client = serve(answer)
     store = HiveTxns(client, SimpleNamespace(is_hive3=False), lambda _: [])
     own = store._own[7] = OwnTxn(7, "ann", "h")
-    own.counted[T], own.counts_locked = {"": RowChange(3)}, {T}
+    own.reported_row_counts[T], own.counts_locked = {"": RowChange(3)}, {T}
     monkeypatch.setattr(store, "heartbeat", raises(TxnAbortedError("aborted by others")))
     store.abort_txn(7)
     assert written == [{"mine": "1"} | left]

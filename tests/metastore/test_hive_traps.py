@@ -197,7 +197,7 @@ def test_changed_rows_conflict_with_a_rebalance_which_has_no_write_id(
     if is_known:
         store.compact(CompactionRequest(T, None, kind, "h1-manual"))
         taken = store._call("find_next_compact2", hive.FindNextCompactRequest(workerId="h1-7")).ci
-        store._taken[taken.id] = taken
+        store._taken_entries[taken.id] = taken
         store.begin_compaction(taken.id, worker, 1)
         store._call("mark_compacted", taken)
     store._call("commit_txn", hive.CommitTxnRequest(txnid=worker))

@@ -68,7 +68,7 @@ class Address:
 
     def __str__(self) -> str:
         scheme = "thrift" if self.path is None else f"thrift+http{'s' if self.tls else ''}"
-        return f"{scheme}://{','.join(place(*one) for one in self.hosts)}"
+        return f"{scheme}://{','.join(place(*host) for host in self.hosts)}"
 
     @classmethod
     def parse(cls, url: str) -> Address:
@@ -76,28 +76,28 @@ class Address:
         scheme, _, rest = url.partition("://")
         scheme = scheme.lower()
         authority, path, query = _parts(rest)
-        given = dict(parse_qsl(query, keep_blank_values=True))
-        unknown = [name for name in given if name not in _OPTIONS]
+        options = dict(parse_qsl(query, keep_blank_values=True))
+        unknown = [name for name in options if name not in _OPTIONS]
         if unknown:
             raise _bad(f"it has the unknown option '{unknown[0]}' (known: {', '.join(_OPTIONS)})")
-        auth = given.get("auth", "none").lower()
+        auth = options.get("auth", "none").lower()
         if auth not in AUTHS:
             raise _bad(f"auth='{auth}' is not one of {', '.join(AUTHS)}")
         is_http = scheme != "thrift"
         if (auth == "jwt") is not is_http and auth != "none":
             raise _bad(f"auth={auth} is not possible over {scheme}")
         return cls(
-            tuple(_host(one) for one in authority.split(",")),
+            tuple(_host(host) for host in authority.split(",")),
             (path.strip("/") or "metastore") if is_http else None,
             auth,
-            _user(given.get("user") or None),
-            given.get("catalog") or DEFAULT_CATALOG,
-            scheme == "thrift+https" or _flag(given, "tls"),
-            given.get("cafile") or None,
-            _flag(given, "framed"),
-            _flag(given, "compact"),
-            _service(given.get("service") or "hive"),
-            _seconds(given.get("timeout", "600")),
+            _user(options.get("user") or None),
+            options.get("catalog") or DEFAULT_CATALOG,
+            scheme == "thrift+https" or _flag(options, "tls"),
+            options.get("cafile") or None,
+            _flag(options, "framed"),
+            _flag(options, "compact"),
+            _service(options.get("service") or "hive"),
+            _seconds(options.get("timeout", "600")),
         )
 
     def secret(self) -> str:
@@ -112,10 +112,10 @@ class Address:
 
 
 def _from_environment(name: str, why: str) -> str:
-    found = os.environ.get(name)
-    if not found:
+    value = os.environ.get(name)
+    if not value:
         raise SettingError(f"{why}: set the environment variable {name}.", name="metastore")
-    return found
+    return value
 
 
 def place(host: str, port: int) -> str:
@@ -131,17 +131,17 @@ def is_address(url: str) -> bool:
 def _parts(rest: str) -> tuple[str, str, str]:
     # ``urlsplit`` shows what it refuses, which may be a password.
     before, _, query = rest.partition("?")
-    if "@" in before or any("@" in one.partition("=")[0] for one in query.split("&")):
+    if "@" in before or any("@" in part.partition("=")[0] for part in query.split("&")):
         raise _bad(f"it contains '@': write ?user=…, and set the password in {PASSWORD}")
     authority, _, path = before.partition("/")
     return authority, path, query
 
 
 def _host(text: str) -> tuple[str, int]:
-    found = _HOST.fullmatch(text.strip())
-    if found is None or int(found[2] or DEFAULT_PORT) > 65535:
+    host_and_port = _HOST.fullmatch(text.strip())
+    if host_and_port is None or int(host_and_port[2] or DEFAULT_PORT) > 65535:
         raise _bad(f"'{text}' is not host:port")
-    return found[1].strip("[]"), int(found[2] or DEFAULT_PORT)
+    return host_and_port[1].strip("[]"), int(host_and_port[2] or DEFAULT_PORT)
 
 
 def _user(text: str | None) -> str | None:
@@ -158,8 +158,8 @@ def _service(text: str) -> str:
     return text.removesuffix("/_HOST")
 
 
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "0").lower()
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name, "0").lower()
     if text not in _FLAGS:
         raise _bad(f"{name}='{text}' is not 0 or 1")
     return _FLAGS[text]

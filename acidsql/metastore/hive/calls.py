@@ -42,27 +42,27 @@ class Calls:
         self._catalog = client.address.catalog
         self._user = client.user
         self._own: dict[int, OwnTxn] = {}
-        self._taken: dict[int, Any] = {}  # entries of the compaction queue, by number
+        self._taken_entries: dict[int, Any] = {}  # entries of the compaction queue, by number
         # At the last look at each table; for constraints, with what tells it from a later one.
         self._is_partitioned: dict[TableName, bool] = {}
         self._constraints_seen: dict[TableName, tuple[str, Any]] = {}
 
     def _of(self, txn_id: int) -> OwnTxn:
         """What is known of a transaction; nothing, if another session has opened it."""
-        found = self._own.get(txn_id)
-        return OwnTxn(txn_id, self._user, socket.gethostname()) if found is None else found
+        own_txn = self._own.get(txn_id)
+        return OwnTxn(txn_id, self._user, socket.gethostname()) if own_txn is None else own_txn
 
     def _call(self, name: str, *values: Any) -> Any:
         if self.features.is_hive3:
             return hive3.call(self._client, name, *values)
         return self._client.call(name, *values)
 
-    def _there(self, database: str) -> str:
+    def _qualified_database(self, database: str) -> str:
         """A database of the session's catalog, for a call that has no argument for the catalog."""
         return database if self._catalog == DEFAULT_CATALOG else f"@{self._catalog}#{database}"
 
     def _database_names(self) -> list[str]:
-        return sorted(self._call("get_databases", self._there("*")))
+        return sorted(self._call("get_databases", self._qualified_database("*")))
 
     def heartbeat(self, txn_id: int) -> None:
         """See ``TxnStore``."""
@@ -91,10 +91,10 @@ class Calls:
         return raw
 
     def _need_raw(self, name: TableName) -> Any:
-        found = self._raw(name)
-        if found is None:
+        raw = self._raw(name)
+        if raw is None:
             raise no_table(name)
-        return found
+        return raw
 
     def _need_usual_null(self, name: TableName) -> None:
         """Refuse a partitioned table if the server's word for NULL is not the usual one.
@@ -134,8 +134,8 @@ class Calls:
 
     def _alter_partitions(self, name: TableName, raws: list[Any], write_id: int | None) -> None:
         """``_alter`` for some partitions of a table."""
-        for one in raws:
-            one.writeId = write_id or -1
+        for raw in raws:
+            raw.writeId = write_id or -1
         request = hive.AlterPartitionsRequest(
             catName=self._catalog,
             dbName=name.database,

@@ -97,7 +97,7 @@ class HiveCatalog(HiveConstraints):
         raw = self._raw_database(name)
         kept = {k: v for k, v in (raw.parameters or {}).items() if k not in unset_properties}
         raw.parameters = {**kept, **(set_properties or {})}
-        self._call("alter_database", self._there(name), raw)
+        self._call("alter_database", self._qualified_database(name), raw)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
@@ -111,7 +111,7 @@ class HiveCatalog(HiveConstraints):
         if self.get_database(name) is None:
             raise no_database(name)
         try:
-            self._call("drop_database", self._there(name), True, cascade)
+            self._call("drop_database", self._qualified_database(name), True, cascade)
         except CatalogError as error:
             if error.condition != "METASTORE_REFUSED" or "is not empty" not in error.message:
                 raise
@@ -131,7 +131,9 @@ class HiveCatalog(HiveConstraints):
 
     def _raws(self, database: str) -> Iterator[Any]:
         """The ACID tables of a database."""
-        names = self._call("get_tables_by_type", self._there(database), "*", convert.MANAGED)
+        names = self._call(
+            "get_tables_by_type", self._qualified_database(database), "*", convert.MANAGED
+        )
         return filter(convert.is_transactional, self._raws_of(database, names))
 
     def _raws_of(self, database: str, names: Sequence[str]) -> Iterator[Any]:

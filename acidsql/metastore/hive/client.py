@@ -95,7 +95,7 @@ class Client:
             MetastoreError: No server answers, or the reply was lost.
             TxnError, CatalogError: The server refuses; see ``as_ours``.
         """
-        left = repeats if repeats is not None else _REPEATS if _may_repeat(name) else 0
+        repeats_left = repeats if repeats is not None else _REPEATS if _may_repeat(name) else 0
         pause_s, end = _PAUSE_S, time.monotonic() + self.address.timeout_s
         while True:
             connection = self._connected()
@@ -106,7 +106,7 @@ class Client:
                 raise self._failed(connection.host, name, error) from error
             except LOST as error:
                 self._drop(connection)
-                if left <= 0 or time.monotonic() >= end:
+                if repeats_left <= 0 or time.monotonic() >= end:
                     raise self._failed(connection.host, name, error) from error
             except REFUSED as error:
                 raise as_ours(error, name) from error
@@ -114,7 +114,7 @@ class Client:
                 # Interrupted, for example: the next call would read the answer to this one.
                 self._drop(connection)
                 raise
-            left -= 1
+            repeats_left -= 1
             self._sleep(pause_s)
             pause_s *= 2
 
@@ -144,22 +144,22 @@ class Client:
         """Close all connections. May be called twice."""
         self._closed = True
         with self._guard:
-            found = list(self._all)
-        for connection in found:
+            connections = list(self._all)
+        for connection in connections:
             connection.close()
 
     def _connected(self) -> Connection:
         """This thread's connection, opened if necessary."""
         if self._closed:
             raise MetastoreError(f"The connection to {self.address} is closed.")
-        known: Connection | None = getattr(self._own, "connection", None)
-        if known is not None and self._own.process == os.getpid():
-            if known.is_open:
-                return known
-            self._drop(known)
+        connection: Connection | None = getattr(self._own, "connection", None)
+        if connection is not None and self._own.process == os.getpid():
+            if connection.is_open:
+                return connection
+            self._drop(connection)
         self._own.connection, self._own.process = self._open(), os.getpid()
-        found: Connection = self._own.connection
-        return found
+        new_connection: Connection = self._own.connection
+        return new_connection
 
     def _open(self) -> Connection:
         """A connection to the first server that answers. One that does not is asked last."""
@@ -170,7 +170,7 @@ class Client:
             try:
                 opened = Connection(self.address, host, port)
             except (*LOST, INTERNAL) as error:
-                failures.append(f"{place(host, port)}: {_said(error)}")
+                failures.append(f"{place(host, port)}: {_message_of(error)}")
                 advices[advice(self.address, host, error)] = None
                 with self._guard:
                     self._servers.remove((host, port))
@@ -195,10 +195,12 @@ class Client:
         connection.close()
 
     def _failed(self, host: str, name: str, error: BaseException) -> MetastoreError:
-        what = "failed at" if isinstance(error, INTERNAL) else "did not answer"
-        said = f"The Hive Metastore {self.address} {what} the call {name}: {_said(error)}."
+        failure = "failed at" if isinstance(error, INTERNAL) else "did not answer"
+        message = (
+            f"The Hive Metastore {self.address} {failure} the call {name}: {_message_of(error)}."
+        )
         return MetastoreError(
-            f"{said} {advice(self.address, host, error)}".rstrip(),
+            f"{message} {advice(self.address, host, error)}".rstrip(),
             metastore=self.address,
             call=name,
         )
@@ -212,7 +214,7 @@ def _is_unknown(error: BaseException | None) -> bool:
     return isinstance(error, INTERNAL) and error.type == INTERNAL.UNKNOWN_METHOD
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """What an error says; its type, if it says nothing."""
     text = str(getattr(error, "message", None) or error) or type(error).__name__
     reason = getattr(error, "inner", None)  # Thrift's own errors do not say why
@@ -221,27 +223,27 @@ def _said(error: BaseException) -> str:
 
 def as_ours(error: Any, name: str) -> AcidSqlError:
     """The project's error for an exception of the interface."""
-    said = _said(error)
+    reason = _message_of(error)
     match type(error).__name__:
         case "NoSuchTxnException":
-            return NoSuchTxnError(f"The metastore says: {said}.")
+            return NoSuchTxnError(f"The metastore says: {reason}.")
         case "TxnAbortedException":
-            return TxnAbortedError(f"The metastore says: {said}.")
+            return TxnAbortedError(f"The metastore says: {reason}.")
         case "NoSuchLockException":
-            return TxnError(f"The metastore says: {said}.", condition="NO_SUCH_LOCK")
+            return TxnError(f"The metastore says: {reason}.", condition="NO_SUCH_LOCK")
         case "TxnOpenException":
-            return TxnError(f"The metastore says: {said}.", condition="TXN_OPEN")
+            return TxnError(f"The metastore says: {reason}.", condition="TXN_OPEN")
         case "NoSuchObjectException" | "UnknownDBException":
-            return CatalogError(f"The metastore says: {said}.")
+            return CatalogError(f"The metastore says: {reason}.")
         case "AlreadyExistsException":
             return CatalogError(
-                f"The metastore says: {said}.",
+                f"The metastore says: {reason}.",
                 condition="TABLE_OR_VIEW_ALREADY_EXISTS",
                 sqlstate="42P07",
             )
-    hint = next((hint for words, hint in _HINTS.items() if words in said), "")
+    hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
     return CatalogError(
-        f"The metastore refuses {name}: {said}.{hint}",
+        f"The metastore refuses {name}: {reason}.{hint}",
         condition="METASTORE_REFUSED",
         sqlstate="38000",
     )

@@ -59,21 +59,23 @@ class HiveCompactions(Calls):
         # Hive 4 names the entry that is in the way in its message alone.
         named = _REFUSED_FOR.search(answer.errormessage or "")
         number = int(named[1]) if named else answer.id
-        entry = next((one for one in self.compactions() if one.id == number), None)
+        entry = next(
+            (entry_there for entry_there in self.compactions() if entry_there.id == number), None
+        )
         state = CompactionState.INITIATED if entry is None else entry.state
         return Enqueued(number, state, accepted=False)
 
     def compactions(self) -> list[CompactionInfo]:
-        found = [_info(one) for one in self._shown()]
-        return sorted(found, key=_newest, reverse=True)
+        entries = [_info(raw) for raw in self._shown()]
+        return sorted(entries, key=_newest, reverse=True)
 
     def _shown(self, **only: Any) -> list[Any]:
         """The server's structs of entries, in any state."""
         answer = self._call("show_compact", hive.ShowCompactRequest(**only))
-        return [one for one in answer.compacts if one.type in TYPE_OF]
+        return [raw for raw in answer.compacts if raw.type in TYPE_OF]
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
-        before = {one.id: one.state for one in self.compactions()}
+        before = {entry.id: entry.state for entry in self.compactions()}
         if ids:  # the server fails at an empty list
             self._call("abort_Compactions", hive.AbortCompactionRequest(compactionIds=list(ids)))
         return {number: before.get(number) for number in ids}
@@ -122,8 +124,8 @@ def pool_of(name: str | None) -> str | None:
     return None if name in (None, "", "default") else name
 
 
-def _newest(one: CompactionInfo) -> int:
-    return max(one.started_ms or 0, one.ended_ms or 0, one.committed_ms or 0)
+def _newest(compaction: CompactionInfo) -> int:
+    return max(compaction.started_ms or 0, compaction.ended_ms or 0, compaction.committed_ms or 0)
 
 
 def _info(raw: Any) -> CompactionInfo:

@@ -21,19 +21,21 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.interface import LockComponent, Operation, WriteConflict
 
-Seen = TypeVar("Seen", ValidTxnList, ValidWriteIdList)
+_ValidIds = TypeVar("_ValidIds", ValidTxnList, ValidWriteIdList)
 
 
-def unseen(before: Seen, now: Seen, own: int | None) -> list[int]:
+def unseen(before: _ValidIds, now: _ValidIds, own: int | None) -> list[int]:
     """The write ids, or transactions, that were committed since a snapshot."""
     new: range = range(before.high_water_mark + 1, now.high_water_mark + 1)
     candidates = sorted({*before.exceptions, *new} - {own})
-    return [one for one in candidates if now.is_valid(one) and not before.is_valid(one)]
+    return [number for number in candidates if now.is_valid(number) and not before.is_valid(number)]
 
 
 def later(now: ValidWriteIdList, own: int) -> list[int]:
     """The write ids that are committed and higher than our own."""
-    return [one for one in range(own + 1, now.high_water_mark + 1) if now.is_valid(one)]
+    return [
+        write_id for write_id in range(own + 1, now.high_water_mark + 1) if now.is_valid(write_id)
+    ]
 
 
 def conflicting(
@@ -56,9 +58,9 @@ def conflicting(
     for name in names:
         directory = parse_directory(name)
         if directory is not None:
-            found = _met(directory, foreign)
-            if found and _matters(directory, found, set(operations), own):
-                return found[-1]
+            met_write_ids = _met(directory, foreign)
+            if met_write_ids and _matters(directory, met_write_ids, set(operations), own):
+                return met_write_ids[-1]
     return None
 
 
@@ -66,32 +68,32 @@ def _met(directory: AcidDirectory, foreign: Sequence[int]) -> list[int]:
     first = directory.min_write_id
     if directory.kind is Kind.BASE and directory.visibility_txn_id:
         first = 0  # a compacted base has the events of all write ids up to its own
-    return [one for one in foreign if first <= one <= directory.max_write_id]
+    return [write_id for write_id in foreign if first <= write_id <= directory.max_write_id]
 
 
 def _matters(
-    directory: AcidDirectory, found: Sequence[int], ours: set[Operation], own: int | None
+    directory: AcidDirectory, met_write_ids: Sequence[int], ours: set[Operation], own: int | None
 ) -> bool:
     changes = bool(ours - {Operation.INSERT})
     if directory.kind is Kind.DELETE_DELTA:
         return changes
     if directory.kind is Kind.DELTA:
-        return Operation.OVERWRITE in ours and own is not None and found[0] < own
+        return Operation.OVERWRITE in ours and own is not None and met_write_ids[0] < own
     if changes:
         return True
     # An overwrite with a higher write id hides what we insert. A compaction hides nothing.
-    return own is not None and found[-1] > own and not directory.visibility_txn_id
+    return own is not None and met_write_ids[-1] > own and not directory.visibility_txn_id
 
 
 def may_be_hidden(names: Iterable[str], own: int) -> bool:
     """Whether a directory may be an overwrite that hides the rows that we have inserted."""
-    found = (parse_directory(name) for name in names)
+    directories = (parse_directory(name) for name in names)
     return any(
-        one is not None
-        and one.kind is Kind.BASE
-        and not one.visibility_txn_id
-        and one.max_write_id > own
-        for one in found
+        directory is not None
+        and directory.kind is Kind.BASE
+        and not directory.visibility_txn_id
+        and directory.max_write_id > own
+        for directory in directories
     )
 
 
@@ -120,14 +122,19 @@ class HiveConflicts(Calls):
     def _named(
         self, components: Sequence[LockComponent]
     ) -> dict[tuple[TableName, str], set[Operation]]:
-        found: dict[tuple[TableName, str], set[Operation]] = {}
-        for one in components:
-            if one.table is None or one.operation in (Operation.SELECT, Operation.NO_TXN):
+        operations_by_partition: dict[tuple[TableName, str], set[Operation]] = {}
+        for component in components:
+            if component.table is None or component.operation in (
+                Operation.SELECT,
+                Operation.NO_TXN,
+            ):
                 continue
-            name = TableName(one.database, one.table)
-            if one.partition is not None or not self._is_partitioned.get(name, False):
-                found.setdefault((name, one.partition or ""), set()).add(one.operation)
-        return found
+            name = TableName(component.database, component.table)
+            if component.partition is not None or not self._is_partitioned.get(name, False):
+                operations_by_partition.setdefault((name, component.partition or ""), set()).add(
+                    component.operation
+                )
+        return operations_by_partition
 
     def _at_commit(self, own: OwnTxn, snapshot: ValidTxnList | None) -> list[WriteConflict]:
         """The conflicts of a transaction that commits.
@@ -142,7 +149,10 @@ class HiveConflicts(Calls):
             late = own.late_operations(table)
             inserts = Operation.INSERT in operations
             if snapshot is None:
-                inserts = (table, Operation.INSERT) in own.recorded  # it has published rows
+                inserts = (
+                    table,
+                    Operation.INSERT,
+                ) in own.recorded_operations  # it has published rows
             is_shared = own.shares(table) and inserts
             for partition in own.partitions(table) or [""] if late or is_shared else ():
                 relevant = set(late)
@@ -160,19 +170,21 @@ class HiveConflicts(Calls):
         The queue tells what made the base. If the queue has forgotten, a rebalance is supposed.
         """
         new = [
-            one
-            for one in map(parse_directory, names)
-            if one is not None
-            and one.kind is Kind.BASE
-            and one.visibility_txn_id
-            and not snapshot.is_valid(one.visibility_txn_id)
+            base
+            for base in map(parse_directory, names)
+            if base is not None
+            and base.kind is Kind.BASE
+            and base.visibility_txn_id
+            and not snapshot.is_valid(base.visibility_txn_id)
         ]
         if not new:
             return None
         request = hive.ShowCompactRequest(dbName=table.database, tbName=table.name)
         entries = self._call("show_compact", request).compacts
-        keeps = {one.txnId for one in entries if one.type != hive.CompactionType.REBALANCE}
-        return next((one.max_write_id for one in new if one.visibility_txn_id not in keeps), None)
+        keeps = {entry.txnId for entry in entries if entry.type != hive.CompactionType.REBALANCE}
+        return next(
+            (base.max_write_id for base in new if base.visibility_txn_id not in keeps), None
+        )
 
     def _conflicts(
         self,
@@ -187,7 +199,7 @@ class HiveConflicts(Calls):
         before = {} if snapshot is None else self._write_ids(snapshot, tables)
         now_valid = snapshots.valid_txns(self._call("get_open_txns"), own.id)
         now = self._write_ids(now_valid, tables)
-        found = []
+        conflicts = []
         for (table, partition), operations in sorted(changes.items(), key=str):
             ours = own.write_ids.get(table)
             if snapshot is None:
@@ -202,8 +214,10 @@ class HiveConflicts(Calls):
             if write_id is None and changes_rows and snapshot is not None:
                 write_id = self._rebalanced(names, snapshot, table)
             if write_id is not None:
-                found.append(WriteConflict(None, table, partition or None, write_id, by_row=False))
-        return found
+                conflicts.append(
+                    WriteConflict(None, table, partition or None, write_id, by_row=False)
+                )
+        return conflicts
 
     def _names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
         """The names of what is in a partition's directory, or in the table's."""
@@ -220,21 +234,21 @@ class HiveConflicts(Calls):
         request = hive.GetValidWriteIdsRequest(
             fullTableNames=[str(table) for table in tables], validTxnList=str(valid)
         )
-        found = {
-            one.fullTableName: snapshots.valid_write_ids(one)
-            for one in self._call("get_valid_write_ids", request).tblValidWriteIds
+        lists_by_name = {
+            raw.fullTableName: snapshots.valid_write_ids(raw)
+            for raw in self._call("get_valid_write_ids", request).tblValidWriteIds
         }
-        return {table: found[str(table)] for table in tables}
+        return {table: lists_by_name[str(table)] for table in tables}
 
 
 def as_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
     """The server aborts a transaction that lost a conflict at once."""
     if "due to a write conflict" not in error.message:
         return error
-    made = WriteConflictError(
+    conflict = WriteConflictError(
         f"Another transaction committed a change to the same thing first, so transaction {own.id} "
         f"was aborted. Run it again; retries=n does so. {error.message}",
         txnId=own.id,
     )
-    made.ended = True
-    return made
+    conflict.ended = True
+    return conflict

@@ -130,7 +130,7 @@ class Connection:
 
     def _send(self, name: str, arguments: Any, values: tuple[Any, ...]) -> None:
         self._number += 1
-        names = [one[2] for one in arguments.thrift_spec if one is not None]
+        names = [spec[2] for spec in arguments.thrift_spec if spec is not None]
         self._protocol.writeMessageBegin(name, TMessageType.CALL, self._number)
         arguments(**dict(zip(names, values, strict=True))).write(self._protocol)
         self._protocol.writeMessageEnd()
@@ -173,17 +173,17 @@ def _is_hung_up(opened: Any) -> bool:
     handle = getattr(opened, "handle", None)
     if handle is None or not hasattr(select, "POLLRDHUP"):
         return False
-    asked = select.poll()
-    asked.register(handle, select.POLLRDHUP)
-    return bool(asked.poll(0))
+    poll = select.poll()
+    poll.register(handle, select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 def _transport(address: Address, host: str, port: int) -> tuple[Any, Any]:
     """The socket, for time-outs, and what is wrapped around it."""
     if address.path is not None:
-        made = Http(address, host, port)
-        made.setTimeout(OPEN_TIMEOUT_MS)
-        return made, made
+        http = Http(address, host, port)
+        http.setTimeout(OPEN_TIMEOUT_MS)
+        return http, http
     opened: Any
     if address.tls:
         opened = TSSLSocket(

@@ -25,15 +25,17 @@ class HiveConstraints(Calls):
         return self._call("get_all_table_constraints", request).allTableConstraints
 
     def _change_constraints(self, before: Table, after: Table) -> None:
-        for one in before.constraints:
-            if one not in after.constraints:
-                self._drop_constraint(before.name, one.name)
-        new = [one for one in after.constraints if one not in before.constraints]
-        if made := convert.checks(after.name, new, self._catalog):
-            checks = hive.AddCheckConstraintRequest(checkConstraintCols=made)
+        for constraint in before.constraints:
+            if constraint not in after.constraints:
+                self._drop_constraint(before.name, constraint.name)
+        new = [
+            constraint for constraint in after.constraints if constraint not in before.constraints
+        ]
+        if raw_constraints := convert.checks(after.name, new, self._catalog):
+            checks = hive.AddCheckConstraintRequest(checkConstraintCols=raw_constraints)
             self._call("add_check_constraint", checks)
-        if made := convert.not_enforced(after.name, new, self._catalog):
-            not_null = hive.AddNotNullConstraintRequest(notNullConstraintCols=made)
+        if raw_constraints := convert.not_enforced(after.name, new, self._catalog):
+            not_null = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
             self._call("add_not_null_constraint", not_null)
 
     @contextmanager
@@ -41,7 +43,7 @@ class HiveConstraints(Calls):
         """Take constraints of changed columns away before the columns change, and add all that are
         missing afterwards: if columns change, the server forgets the constraints of a table."""
         old, new = (
-            {(c.name, c.nullable, c.default) for c in one.columns} for one in (before, after)
+            {(c.name, c.nullable, c.default) for c in table.columns} for table in (before, after)
         )
         self._drop_constraints(before.name, {column for column, *_ in old ^ new})
         yield
@@ -49,12 +51,12 @@ class HiveConstraints(Calls):
             self._add_missing_constraints(after)
 
     def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
-        found = self._constraints(name) if columns else None
-        required = [] if found is None else found.notNullConstraints or []
-        filled = [] if found is None else found.defaultConstraints or []
-        gone = [one.nn_name for one in required if one.column_name in columns]
-        gone += [one.dc_name for one in filled if one.column_name in columns]
-        for constraint in sorted(gone):
+        constraints = self._constraints(name) if columns else None
+        required = [] if constraints is None else constraints.notNullConstraints or []
+        filled = [] if constraints is None else constraints.defaultConstraints or []
+        names_to_drop = [raw.nn_name for raw in required if raw.column_name in columns]
+        names_to_drop += [raw.dc_name for raw in filled if raw.column_name in columns]
+        for constraint in sorted(names_to_drop):
             self._drop_constraint(name, constraint)
 
     def _drop_constraint(self, name: TableName, constraint: str) -> None:
@@ -67,14 +69,14 @@ class HiveConstraints(Calls):
         self._call("drop_constraint", request)
 
     def _add_missing_constraints(self, table: Table) -> None:
-        found = self._constraints(table.name)
-        required = {one.column_name for one in found.notNullConstraints or ()}
-        filled = {one.column_name for one in found.defaultConstraints or ()}
-        columns = [one for one in table.all_columns if one.name not in required]
-        if made := convert.not_null(table.name, columns, self._catalog):
-            request = hive.AddNotNullConstraintRequest(notNullConstraintCols=made)
+        constraints = self._constraints(table.name)
+        required = {raw.column_name for raw in constraints.notNullConstraints or ()}
+        filled = {raw.column_name for raw in constraints.defaultConstraints or ()}
+        columns = [column for column in table.all_columns if column.name not in required]
+        if raw_constraints := convert.not_null(table.name, columns, self._catalog):
+            request = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
             self._call("add_not_null_constraint", request)
-        columns = [one for one in table.all_columns if one.name not in filled]
-        if made := convert.defaults(table.name, columns, self._catalog):
-            request = hive.AddDefaultConstraintRequest(defaultConstraintCols=made)
+        columns = [column for column in table.all_columns if column.name not in filled]
+        if raw_constraints := convert.defaults(table.name, columns, self._catalog):
+            request = hive.AddDefaultConstraintRequest(defaultConstraintCols=raw_constraints)
             self._call("add_default_constraint", request)

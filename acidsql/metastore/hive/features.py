@@ -67,26 +67,26 @@ def probe(client: Client) -> Features:
             f"The Hive Metastore {client.address} calls itself {version}, and does not know the "
             "calls of Hive 3.1, which acidsql needs.", name="metastore",
         )  # fmt: skip
-    timeout = _asked(client, _TIMEOUT, "300s")
-    warehouse = _asked(client, _WAREHOUSE, "")
+    timeout = _server_setting(client, _TIMEOUT, "300s")
+    warehouse = _server_setting(client, _WAREHOUSE, "")
     if not warehouse:
         raise MetastoreError(f"The Hive Metastore {client.address} does not tell its {_WAREHOUSE}.")
     # Hive 3 is told of files by other means, and only of those of tables without transactions.
-    tells_writes = not is_hive3 and _asked(client, _DML_EVENTS, "false").lower() == "true"
+    tells_writes = not is_hive3 and _server_setting(client, _DML_EVENTS, "false").lower() == "true"
     return Features(
         version,
         _milliseconds(timeout),
         plain_path(warehouse).rstrip("/"),
-        _asked(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
+        _server_setting(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
         tells_writes,
         _may_read_log(client),
-        _asked(client, _STORE, "").endswith(_CACHE),
+        _server_setting(client, _STORE, "").endswith(_CACHE),
         is_hive3,
     )
 
 
 def _may_read_log(client: Client) -> bool:
-    if _LOGS not in _asked(client, _LISTENERS, ""):
+    if _LOGS not in _server_setting(client, _LISTENERS, ""):
         return False
     try:
         client.call("get_current_notificationEventId")
@@ -95,7 +95,7 @@ def _may_read_log(client: Client) -> bool:
     return True
 
 
-def _asked(client: Client, name: str, default: str) -> str:
+def _server_setting(client: Client, name: str, default: str) -> str:
     try:
         return str(client.call("get_config_value", name, default))
     except AcidSqlError:
@@ -104,5 +104,5 @@ def _asked(client: Client, name: str, default: str) -> str:
 
 def _milliseconds(text: str) -> int:
     """The milliseconds of Hive's text for a duration; without a unit, seconds."""
-    found = _DURATION.match(text.strip().lower())
-    return int(found[1]) * _MS[found[2] or "s"] if found else 300_000
+    duration = _DURATION.match(text.strip().lower())
+    return int(duration[1]) * _MS[duration[2] or "s"] if duration else 300_000

@@ -37,12 +37,14 @@ class HiveForeign(Calls):
             return table
         self._need_usual_null(name)
         usual = _reading(self._need_raw(name).sd)
-        partitions = self._call("get_partitions", self._there(name.database), name.name, _ALL)
-        for one in partitions:
-            if _reading(one.sd) != usual:
+        partitions = self._call(
+            "get_partitions", self._qualified_database(name.database), name.name, _ALL
+        )
+        for partition in partitions:
+            if _reading(partition.sd) != usual:
                 return ForeignTable(
-                    name, refusal=f"has a partition ({'/'.join(one.values)}) in another format "
-                    "than the table's. Read the partition's directory by Spark.",
+                    name, refusal=f"has a partition ({'/'.join(partition.values)}) in another "
+                    "format than the table's. Read the partition's directory by Spark.",
                 )  # fmt: skip
         return replace(table, partitions=tuple(map(convert.partition_of, partitions)))
 
@@ -59,15 +61,19 @@ class HiveForeign(Calls):
             self.heartbeat(txn_id)
         raw = self._need_raw(name)
         if raw.partitionKeys:
-            raws = self._call("get_partitions", self._there(name.database), name.name, _ALL)
-            for one in raws:
-                convert.count(one, rows.get(convert.ours(one.sd.location)))
-            for some in chunks(raws):
-                self._alter_partitions(name, list(some), None)
+            raws = self._call(
+                "get_partitions", self._qualified_database(name.database), name.name, _ALL
+            )
+            for raw_of_partition in raws:
+                convert.count(
+                    raw_of_partition, rows.get(convert.ours(raw_of_partition.sd.location))
+                )
+            for chunk in chunks(raws):
+                self._alter_partitions(name, list(chunk), None)
         convert.count(raw, None if raw.partitionKeys else rows[convert.ours(raw.sd.location)])
-        gone = [key for key in raw.parameters if key.lower() in _OF_EXTERNAL]
-        said = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
-        convert.changed(raw, said, gone)
+        removed_properties = [key for key in raw.parameters if key.lower() in _OF_EXTERNAL]
+        new_properties = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
+        convert.changed(raw, new_properties, removed_properties)
         raw.tableType = convert.MANAGED
         self._alter(name, raw)
 
@@ -89,9 +95,9 @@ def described(name: TableName, raw: Any) -> ForeignTable:
 
 def _is_external(raw: Any) -> bool:
     """Hive 4 makes a plain table that was created as a managed one external, and notes that."""
-    said = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
-    is_external = raw.tableType == _EXTERNAL or said.get("external") == "true"
-    return is_external and said.get("translated_to_external") != "true"
+    properties = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
+    is_external = raw.tableType == _EXTERNAL or properties.get("external") == "true"
+    return is_external and properties.get("translated_to_external") != "true"
 
 
 def _why_not(raw: Any) -> str:
@@ -113,9 +119,11 @@ def _why_not(raw: Any) -> str:
             f"has text files that only {raw.sd.serdeInfo.serializationLib} reads. Read them by a "
             "Spark session with Hive support, or by Hive."
         )
-    said = _said_of_text(raw)
-    odd = [key for key, usual in _OF_TEXT.items() if said.get(key, "") not in {"", *usual}]
-    return f"has text files with {odd[0]}, which acidsql does not read." if odd else ""
+    serde_properties = _said_of_text(raw)
+    unusual = [
+        key for key, usual in _OF_TEXT.items() if serde_properties.get(key, "") not in {"", *usual}
+    ]
+    return f"has text files with {unusual[0]}, which acidsql does not read." if unusual else ""
 
 
 def _said_of_text(raw: Any) -> Mapping[str, str]:
@@ -123,9 +131,13 @@ def _said_of_text(raw: Any) -> Mapping[str, str]:
 
 
 def _text_format(raw: Any) -> TextFormat:
-    said, default = _said_of_text(raw), TextFormat()
-    end = said.get("field.delim") or said.get("serialization.format") or default.field_end
-    return TextFormat(_character(end), said.get(_NULL, default.null))
+    serde_properties, default = _said_of_text(raw), TextFormat()
+    end = (
+        serde_properties.get("field.delim")
+        or serde_properties.get("serialization.format")
+        or default.field_end
+    )
+    return TextFormat(_character(end), serde_properties.get(_NULL, default.null))
 
 
 def _character(text: str) -> str:

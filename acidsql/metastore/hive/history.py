@@ -30,7 +30,7 @@ class HiveHistory(Calls):
 
     def watch_catalog(self, txn_id: int) -> None:
         own = self._of(txn_id)
-        own.several = True
+        own.may_have_several_statements = True
         if self.features.logs_changes:
             own.log = LogReader(self._last_entry())
 
@@ -46,10 +46,10 @@ class HiveHistory(Calls):
         if own.log is None:
             return []  # a statement of its own, whose locks keep the catalog as it is, or a lease
         self._read_log(own.log)
-        found = [one.partition for one in own.log.changes if one.concerns(table)]
-        if found:
+        partitions = [change.partition for change in own.log.changes if change.concerns(table)]
+        if partitions:
             self.heartbeat(txn_id)  # a transaction that others have aborted says that
-        return [CatalogChange(None, partition) for partition in found]
+        return [CatalogChange(None, partition) for partition in partitions]
 
     def _last_entry(self) -> int:
         number: int = self._call("get_current_notificationEventId").eventId
@@ -65,14 +65,16 @@ class HiveHistory(Calls):
         while log.last != last:
             request = hive.NotificationEventRequest(lastEvent=log.last, maxEvents=_MOST_ENTRIES)
             events = self._call("get_next_notification", request).events
-            numbers = [one.eventId for one in events]
+            numbers = [event.eventId for event in events]
             if not numbers or numbers != list(range(log.last + 1, log.last + 1 + len(numbers))):
                 raise SnapshotTooOldError(
                     "Nobody can tell any more which tables were changed since the snapshot, "
                     "because the metastore has deleted entries of its notification log. End this "
                     "transaction, or snapshot, and begin a new one.",
                 )
-            log.changes += (one for event in events for one in changes_of(event, self._catalog))
+            log.changes += (
+                change for event in events for change in changes_of(event, self._catalog)
+            )
             log.last = numbers[-1]
             last = max(last, log.last)
 
@@ -81,12 +83,12 @@ class HiveHistory(Calls):
         raw = self._raw(table)
         partitions = frozenset[str]()
         if raw is not None and raw.partitionKeys:
-            there = self._there(table.database)
-            found = self._call("get_partition_names", there, table.name, -1)
-            partitions = frozenset(found)
+            database = self._qualified_database(table.database)
+            names = self._call("get_partition_names", database, table.name, -1)
+            partitions = frozenset(names)
         now = None if raw is None else (convert.identity(raw), meaning(raw))
-        before, known = own.seen.setdefault(table, (now, partitions))
+        before, partitions_before = own.first_looks.setdefault(table, (now, partitions))
         if now != before:
             return [CatalogChange(None, None)]
-        own.seen[table] = (now, known | partitions)
-        return [CatalogChange(None, name) for name in sorted(known - partitions)]
+        own.first_looks[table] = (now, partitions_before | partitions)
+        return [CatalogChange(None, name) for name in sorted(partitions_before - partitions)]

@@ -38,8 +38,8 @@ def call(client: Client, name: str, *values: Any) -> Any:
         UnsupportedError: Hive 3 cannot do this.
         MetastoreError, TxnError, CatalogError: As ``Client.call``.
     """
-    said = _OTHERWISE.get(name)
-    return client.call(name, *values) if said is None else said(client, *values)
+    substitute = _OTHERWISE.get(name)
+    return client.call(name, *values) if substitute is None else substitute(client, *values)
 
 
 def in_the_way(lock_id: int, family: Collection[int], locks: Sequence[LockInfo]) -> list[LockInfo]:
@@ -50,10 +50,15 @@ def in_the_way(lock_id: int, family: Collection[int], locks: Sequence[LockInfo])
         family: The numbers of the lock's own transaction (see ``renewals``).
         locks: All locks.
     """
-    seen = as_one(lock_id, family, locks)
-    near = ByThing((one, one) for one in seen)
-    found = [other for one in seen if one.lock_id == lock_id for other in blockers(one, near)]
-    return sorted(found, key=lambda one: one.state.value)
+    locks_as_one = as_one(lock_id, family, locks)
+    near = ByThing((lock, lock) for lock in locks_as_one)
+    blocking = [
+        blocker
+        for lock in locks_as_one
+        if lock.lock_id == lock_id
+        for blocker in blockers(lock, near)
+    ]
+    return sorted(blocking, key=lambda lock: lock.state.value)
 
 
 def as_one(lock_id: int, family: Collection[int], locks: Sequence[LockInfo]) -> list[LockInfo]:
@@ -62,11 +67,11 @@ def as_one(lock_id: int, family: Collection[int], locks: Sequence[LockInfo]) -> 
     first = min(family)
     return [
         replace(
-            one,
-            txn_id=first if one.txn_id in family else one.txn_id,
-            state=LockState.WAITING if one.lock_id == lock_id else one.state,
+            lock,
+            txn_id=first if lock.txn_id in family else lock.txn_id,
+            state=LockState.WAITING if lock.lock_id == lock_id else lock.state,
         )
-        for one in locks
+        for lock in locks
     ]
 
 
@@ -74,13 +79,13 @@ def as_one(lock_id: int, family: Collection[int], locks: Sequence[LockInfo]) -> 
 
 
 def _get_database(client: Client, request: Any) -> Any:
-    found = client.call("get_database", request.name)
-    found.managedLocationUri = found.locationUri  # there is only one
-    return found
+    database = client.call("get_database", request.name)
+    database.managedLocationUri = database.locationUri  # there is only one
+    return database
 
 
 def _create_database(client: Client, request: Any) -> None:
-    made = hive.Database(
+    database = hive.Database(
         name=request.databaseName,
         description=request.description,
         locationUri=request.managedLocationUri,
@@ -89,7 +94,7 @@ def _create_database(client: Client, request: Any) -> None:
         ownerType=request.ownerType,
         catalogName=request.catalogName,
     )
-    client.call("create_database", made)
+    client.call("create_database", database)
 
 
 def _create_table(client: Client, request: Any) -> None:
@@ -159,12 +164,12 @@ def _open_txns(client: Client, request: Any) -> Any:
 
 
 def _lock(client: Client, request: Any) -> Any:
-    for one in request.component:
-        if one.dbname.startswith("("):
-            one.tablename = _plain(one.tablename)  # no table, but a path
-        _need_plain(one.dbname, one.tablename, one.partitionname)
-        if one.type == hive.LockType.EXCL_WRITE:
-            one.type = hive.LockType.SHARED_WRITE
+    for component in request.component:
+        if component.dbname.startswith("("):
+            component.tablename = _plain(component.tablename)  # no table, but a path
+        _need_plain(component.dbname, component.tablename, component.partitionname)
+        if component.type == hive.LockType.EXCL_WRITE:
+            component.type = hive.LockType.SHARED_WRITE
     request.user, request.hostname = _plain(request.user), _plain(request.hostname)
     request.agentInfo = _plain(request.agentInfo)
     return client.call("lock", request)
@@ -172,9 +177,9 @@ def _lock(client: Client, request: Any) -> Any:
 
 def _show_locks(client: Client, request: Any) -> Any:
     answer = client.call("show_locks", request)
-    for one in answer.locks or ():
-        if one.type == hive.LockType.SHARED_WRITE:
-            one.type = hive.LockType.EXCL_WRITE
+    for lock in answer.locks or ():
+        if lock.type == hive.LockType.SHARED_WRITE:
+            lock.type = hive.LockType.EXCL_WRITE
     return answer
 
 
@@ -194,9 +199,9 @@ def _compact(client: Client, request: Any) -> Any:
 
 def _show_compact(client: Client, request: Any) -> Any:
     answer = client.call("show_compact", request)
-    for one in answer.compacts:
-        if one.state == "attempted":
-            one.state = "did not initiate"  # as Hive 4 calls it
+    for entry in answer.compacts:
+        if entry.state == "attempted":
+            entry.state = "did not initiate"  # as Hive 4 calls it
     return answer
 
 
@@ -242,7 +247,7 @@ def _need_plain(*texts: str | None) -> None:
             )  # fmt: skip
 
 
-def _lacking(what: str) -> UnsupportedError:
+def _lacking(ability: str) -> UnsupportedError:
     return UnsupportedError(
-        f"A metastore of Hive 3 has no {what}.", condition="UNSUPPORTED_FEATURE.HIVE3"
+        f"A metastore of Hive 3 has no {ability}.", condition="UNSUPPORTED_FEATURE.HIVE3"
     )

@@ -103,8 +103,8 @@ class _Loader:
         return self._next() if self._tokens[self._at] in tokens else None
 
     def _expect(self, token: str) -> None:
-        found = self._next()
-        assert found == token, f"{_FILE.name}: '{found}' where '{token}' belongs"
+        next_token = self._next()
+        assert next_token == token, f"{_FILE.name}: '{next_token}' where '{token}' belongs"
 
     # ── definitions ──────────────────────────────────────────────────────────────────────────
 
@@ -162,7 +162,7 @@ class _Loader:
                 throws = list(self._fields(")"))
             self._skip(",")
             result = self._struct(f"{name}_result", [*returns, *throws])
-            names = tuple(one.name for one in throws)
+            names = tuple(error_field.name for error_field in throws)
             yield name, Method(arguments, result, names, bool(returns))
 
     def _struct(self, name: str, fields: list[_Field]) -> Any:
@@ -173,21 +173,27 @@ class _Loader:
     @staticmethod
     def _fill(pair: list[Any], fields: list[_Field]) -> None:
         """Give a class its fields, as Thrift's generator does."""
-        spec: list[Any] = [None] * (max((one.number for one in fields), default=-1) + 1)
-        for one in fields:
-            spec[one.number] = (one.number, one.type[0], one.name, one.type[1], one.default)
-        made, pair[1] = pair[0], tuple(spec)
-        made.__slots__ = tuple(one.name for one in fields)  # ``repr`` and ``==`` look there
-        defaults = {one.name: one.default for one in fields}
+        spec: list[Any] = [None] * (max((field.number for field in fields), default=-1) + 1)
+        for field in fields:
+            spec[field.number] = (
+                field.number,
+                field.type[0],
+                field.name,
+                field.type[1],
+                field.default,
+            )
+        cls, pair[1] = pair[0], tuple(spec)
+        cls.__slots__ = tuple(field.name for field in fields)  # ``repr`` and ``==`` look there
+        defaults = {field.name: field.default for field in fields}
 
         def __init__(self: Any, **values: Any) -> None:  # noqa: N807
             for name, default in defaults.items():
                 setattr(self, name, values.pop(name, default))
             if values:
-                raise TypeError(f"{made.__name__} has no field {', '.join(values)}")
+                raise TypeError(f"{cls.__name__} has no field {', '.join(values)}")
 
-        made.__init__ = __init__
-        made.thrift_spec = pair[1]
+        cls.__init__ = __init__
+        cls.thrift_spec = pair[1]
 
 
 _loader = _Loader(_FILE.read_text(encoding="utf-8"))

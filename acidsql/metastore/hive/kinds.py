@@ -23,7 +23,7 @@ class Kind(Enum):
     EXTERNAL = "external"
     VIEW = "view"
     MATERIALIZED_VIEW = "materialized view"
-    OTHER = "another engine's"
+    OTHER_ENGINE = "another engine's"
 
 
 # Words in the names of classes, properties and values → the engine.
@@ -44,7 +44,7 @@ def kind_of(raw: Any) -> Kind:
     if raw.tableType == "MATERIALIZED_VIEW":
         return Kind.MATERIALIZED_VIEW
     if engine_of(raw):
-        return Kind.OTHER
+        return Kind.OTHER_ENGINE
     if convert.is_transactional(raw):
         return Kind.INSERT_ONLY if _is_insert_only(raw.parameters) else Kind.FULL_ACID
     return Kind.PLAIN if raw.tableType == convert.MANAGED else Kind.EXTERNAL
@@ -55,8 +55,8 @@ def engine_of(raw: Any) -> str:
     parameters = raw.parameters or {}
     by_key = {key.lower(): value for key, value in parameters.items()}
     handler = by_key.get(_HANDLER, "")
-    said = [by_key.get(_TYPE, ""), handler, by_key.get(_PROVIDER, ""), raw.sd.inputFormat or ""]
-    for text in said:
+    clues = [by_key.get(_TYPE, ""), handler, by_key.get(_PROVIDER, ""), raw.sd.inputFormat or ""]
+    for text in clues:
         for word, engine in _ENGINES.items():
             if word in text.lower():
                 return engine

@@ -84,8 +84,8 @@ class HiveLedger(HiveViews, HiveStatistics):
 
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
         """See ``StreamLedger``."""
-        found = (one.entry for one in self._entries(app_id) if one.is_valid)
-        return sorted(found, key=lambda one: (one.batch.app_id, one.batch.sink))
+        entries = (noted.entry for noted in self._entries(app_id) if noted.is_valid)
+        return sorted(entries, key=lambda entry: (entry.batch.app_id, entry.batch.sink))
 
     def _next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
         """What COMMIT must set, so that it notes a batch. The entry is locked until it ends.
@@ -99,7 +99,7 @@ class HiveLedger(HiveViews, HiveStatistics):
         self._lock_entry(own, place.view)
         raw = self._raw(place.view)
         entry = entry_in(raw, batch.sink)
-        if seen(None if entry is None else entry.batch) != seen(new.after):
+        if entry_state(None if entry is None else entry.batch) != entry_state(new.after):
             raise taken_over(batch, entry)
         if raw is None:
             raw = self._make_entry(place)
@@ -115,8 +115,10 @@ class HiveLedger(HiveViews, HiveStatistics):
     def _lock_entry(
         self, own: OwnTxn, view: TableName, pauses_s: Sequence[float] | None = None
     ) -> None:
-        wanted = component(LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT)
-        if not self._lock_soon(own, [wanted], pauses_s or _PAUSES_S):
+        entry_lock = component(
+            LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT
+        )
+        if not self._lock_soon(own, [entry_lock], pauses_s or _PAUSES_S):
             raise LockTimeoutError(
                 "Another session is noting a batch of the same stream. Run the statement again.",
                 txnId=own.id,
@@ -155,9 +157,11 @@ class HiveLedger(HiveViews, HiveStatistics):
             if is_missing(error):
                 return []
             raise
-        found = [(raw, entry) for raw in raws if (entry := entry_in(raw, None)) is not None]
-        ours = [one for one in found if app_id in (None, one[1].batch.app_id)]
-        known = self._identities(
+        raws_and_entries = [
+            (raw, entry) for raw in raws if (entry := entry_in(raw, None)) is not None
+        ]
+        ours = [pair for pair in raws_and_entries if app_id in (None, pair[1].batch.app_id)]
+        identities = self._identities(
             {name for _, entry in ours for name in tables_of(entry.batch.sink)}
         )
         tables = cache(self._tables_by_identity)  # asked once, and only if a table has moved
@@ -166,7 +170,7 @@ class HiveLedger(HiveViews, HiveStatistics):
             # No identity is the same as an empty one: a server on Oracle leaves out empty ones.
             identity = raw.parameters.get(_TABLE) or ""
             sink: str | None = entry.batch.sink
-            if identity and together(map(known.get, tables_of(entry.batch.sink))) != identity:
+            if identity and together(map(identities.get, tables_of(entry.batch.sink))) != identity:
                 sink = _sink_now(identity, tables())
             now = entry if sink is None else replace(entry, batch=replace(entry.batch, sink=sink))
             noted.append(
@@ -176,38 +180,42 @@ class HiveLedger(HiveViews, HiveStatistics):
 
     def _identities(self, names: Iterable[TableName]) -> dict[TableName, str]:
         by_database: dict[str, list[str]] = {}
-        for one in names:
-            by_database.setdefault(one.database, []).append(one.name)
-        there = by_database.keys() & set(self._database_names())
+        for name in names:
+            by_database.setdefault(name.database, []).append(name.name)
+        databases = by_database.keys() & set(self._database_names())
         return {
             TableName(database, raw.tableName): convert.identity(raw)
-            for database in there
+            for database in databases
             for raw in self._raws_of(database, by_database[database])
         }
 
     def _tables_by_identity(self) -> dict[str, TableName]:
         return {
-            convert.identity(one): TableName(one.dbName, one.tableName)
+            convert.identity(raw): TableName(raw.dbName, raw.tableName)
             for database in self._database_names()
-            for one in self._raws(database)
+            for raw in self._raws(database)
         }
 
 
 def together(identities: Iterable[str | None]) -> str:
     """The identity of some tables; "" if there are none, or if one is not there."""
-    found = list(identities)
-    known = [one for one in found if one is not None]
-    return _BETWEEN.join(sorted(known)) if len(known) == len(found) else ""
+    all_identities = list(identities)
+    known_identities = [identity for identity in all_identities if identity is not None]
+    return (
+        _BETWEEN.join(sorted(known_identities))
+        if len(known_identities) == len(all_identities)
+        else ""
+    )
 
 
 def _sink_now(identity: str, tables: Mapping[str, TableName]) -> str | None:
     """The present name of a sink of these tables; None: one of them has gone."""
-    found = [tables.get(one) for one in identity.split(_BETWEEN)]
-    names = [one for one in found if one is not None]
-    return sink_of(names) if len(names) == len(found) else None
+    names_or_none = [tables.get(table_identity) for table_identity in identity.split(_BETWEEN)]
+    names = [name for name in names_or_none if name is not None]
+    return sink_of(names) if len(names) == len(names_or_none) else None
 
 
-def seen(batch: Batch | None) -> tuple[int, str] | None:
+def entry_state(batch: Batch | None) -> tuple[int, str] | None:
     """What tells the states of an entry apart."""
     return None if batch is None else (batch.version, batch.run_id)
 

@@ -68,13 +68,13 @@ class HiveLocks(Calls):
         own = self._of(txn_id)
         if agent_info is not None:
             own.agent_info = agent_info
-        wanted = [_strengthened(one) for one in components]
-        own.ask(wanted)
-        missing = own.uncovered(merge(wanted))
+        requested = [_strengthened(component) for component in components]
+        own.ask(requested)
+        missing = own.uncovered(merge(requested))
         if not missing:
             return LockResponse(_GRANTED, LockState.ACQUIRED)
-        answer = self._request(own, own.holder, [_component(one) for one in missing])
-        own.waiting[answer.lockid] = missing
+        answer = self._request(own, own.holder, [_component(component) for component in missing])
+        own.waiting_locks[answer.lockid] = missing
         return self._response(own, answer)
 
     def _request(self, own: OwnTxn, number: int, components: list[Any]) -> Any:
@@ -119,8 +119,8 @@ class HiveLocks(Calls):
         number, is_granted = answer.lockid, answer.state == hive.LockState.ACQUIRED
         blocker = None
         if self.features.is_hive3 and own.must_look_again(number):
-            found = hive3.in_the_way(number, own.numbers, self.show_locks())
-            is_granted, blocker = not found, next(iter(found), None)
+            blocking = hive3.in_the_way(number, own.numbers, self.show_locks())
+            is_granted, blocker = not blocking, next(iter(blocking), None)
         elif not is_granted:
             blocker = _blocker(number, self.show_locks())
         if is_granted:
@@ -131,11 +131,11 @@ class HiveLocks(Calls):
     def _end_circle(self, own: OwnTxn, lock_id: int) -> bool:
         """If transactions wait in a circle with this one, abort the youngest of acidsql's."""
         raw = self._locks()
-        locks = hive3.as_one(lock_id, own.numbers, [_info(one) for one in raw])
+        locks = hive3.as_one(lock_id, own.numbers, [_info(raw_lock) for raw_lock in raw])
         circle = find_circle(own.holder, locks)
         if not circle:
             return False
-        ours = {one.txnid for one in raw if (one.agentInfo or "").startswith(_OURS)}
+        ours = {raw_lock.txnid for raw_lock in raw if (raw_lock.agentInfo or "").startswith(_OURS)}
         victim = max(ours.intersection(circle), default=own.holder)
         for number in own.numbers if victim == own.holder else [victim]:
             self._call("abort_txn", hive.AbortTxnRequest(txnid=number))
@@ -146,18 +146,18 @@ class HiveLocks(Calls):
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
         if lock_id != _GRANTED:
-            self._of(txn_id).waiting.pop(lock_id, None)
+            self._of(txn_id).waiting_locks.pop(lock_id, None)
             self._call("unlock", hive.UnlockRequest(lockid=lock_id))
 
     def show_locks(self) -> list[LockInfo]:
-        found = map(_info, self._locks())
-        return sorted(found, key=lambda one: (one.state.value, one.lock_id, one.internal_id))
+        locks = map(_info, self._locks())
+        return sorted(locks, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
     def _working_for_others(self, batch: Batch) -> list[int]:
         """The transactions with a lock that work for another run of a batch's stream."""
         ours = f"{_OURS}{working_for(batch)}"
         stream = ours[: ours.index(" ", len(_OURS)) + 1]
-        marks = {one.txnid: one.agentInfo or "" for one in self._locks()}
+        marks = {raw_lock.txnid: raw_lock.agentInfo or "" for raw_lock in self._locks()}
         return sorted(
             txn_id
             for txn_id, mark in marks.items()
@@ -176,15 +176,15 @@ def _strengthened(component: LockComponent) -> LockComponent:
     return component
 
 
-def _component(one: LockComponent) -> Any:
+def _component(lock_component: LockComponent) -> Any:
     """The struct of a component that records nothing yet (see ``own_txns``)."""
-    is_change = one.operation not in (Operation.SELECT, Operation.NO_TXN)
+    is_change = lock_component.operation not in (Operation.SELECT, Operation.NO_TXN)
     return component(
-        one.lock_type,
-        one.database,
-        one.table,
-        one.partition,
-        Operation.SELECT if is_change else one.operation,
+        lock_component.lock_type,
+        lock_component.database,
+        lock_component.table,
+        lock_component.partition,
+        Operation.SELECT if is_change else lock_component.operation,
     )
 
 
@@ -229,10 +229,12 @@ def _agent(own: OwnTxn) -> str:
 
 
 def _blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
-    own = next((one for one in locks if one.lock_id == lock_id and one.blocked_by), None)
+    own = next((lock for lock in locks if lock.lock_id == lock_id and lock.blocked_by), None)
     if own is None or own.blocked_by is None:
         return None
-    return next((one for one in locks if (one.lock_id, one.internal_id) == own.blocked_by), None)
+    return next(
+        (lock for lock in locks if (lock.lock_id, lock.internal_id) == own.blocked_by), None
+    )
 
 
 def _info(raw: Any) -> LockInfo:

@@ -82,7 +82,7 @@ def _changes(event: Any) -> Iterator[Change]:
             message = _message(event)
             keys = _read(hive.Table, message["tableObjJson"]).partitionKeys
             for values in message["partitions"]:
-                yield _gone(event, keys, [values[key.name] for key in keys])
+                yield _dropped_partition(event, keys, [values[key.name] for key in keys])
         case "ALTER_PARTITION":
             message = _message(event)
             keys = _read(hive.Table, message["tableObjJson"]).partitionKeys
@@ -91,11 +91,11 @@ def _changes(event: Any) -> Iterator[Change]:
                 for when in ("Before", "After")
             )
             if old.values != new.values:
-                yield _gone(event, keys, old.values)
+                yield _dropped_partition(event, keys, old.values)
 
 
-def _gone(event: Any, keys: Any, values: list[str]) -> Change:
-    name = partition_name([one.name for one in keys], values)
+def _dropped_partition(event: Any, keys: Any, values: list[str]) -> Change:
+    name = partition_name([key.name for key in keys], values)
     return _change(event.dbName, event.tableName, name)
 
 
@@ -107,7 +107,7 @@ def _change(database: str, table: str | None = None, partition: str | None = Non
 def meaning(raw: Any) -> tuple[Any, ...]:
     """What a table's name means: which table that is, where it lies, its columns, and the query of
     a view."""
-    columns = [(one.name.lower(), one.type.lower()) for one in raw.sd.cols]
+    columns = [(column.name.lower(), column.type.lower()) for column in raw.sd.cols]
     query = raw.viewExpandedText or raw.viewOriginalText or ""
     return raw.dbName.lower(), raw.tableName.lower(), raw.sd.location, columns, query
 
@@ -121,6 +121,6 @@ def _message(event: Any) -> Any:
 
 def _read(struct: Any, text: str) -> Any:
     """A struct in Thrift's JSON."""
-    found = struct()
-    found.read(TJSONProtocol(TMemoryBuffer(text.encode())))
-    return found
+    value = struct()
+    value.read(TJSONProtocol(TMemoryBuffer(text.encode())))
+    return value

@@ -27,30 +27,32 @@ class OwnTxn:
     """An open transaction of this session.
 
     Attributes:
-        id: Its number, with which it writes.
-        user: Its user.
-        host: Its host.
-        agent_info: Its statement.
-        works_for: The run of a stream that it works for, in the words of ``locks``; or "".
-        type: Its type.
-        asked: The components of all locks that it has asked for, without undone statements.
-        held: The components of the locks that were granted.
-        waiting: The components of the locks that were not granted yet, by the lock's number.
-        late: Those that it asked for after it had taken its snapshot.
-        looked: It has taken its snapshot.
-        several: It may have several statements.
-        write_ids: Its write id in each table.
-        recorded: What the server knows that it changes.
-        touched: The partitions that it changes, by table and operation.
-        told: Those of them that the server knows.
-        counted: What was told the server about numbers of rows; None: perhaps that was told.
-        counts_locked: The tables whose numbers of rows it has locked (see ``statistics``).
-        places: Where each table lies, at the last look.
-        log: What it has read of the server's notification log; None: it does not read it.
-        holder: The number that holds its locks: the first one (see ``renewals``).
-        before: What had committed before it got its number; None: that does not matter.
-        seen: What each table was, and which partitions it had, when the transaction first asked
-            for changes of the catalog. Not used if the server keeps a log.
+        id: The transaction's number, with which it writes.
+        user: The user.
+        host: The host.
+        agent_info: The statement, as SHOW LOCKS shows it.
+        works_for: The run of a stream that the transaction works for, in the words of ``locks``;
+            or "".
+        type: The type of the transaction.
+        requested_locks: The components of all requested locks, without those of undone statements.
+        granted_locks: The components of the granted locks.
+        waiting_locks: The components of the locks that are not granted yet, by the lock's number.
+        locks_after_snapshot: The components that were requested after the snapshot was taken.
+        has_snapshot: The snapshot was taken.
+        may_have_several_statements: The transaction is not that of a single statement.
+        write_ids: The write id in each table.
+        recorded_operations: The changes that the server has recorded, by table.
+        changed_partitions: The changed partitions, by table and operation.
+        reported_partitions: The changed partitions that the server knows, by table and operation.
+        reported_row_counts: Row counts that the server has. None: a call failed, so the server may
+            or may not have them.
+        counts_locked: The tables whose row counts are locked (see ``statistics``).
+        places: The location of each table, when it was last read.
+        log: The reader of the server's notification log; None: the log is not read.
+        holder: The number that holds the locks: the first one (see ``renewals``).
+        before: What had committed before the transaction got its number; None: not needed.
+        first_looks: The identity and the partitions of each table, when the transaction first asked
+            for changes of the catalog. Empty if the server keeps a log.
     """
 
     id: int
@@ -59,40 +61,46 @@ class OwnTxn:
     agent_info: str = ""
     works_for: str = ""
     type: TxnType = TxnType.DEFAULT
-    asked: list[LockComponent] = field(default_factory=list)
-    held: list[LockComponent] = field(default_factory=list)
-    waiting: dict[int, list[LockComponent]] = field(default_factory=dict)
-    late: list[LockComponent] = field(default_factory=list)
-    looked: bool = False
-    several: bool = False
+    requested_locks: list[LockComponent] = field(default_factory=list)
+    granted_locks: list[LockComponent] = field(default_factory=list)
+    waiting_locks: dict[int, list[LockComponent]] = field(default_factory=dict)
+    locks_after_snapshot: list[LockComponent] = field(default_factory=list)
+    has_snapshot: bool = False
+    may_have_several_statements: bool = False
     write_ids: dict[TableName, int] = field(default_factory=dict)
-    recorded: set[tuple[TableName, Operation]] = field(default_factory=set)
-    touched: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
-    told: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
-    counted: dict[TableName, Mapping[str, RowChange] | None] = field(default_factory=dict)
+    recorded_operations: set[tuple[TableName, Operation]] = field(default_factory=set)
+    changed_partitions: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
+    reported_partitions: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
+    reported_row_counts: dict[TableName, Mapping[str, RowChange] | None] = field(
+        default_factory=dict
+    )
     counts_locked: set[TableName] = field(default_factory=set)
     places: dict[TableName, str] = field(default_factory=dict)
     log: LogReader | None = None
     holder: int = 0
     before: ValidTxnList | None = None
-    seen: dict[TableName, tuple[object, frozenset[str]]] = field(default_factory=dict)
+    first_looks: dict[TableName, tuple[object, frozenset[str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.holder = self.holder or self.id
 
     def ask(self, components: Iterable[LockComponent]) -> None:
         """Note the components of a lock."""
-        wanted = list(components)
-        self.asked += wanted
-        if self.looked:
-            self.late += wanted
+        requested = list(components)
+        self.requested_locks += requested
+        if self.has_snapshot:
+            self.locks_after_snapshot += requested
 
     def uncovered(self, components: Iterable[LockComponent]) -> list[LockComponent]:
         """Those components that no granted lock covers.
 
         A second request for a lock that is held would wait for others that wait for the first.
         """
-        return [one for one in components if not any(_covers(held, one) for held in self.held)]
+        return [
+            component
+            for component in components
+            if not any(_covers(held, component) for held in self.granted_locks)
+        ]
 
     @property
     def numbers(self) -> list[int]:
@@ -101,55 +109,75 @@ class OwnTxn:
 
     def must_look_again(self, lock_id: int) -> bool:
         """Whether Hive 3 may have granted a lock too early (see ``hive3``)."""
-        return bool(self.held) or any(
-            one.lock_type is LockType.EXCLUSIVE for one in self.waiting.get(lock_id, ())
+        return bool(self.granted_locks) or any(
+            component.lock_type is LockType.EXCLUSIVE
+            for component in self.waiting_locks.get(lock_id, ())
         )
 
     def grant(self, lock_id: int) -> None:
         """Note that a lock was granted."""
-        self.held += self.waiting.pop(lock_id, [])
+        self.granted_locks += self.waiting_locks.pop(lock_id, [])
 
     def look(self) -> None:
         """Note that the snapshot is taken: it sees what was committed before the locks so far."""
-        self.looked, self.late = True, []
+        self.has_snapshot, self.locks_after_snapshot = True, []
 
     def keep(self, components: Iterable[LockComponent]) -> None:
         """Forget the components of undone statements."""
-        self.asked = list(components)
+        self.requested_locks = list(components)
 
     def operations(self, table: TableName) -> list[Operation]:
         """How the transaction changes a table that it has a write id for. CREATE TABLE … AS SELECT
         locks the new table for no operation, and inserts."""
-        asked = dict.fromkeys(one.operation for one in self.asked if _is_of(one, table))
-        return [one for one in asked if one in RECORDED] or [Operation.INSERT]
+        operations = dict.fromkeys(
+            component.operation for component in self.requested_locks if _is_of(component, table)
+        )
+        return [operation for operation in operations if operation in RECORDED] or [
+            Operation.INSERT
+        ]
 
     def late_operations(self, table: TableName) -> set[Operation]:
         """Those that the snapshot does not protect, because their lock came after it."""
-        return {one.operation for one in self.late if _is_of(one, table)}.intersection(RECORDED)
+        return {
+            component.operation
+            for component in self.locks_after_snapshot
+            if _is_of(component, table)
+        }.intersection(RECORDED)
 
     def shares(self, table: TableName) -> bool:
         """Whether some lock with which it changes the table lets others change it, too."""
         return any(
-            _is_of(one, table) and one.operation in RECORDED and one.lock_type not in _EXCLUDING
-            for one in self.asked
+            _is_of(component, table)
+            and component.operation in RECORDED
+            and component.lock_type not in _EXCLUDING
+            for component in self.requested_locks
         )
 
     def partitions(self, table: TableName) -> set[str]:
         """The partitions that it changes."""
-        return {name for (one, _), names in self.touched.items() if one == table for name in names}
+        return {
+            name
+            for (changed_table, _), names in self.changed_partitions.items()
+            if changed_table == table
+            for name in names
+        }
 
-    def has_told(self, table: TableName) -> bool:
+    def has_reported(self, table: TableName) -> bool:
         """Whether the server knows partitions of the table that it changes."""
-        return any(names for (one, _), names in self.told.items() if one == table)
+        return any(
+            names
+            for (told_table, _), names in self.reported_partitions.items()
+            if told_table == table
+        )
 
     @property
     def excludes(self) -> bool:
         """Whether no other transaction could change the rows that this one updates or deletes. An
         insert changes no row that was there."""
         return all(
-            one.lock_type in _EXCLUDING
-            for one in self.asked
-            if one.operation in RECORDED and one.operation is not Operation.INSERT
+            component.lock_type in _EXCLUDING
+            for component in self.requested_locks
+            if component.operation in RECORDED and component.operation is not Operation.INSERT
         )
 
 
@@ -157,9 +185,9 @@ def _is_of(component: LockComponent, table: TableName) -> bool:
     return (component.database, component.table) == (table.database, table.name)
 
 
-def _covers(held: LockComponent, wanted: LockComponent) -> bool:
+def _covers(held: LockComponent, requested: LockComponent) -> bool:
     return (
-        (held.database, held.table) == (wanted.database, wanted.table)
-        and held.partition in (None, wanted.partition)
-        and strength(held.lock_type) >= strength(wanted.lock_type)
+        (held.database, held.table) == (requested.database, requested.table)
+        and held.partition in (None, requested.partition)
+        and strength(held.lock_type) >= strength(requested.lock_type)
     )

@@ -31,10 +31,12 @@ class HivePartitions(Calls):
         if raw is None or not raw.partitionKeys:
             return []
         self._need_usual_null(name)
-        found = self._call("get_partitions", self._there(name.database), name.name, _ALL)
-        known = sorted((convert.partition_of(one) for one in found), key=_order)
+        raws = self._call(
+            "get_partitions", self._qualified_database(name.database), name.name, _ALL
+        )
+        partitions = sorted((convert.partition_of(raw) for raw in raws), key=_order)
         prefix = f"{convert.ours(raw.sd.location)}/"
-        for partition in known:
+        for partition in partitions:
             # The table may have been replaced between the two calls: then our caller finds out.
             if not partition.location.startswith(prefix) and self._is_still(name, raw):
                 raise UnsupportedError(
@@ -42,7 +44,7 @@ class HivePartitions(Calls):
                     f"directory '{prefix}'. acidsql cannot read or change such a table.",
                     condition="UNSUPPORTED_FEATURE.PARTITION_LOCATION",
                 )
-        return known
+        return partitions
 
     def _is_still(self, name: TableName, raw: Any) -> bool:
         now = self._raw(name)
@@ -62,8 +64,8 @@ class HivePartitions(Calls):
         the catalog first. Hive 3 records only what it is told here.
         """
         for operation in own.operations(table):
-            told = own.told.setdefault((table, operation), set())
-            new = sorted(own.touched.get((table, operation), set()) - told)
+            told_names = own.reported_partitions.setdefault((table, operation), set())
+            new = sorted(own.changed_partitions.get((table, operation), set()) - told_names)
             if not new:
                 continue
             request = hive.AddDynamicPartitions(
@@ -75,7 +77,7 @@ class HivePartitions(Calls):
                 operationType=OPERATIONS[operation],
             )
             self._call("add_dynamic_partitions", request)
-            told.update(new)
+            told_names.update(new)
 
     def _add_partitions(
         self,
@@ -93,15 +95,17 @@ class HivePartitions(Calls):
         if partitions:
             self._need_usual_null(TableName(raw.dbName, raw.tableName))
         none = RowChange(None)
-        made = (
-            convert.raw_partition(raw, one, self._catalog, rows.get(one.values, none).applied_to(0))
-            for one in partitions
+        raw_partitions = (
+            convert.raw_partition(
+                raw, partition, self._catalog, rows.get(partition.values, none).applied_to(0)
+            )
+            for partition in partitions
         )
-        for some in chunks(list({tuple(one.values): one for one in made}.values())):
+        for chunk in chunks(list({tuple(raw.values): raw for raw in raw_partitions}.values())):
             request = hive.AddPartitionsRequest(
                 dbName=raw.dbName,
                 tblName=raw.tableName,
-                parts=some,
+                parts=chunk,
                 ifNotExists=True,
                 needResult=False,
                 catName=self._catalog,
@@ -111,12 +115,14 @@ class HivePartitions(Calls):
 
     def _drop_partitions(self, name: TableName, values: Sequence[tuple[str | None, ...]]) -> None:
         """Forget partitions; their files stay."""
-        columns = [one.name for one in self._need_raw(name).partitionKeys]
-        for some in chunks([partition_name(columns, one) for one in values]):
+        columns = [key.name for key in self._need_raw(name).partitionKeys]
+        for chunk in chunks(
+            [partition_name(columns, partition_values) for partition_values in values]
+        ):
             request = hive.DropPartitionsRequest(
                 dbName=name.database,
                 tblName=name.name,
-                parts=hive.RequestPartsSpec(names=list(some)),
+                parts=hive.RequestPartsSpec(names=list(chunk)),
                 deleteData=False,
                 ifExists=True,
                 needResult=False,

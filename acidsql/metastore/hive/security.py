@@ -151,10 +151,12 @@ def _kerberos_errors() -> Iterator[None]:
 
 def _words(error: Exception) -> tuple[str, int]:
     """Text and number of the reason: that of Kerberos, if there is one; else GSSAPI's."""
-    reasons = [one for one in error.args if isinstance(one, tuple) and len(one) == 2]
+    reasons = [
+        argument for argument in error.args if isinstance(argument, tuple) and len(argument) == 2
+    ]
     if not reasons:
         return str(error), 0
-    text, code = next((one for one in reasons if one[1] < 0), reasons[0])
+    text, code = next((reason for reason in reasons if reason[1] < 0), reasons[0])
     return str(text), int(code)
 
 
@@ -208,9 +210,9 @@ class Http(THttpClient):  # type: ignore[misc]
 def advice(address: Address, host: str, error: BaseException) -> str:
     """What to do about a failure of the connection to a server; empty if it is not about trust."""
     reason = getattr(error, "inner", None) or error  # Thrift's own errors do not say why
-    for kind, said in _ADVICE.items():
+    for kind, advise in _ADVICE.items():
         if isinstance(reason, kind):
-            return said(address, host, reason)
+            return advise(address, host, reason)
     if "SASL negotiation status: 3" in str(error):  # BAD; Thrift has no type for it
         return _of_sasl(address, str(error))
     return ""
@@ -225,8 +227,10 @@ def _of_certificate(address: Address, host: str, error: Any) -> str:
         return f"The server's certificate is not for '{host}': use a name that it has."
     if error.verify_code == _EXPIRED:
         return "The server needs a new certificate."
-    known = f"in '{address.cafile}'" if address.cafile else "of this machine (cafile= names others)"
-    return f"The server's certificate is signed by none of the authorities {known}."
+    authorities = (
+        f"in '{address.cafile}'" if address.cafile else "of this machine (cafile= names others)"
+    )
+    return f"The server's certificate is signed by none of the authorities {authorities}."
 
 
 def _of_tls(_address: Address, _host: str, error: Any) -> str:
@@ -248,8 +252,8 @@ def _of_http(address: Address, _host: str, error: Any) -> str:
     return f"The server asks for a token: say auth=jwt, and set {TOKEN}."
 
 
-def _of_sasl(address: Address, said: str) -> str:
-    if "Unsupported mechanism" in said:
+def _of_sasl(address: Address, message: str) -> str:
+    if "Unsupported mechanism" in message:
         return f"The server does not know auth={address.auth}."
     if address.auth == "plain":
         return f"The server refuses the user '{user_of(address)}' or the password in {PASSWORD}."

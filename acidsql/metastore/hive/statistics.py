@@ -65,7 +65,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
     def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
         """Lock the numbers of rows of tables, unless that takes too long."""
         names = sorted(set(tables) - own.counts_locked, key=str)
-        if names and self._lock_soon(own, [counts_of(one) for one in names]):
+        if names and self._lock_soon(own, [counts_of(table) for table in names]):
             own.counts_locked.update(names)
 
     def _count_all(
@@ -83,35 +83,41 @@ class HiveStatistics(HivePartitions, HiveLocks):
         """
         self._uncount(own)
         tables = dict.fromkeys([*own.write_ids, *added])
-        counting = [one for one in tables if any(map(_matters, changes.get(one, {}).values()))]
+        counting = [
+            table for table in tables if any(map(_matters, changes.get(table, {}).values()))
+        ]
         self._lock_counts(own, counting)
         for table in tables:
             raw = self._raw(table)
             if raw is None:
                 continue  # its rows go with it
             own.places[table] = convert.ours(raw.sd.location)
-            known = changes.get(table, {})
+            row_changes = changes.get(table, {})
             if table in counting and table not in own.counts_locked:
-                known = dict.fromkeys(known, _NOT_KNOWN)
-            touched = {**dict.fromkeys(own.partitions(table), RowChange(0)), **known}
-            own.counted[table] = None
-            found = self._count(raw, touched, own.write_ids.get(table))
-            new = [one for one in added.get(table, ()) if one.values not in found]
-            self._add_partitions(raw, new, {_values(name): one for name, one in known.items()})
-            own.counted[table] = known
+                row_changes = dict.fromkeys(row_changes, _NOT_KNOWN)
+            touched = {**dict.fromkeys(own.partitions(table), RowChange(0)), **row_changes}
+            own.reported_row_counts[table] = None
+            existing = self._count(raw, touched, own.write_ids.get(table))
+            new = [
+                partition for partition in added.get(table, ()) if partition.values not in existing
+            ]
+            self._add_partitions(
+                raw, new, {_values(name): change for name, change in row_changes.items()}
+            )
+            own.reported_row_counts[table] = row_changes
 
     def _uncount(self, own: OwnTxn) -> None:
         """Take back what was told the server about a transaction that did not commit.
 
         A number that is not locked gets lost, because others may write it at the same time.
         """
-        counted, own.counted = own.counted, {}
+        counted, own.reported_row_counts = own.reported_row_counts, {}
         for table, changes in counted.items():
             if changes is None:
                 changes = dict.fromkeys(own.partitions(table) or [""], _NOT_KNOWN)
             elif table not in own.counts_locked:
-                changes = {name: _NOT_KNOWN for name, one in changes.items() if _matters(one)}
-            back = {name: one.undone for name, one in changes.items() if _matters(one)}
+                changes = {name: _NOT_KNOWN for name, change in changes.items() if _matters(change)}
+            back = {name: change.undone for name, change in changes.items() if _matters(change)}
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 raw = self._raw(table) if back else None
                 if raw is not None:
@@ -133,16 +139,18 @@ class HiveStatistics(HivePartitions, HiveLocks):
         name = TableName(raw.dbName, raw.tableName)
         if _counted(raw, changes.get("")):
             self._alter(name, raw, write_id)
-        found: set[tuple[str | None, ...]] = set()
-        for some in chunks(sorted(set(changes) - {""})):
-            there = self._there(name.database)
-            raws = self._call("get_partitions_by_names", there, name.name, list(some))
-            found.update(map(_values_of, raws))
-            by_values = {_values(one): changes[one] for one in some}
-            changed = [one for one in raws if _counted(one, by_values.get(_values_of(one)))]
+        existing: set[tuple[str | None, ...]] = set()
+        for chunk in chunks(sorted(set(changes) - {""})):
+            database = self._qualified_database(name.database)
+            raws = self._call("get_partitions_by_names", database, name.name, list(chunk))
+            existing.update(map(_values_of, raws))
+            by_values = {
+                _values(partition_name): changes[partition_name] for partition_name in chunk
+            }
+            changed = [raw for raw in raws if _counted(raw, by_values.get(_values_of(raw)))]
             if changed:
                 self._alter_partitions(name, changed, write_id)
-        return found
+        return existing
 
 
 def counts_of(table: TableName) -> Any:

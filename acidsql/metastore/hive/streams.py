@@ -11,7 +11,7 @@ from typing import Any
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
 from acidsql.metastore.hive.calls import log
-from acidsql.metastore.hive.ledger import Noted, Place, entry_in, seen, setting
+from acidsql.metastore.hive.ledger import Noted, Place, entry_in, entry_state, setting
 from acidsql.metastore.hive.locks import working_for
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.txns import HiveTxns
@@ -29,18 +29,18 @@ class HiveStreams(HiveTxns):
             raw = self._raw(place.view)
             entry = entry_in(raw, batch.sink)
             # The last run, or this one if the reply to an earlier call was lost.
-            known = (seen(after), (after.version, batch.run_id))
-            if entry is None or seen(entry.batch) not in known:
+            accepted_states = (entry_state(after), (after.version, batch.run_id))
+            if entry is None or entry_state(entry.batch) not in accepted_states:
                 raise taken_over(batch, entry)
             now = replace(entry, batch=replace(entry.batch, run_id=batch.run_id))
             self._send_commit(own, setting(raw, now))
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
-        others = self._working_for_others(batch)
-        for txn_id in others:
+        other_txns = self._working_for_others(batch)
+        for txn_id in other_txns:
             with suppress(TxnError):  # it has ended meanwhile
                 self.abort_txn(txn_id, f"the run {batch.run_id} of its stream has begun")
-        return others
+        return other_txns
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         forgotten = 0
@@ -61,7 +61,11 @@ class HiveStreams(HiveTxns):
         """
         try:
             looks = [
-                {one for one in self._entries() if not one.is_valid and one.owner == self._user}
+                {
+                    noted
+                    for noted in self._entries()
+                    if not noted.is_valid and noted.owner == self._user
+                }
                 for _ in range(2)
             ]
             for noted in set.intersection(*looks):

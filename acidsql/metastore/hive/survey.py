@@ -65,8 +65,8 @@ class Survey(HiveMetastore):
 
     def all_tables(self, database: str) -> Iterator[FoundTable]:
         """All tables and views of a database, by name."""
-        names = sorted(self._call("get_all_tables", self._there(database)))
-        for raw in sorted(self._raws_of(database, names), key=lambda one: str(one.tableName)):
+        names = sorted(self._call("get_all_tables", self._qualified_database(database)))
+        for raw in sorted(self._raws_of(database, names), key=lambda raw: str(raw.tableName)):
             kind = kind_of(raw)
             is_view = kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW)
             yield FoundTable(

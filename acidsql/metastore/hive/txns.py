@@ -82,18 +82,18 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
-        found = snapshots.valid_txns(self._call("get_open_txns"), txn_id)
+        valid = snapshots.valid_txns(self._call("get_open_txns"), txn_id)
         if txn_id in self._own:
             self._own[txn_id].look()
-        return found
+        return valid
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
         """One call: the list has the READ_ONLY transactions, too. None of them writes."""
         if self.features.is_hive3:
             return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None
         request = hive.GetOpenTxnsRequest(excludeTxnTypes=[])
-        found = snapshots.valid_txns(self._call("get_open_txns_req", request), 0)
-        return found if lease in found.open else None
+        valid = snapshots.valid_txns(self._call("get_open_txns_req", request), 0)
+        return valid if lease in valid.open else None
 
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
@@ -129,22 +129,35 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         holds one that is at least as strong. But COMMIT needs the lock on the numbers of rows, so a
         transaction that commits soon asks for both at once.
         """
-        new = [one for one in own.operations(table) if (table, one) not in own.recorded]
+        new = [
+            operation
+            for operation in own.operations(table)
+            if (table, operation) not in own.recorded_operations
+        ]
         if not new:
             return False
         is_dynamic = self._is_partitioned.get(table, False)
         components = [
             component(
-                LockType.SHARED_READ, table.database, table.name, None, one, is_dynamic=is_dynamic
+                LockType.SHARED_READ,
+                table.database,
+                table.name,
+                None,
+                operation,
+                is_dynamic=is_dynamic,
             )
-            for one in new
+            for operation in new
         ]
-        commits_soon = not own.several and partitions <= _FEW and not self.features.is_hive3
+        commits_soon = (
+            not own.may_have_several_statements
+            and partitions <= _FEW
+            and not self.features.is_hive3
+        )
         locks_counts = commits_soon and new != [Operation.UPDATE]
         if locks_counts:
             components.append(counts_of(table))
         answer = self._request(own, own.id, components)
-        own.recorded.update((table, one) for one in new)
+        own.recorded_operations.update((table, operation) for operation in new)
         if answer.state != hive.LockState.ACQUIRED:
             # Somebody waits for our first lock, and the new one would wait for them; or another
             # transaction is committing.
@@ -159,8 +172,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         own, named = self._of(txn_id), set(partitions) - {""}
         was_asked = self._record(own, table, len(named))
         for operation in own.operations(table):
-            own.touched.setdefault((table, operation), set()).update(named)
-        if self.features.is_hive3 or own.has_told(table):  # else the record has no partition
+            own.changed_partitions.setdefault((table, operation), set()).update(named)
+        if self.features.is_hive3 or own.has_reported(table):  # else the record has no partition
             self._tell_partitions(own, table)
         # A transaction that has ended must not publish: a later table of this name, after a DROP,
         # may give the write id to others. All of these calls fail then.
@@ -209,9 +222,9 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
                 self._tell_partitions(own, table)
             if self.features.tells_writes:
                 self._tell_writes(own, changes)
-            found = self._at_commit(own, snapshot)
-            if found:
-                raise conflict_rules.error(own.id, found)
+            conflicts = self._at_commit(own, snapshot)
+            if conflicts:
+                raise conflict_rules.error(own.id, conflicts)
             entry = None if batch is None else self._next_entry(own, batch)
             with nullcontext() if compacted is None else self._compacted(txn_id, compacted):
                 self._commit(own, entry)
@@ -317,7 +330,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
         own = self._own.get(txn_id)
-        if own is not None and own.counted:
+        if own is not None and own.reported_row_counts:
             with suppress(AcidSqlError):
                 self.heartbeat(txn_id)  # it is open, and has its lock on the numbers of rows
                 self._uncount(own)
@@ -335,11 +348,11 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     def _uncount_without_locks(self, own: OwnTxn) -> None:
         """Take back what was told about a transaction that has ended, and so holds no lock on the
         numbers of rows. Another transaction holds it meanwhile."""
-        if own.counted:
+        if own.reported_row_counts:
             holder = OwnTxn(0, own.user, own.host, own.agent_info, type=TxnType.READ_ONLY)
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 holder.id = holder.holder = self._open(holder)
-                self._lock_counts(holder, own.counted)
+                self._lock_counts(holder, own.reported_row_counts)
             own.counts_locked = holder.counts_locked
             self._uncount(own)
             self._end_number(holder.id)
@@ -355,7 +368,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
             except NoSuchTxnError:
                 return None
             return TxnState.OPEN
-        return next((one.state for one in self.show_txns() if one.txn_id == txn_id), None)
+        return next((txn.state for txn in self.show_txns() if txn.txn_id == txn_id), None)
 
     def show_txns(self) -> list[TxnInfo]:
         try:
@@ -363,7 +376,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         except MetastoreError:
             time.sleep(_GAP_S)
             answer = self._call("get_open_txns_info")
-        return [_info(one) for one in sorted(answer.open_txns, key=lambda one: one.id)]
+        return [_info(raw) for raw in sorted(answer.open_txns, key=lambda raw: raw.id)]
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
         return []  # the server does

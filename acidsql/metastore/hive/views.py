@@ -13,8 +13,8 @@ class HiveViews(HiveCatalog):
     """The part of the store about views."""
 
     def views(self, database: str) -> list[str]:
-        there = self._there(database)
-        return sorted(self._call("get_tables_by_type", there, "*", convert.VIRTUAL_VIEW))
+        database_name = self._qualified_database(database)
+        return sorted(self._call("get_tables_by_type", database_name, "*", convert.VIRTUAL_VIEW))
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
         self._need_open(txn_id)

@@ -46,8 +46,10 @@ class HiveWorkers(HiveCompactions):
     def _next_of(self, pool: str | None) -> Any:
         """The oldest entry of a pool. None: Hive's workers must take it, because it is a rebalance;
         or there is none."""
-        waiting = (one for one in self._shown(state=_INITIATED) if pool_of(one.poolName) == pool)
-        oldest = min(waiting, key=lambda one: one.id, default=None)
+        waiting = (
+            entry for entry in self._shown(state=_INITIATED) if pool_of(entry.poolName) == pool
+        )
+        oldest = min(waiting, key=lambda entry: entry.id, default=None)
         return None if oldest is None or oldest.type == REBALANCE else oldest
 
     def take_next(
@@ -62,10 +64,12 @@ class HiveWorkers(HiveCompactions):
         """The server gives the oldest entry of a pool. ``worker_id`` must begin with the host's
         name, or the server could not give a dead host's entries to others."""
         if only is not None:
-            wanted = next((one for one in self._shown(state=_INITIATED) if one.id == only), None)
-            if wanted is None:
+            requested = next(
+                (entry for entry in self._shown(state=_INITIATED) if entry.id == only), None
+            )
+            if requested is None:
                 return None
-            pool = pool_of(wanted.poolName)
+            pool = pool_of(requested.poolName)
         if self._next_of(pool) is None:
             return None
         request = hive.FindNextCompactRequest(
@@ -75,7 +79,7 @@ class HiveWorkers(HiveCompactions):
         if raw is None:
             return None
         raw.workerId = worker_id
-        self._taken[raw.id] = raw
+        self._taken_entries[raw.id] = raw
         if raw.type == REBALANCE:  # it became the oldest one in the meantime
             self.give_back(raw.id, txn_id)
             return None
@@ -94,7 +98,7 @@ class HiveWorkers(HiveCompactions):
         )
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
-        raw = self._taken[compaction_id]
+        raw = self._taken_entries[compaction_id]
         raw.highestWriteId, raw.state = highest_write_id, _WORKING
         raw.runas = raw.runas or self._user
         self._call("update_compactor_state", raw, txn_id)
@@ -104,24 +108,24 @@ class HiveWorkers(HiveCompactions):
             self._call("set_hadoop_jobid", progress, compaction_id)
 
     @contextmanager
-    def _compacted(self, txn_id: int, done: Compacted) -> Iterator[None]:
+    def _compacted(self, txn_id: int, compaction: Compacted) -> Iterator[None]:
         """Mark an entry as compacted; the block commits at once. If it does not commit, the entry
         has failed."""
-        if not self._is_ours(done.id, txn_id):
+        if not self._is_ours(compaction.id, txn_id):
             raise TxnError(
-                f"Compaction {done.id} is no longer this worker's.",
-                condition="COMPACTION_LOST", sqlstate="40001", compactionId=done.id,
+                f"Compaction {compaction.id} is no longer this worker's.",
+                condition="COMPACTION_LOST", sqlstate="40001", compactionId=compaction.id,
             )  # fmt: skip
-        self._call("mark_compacted", self._taken[done.id])
+        self._call("mark_compacted", self._taken_entries[compaction.id])
         try:
             yield
         except MetastoreError:
             raise  # the outcome is not known
         except AcidSqlError as error:
             with suppress(AcidSqlError):
-                self.mark_failed(done.id, txn_id, str(error))
+                self.mark_failed(compaction.id, txn_id, str(error))
             raise
-        self._taken.pop(done.id, None)
+        self._taken_entries.pop(compaction.id, None)
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
         self._mark("mark_failed", compaction_id, txn_id, message)
@@ -131,25 +135,25 @@ class HiveWorkers(HiveCompactions):
 
     def _mark(self, how: str, compaction_id: int, txn_id: int, message: str) -> None:
         if self._is_ours(compaction_id, txn_id, None):
-            raw = self._taken[compaction_id]
+            raw = self._taken_entries[compaction_id]
             raw.errorMessage = message[:_MESSAGE_MAX]
             self._call(how, raw)
-        self._taken.pop(compaction_id, None)
+        self._taken_entries.pop(compaction_id, None)
 
     def _is_ours(self, compaction_id: int, *txn_ids: int | None) -> bool:
         """Whether this worker still has an entry, as one of these transactions; None: as none."""
-        raw = self._taken.get(compaction_id)
+        raw = self._taken_entries.get(compaction_id)
         if raw is None:
             return False
         return any(
-            (one.state, one.workerid) == ("working", raw.workerId)
-            and (one.txnId or None) in txn_ids
-            for one in self._shown(id=compaction_id)
+            (entry_there.state, entry_there.workerid) == ("working", raw.workerId)
+            and (entry_there.txnId or None) in txn_ids
+            for entry_there in self._shown(id=compaction_id)
         )
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
         """The server cannot queue an entry again, so that another entry is queued."""
-        raw = self._taken.get(compaction_id)
+        raw = self._taken_entries.get(compaction_id)
         if self._is_ours(compaction_id, txn_id, None):
             self.mark_refused(compaction_id, txn_id, "given up, and queued again")
             self._ask_again(raw)
@@ -157,25 +161,27 @@ class HiveWorkers(HiveCompactions):
     def revoke(self, worker_timeout_ms: int) -> list[int]:
         """Only entries of acidsql's workers: the server revokes Hive's."""
         entries = [
-            one
-            for one in self._shown(state=_WORKING)
-            if one.workerVersion == VERSION and one.txnId and one.id not in self._taken
+            entry
+            for entry in self._shown(state=_WORKING)
+            if entry.workerVersion == VERSION
+            and entry.txnId
+            and entry.id not in self._taken_entries
         ]
         if not entries:
             return []
         request = hive.GetOpenTxnsRequest(excludeTxnTypes=[])
         answer = self._call("get_open_txns_req", request)
         alive = snapshots.valid_txns(answer, 0).open
-        dead = [one for one in entries if one.txnId not in alive]
-        for one in dead:
+        dead = [entry for entry in entries if entry.txnId not in alive]
+        for entry in dead:
             raw = hive.CompactionInfoStruct(
-                id=one.id,
-                dbname=one.dbname,
-                tablename=one.tablename,
-                partitionname=one.partitionname,
-                type=one.type,
+                id=entry.id,
+                dbname=entry.dbname,
+                tablename=entry.tablename,
+                partitionname=entry.partitionname,
+                type=entry.type,
                 state=_WORKING,
-                poolname=one.poolName,
+                poolname=entry.poolName,
                 errorMessage="its worker died; queued again",
             )
             self._call("mark_refused", raw)
