@@ -10,7 +10,7 @@ from enum import Enum
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
 from acidsql.metastore.conflict_rules import brief
 from acidsql.metastore.interface import LockInfo, LockState, Metastore, TxnInfo, TxnState
-from acidsql.txn.locks import thing
+from acidsql.txn.locks import lock_object_name
 
 _QUEUE = (
     CompactionState.WORKING,
@@ -102,7 +102,7 @@ def _locks(locks: Sequence[LockInfo], now_ms: int) -> Section:
                 str(one.txn_id),
                 one.state.name.lower(),
                 one.lock_type.name,
-                thing(one.database, one.table, one.partition),
+                lock_object_name(one.database, one.table, one.partition),
                 str(blockers.get((one.lock_id, one.internal_id), "")),
                 _age(one.acquired_at_ms, now_ms),
             ),
@@ -124,7 +124,7 @@ def _compactions(found: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_m
             (
                 str(one.id),
                 one.type.name.lower(),
-                thing(one.table.database, one.table.name, one.partition),
+                lock_object_name(one.table.database, one.table.name, one.partition),
                 one.state.shown,
                 one.progress or "",
                 _age(one.ended_ms or one.committed_ms or one.started_ms or one.enqueued_ms, now_ms),

@@ -42,7 +42,7 @@ from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.folding.newest_run import newest_run
 from acidsql.txn import snapshot_of
-from acidsql.txn.locks import thing
+from acidsql.txn.locks import lock_object_name
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Checked:
     @property
     def place(self) -> str:
         """``db.table`` or ``db.table/p=1``."""
-        return thing(self.table.database, self.table.name, self.partition)
+        return lock_object_name(self.table.database, self.table.name, self.partition)
 
 
 Entries = Mapping[tuple[TableName, str | None], Sequence[CompactionInfo]]

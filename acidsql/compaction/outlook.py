@@ -24,7 +24,7 @@ from acidsql.metastore.interface import (
     TxnInfo,
     TxnState,
 )
-from acidsql.metastore.lock_rules import ByThing
+from acidsql.metastore.lock_rules import LocksByObject
 from acidsql.settings import Settings
 
 _QUEUED = (CompactionState.INITIATED, CompactionState.WORKING)
@@ -61,7 +61,7 @@ class Outlook:
         open_txns = [txn for txn in metastore.show_txns() if txn.state is TxnState.OPEN]
         self._open = {txn.txn_id: txn for txn in open_txns}
         acquired = [lock for lock in metastore.show_locks() if lock.state is LockState.ACQUIRED]
-        self._locks = ByThing((lock, lock) for lock in acquired)
+        self._locks = LocksByObject((lock, lock) for lock in acquired)
         self._candidates = {
             (candidate.table, candidate.partition): candidate
             for candidate in metastore.candidates()

@@ -11,7 +11,7 @@ from acidsql.storage.files.listing import EventFile
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.plan import CompactionPlan
-from acidsql.txn.locks import thing
+from acidsql.txn.locks import lock_object_name
 
 _SHOWN = 20  # directories
 
@@ -34,7 +34,7 @@ def plan_text(
         state: The present state of the directories.
         write_ids: The present write ids.
     """
-    where = thing(table.name.database, table.name.name, partition)
+    where = lock_object_name(table.name.database, table.name.name, partition)
     lines = ["== Compaction ==", f"{kind.name.lower()} compaction of {where}"]
     if write_ids.open:
         lines.append(

@@ -40,7 +40,7 @@ from acidsql.storage.spark import jobs
 from acidsql.storage.spark.job_progress import Tasks, watched_tasks
 from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
-from acidsql.txn.locks import thing
+from acidsql.txn.locks import lock_object_name
 
 _log = logging.getLogger(__name__)
 
@@ -347,7 +347,7 @@ def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
 
 
 def _place_text(entry: CompactionInfo) -> str:
-    return thing(entry.table.database, entry.table.name, entry.partition)
+    return lock_object_name(entry.table.database, entry.table.name, entry.partition)
 
 
 def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> str:

@@ -37,7 +37,7 @@ from typing import NamedTuple, Protocol
 from acidsql.acid.table import TableName
 from acidsql.errors import WriteConflictError
 from acidsql.metastore.interface import Operation, WriteConflict
-from acidsql.metastore.lock_rules import ByThing
+from acidsql.metastore.lock_rules import LocksByObject
 
 # The operations that TXN_COMPONENTS and WRITE_SET record.
 RECORDED = (Operation.INSERT, Operation.UPDATE, Operation.DELETE, Operation.OVERWRITE)
@@ -99,18 +99,18 @@ def rival_operations(ours: Iterable[Operation]) -> frozenset[Operation]:
     return frozenset(RECORDED)
 
 
-def is_conflict(ours: Change, theirs: Change) -> bool:
+def is_conflict(own_change: Change, rival_change: Change) -> bool:
     """The table above, for two changes of a common thing; ``theirs`` is the rival's."""
-    pair = (ours.operation, theirs.operation)
+    pair = (own_change.operation, rival_change.operation)
     if Operation.INSERT not in pair:
         return True
-    if Operation.OVERWRITE not in pair or ours.write_id is None:
+    if Operation.OVERWRITE not in pair or own_change.write_id is None:
         return False
-    if theirs.write_id is None:
+    if rival_change.write_id is None:
         return True
-    if ours.operation is Operation.OVERWRITE:
-        return theirs.write_id < ours.write_id
-    return ours.write_id < theirs.write_id
+    if own_change.operation is Operation.OVERWRITE:
+        return rival_change.write_id < own_change.write_id
+    return own_change.write_id < rival_change.write_id
 
 
 def conflicts(ours: Sequence[Change], rivals: Iterable[Rival]) -> list[WriteConflict]:
@@ -120,27 +120,32 @@ def conflicts(ours: Sequence[Change], rivals: Iterable[Rival]) -> list[WriteConf
         ours: Our transaction's changes.
         rivals: The rivals with their changes.
     """
-    own = ByThing((change, change) for change in ours)
+    own = LocksByObject((change, change) for change in ours)
     by_number = sorted(rivals, key=lambda rival: rival.txn_id)
-    return [found for rival in by_number for found in _conflicts_with(own, rival)]
+    return [conflict for rival in by_number for conflict in _conflicts_with(own, rival)]
 
 
-def _conflicts_with(ours: ByThing[Change], rival: Rival) -> Iterator[WriteConflict]:
-    theirs = ByThing((change, change) for change in rival.changes)
+def _conflicts_with(ours: LocksByObject[Change], rival: Rival) -> Iterator[WriteConflict]:
+    changes_of_rival = LocksByObject((change, change) for change in rival.changes)
     met = {
         _Met(their.database, their.table, our.partition or their.partition): their.write_id
         for their in rival.changes
         for our in ours.overlapping(their)
         if is_conflict(our, their)
     }
-    for thing in sorted(met, key=lambda thing: (*thing[:2], thing.partition or "")):
-        there = (*ours.overlapping(thing), *theirs.overlapping(thing))
+    for conflict_place in sorted(
+        met, key=lambda conflict_place: (*conflict_place[:2], conflict_place.partition or "")
+    ):
+        changes_there = (
+            *ours.overlapping(conflict_place),
+            *changes_of_rival.overlapping(conflict_place),
+        )
         yield WriteConflict(
             txn_id=rival.txn_id,
-            table=TableName(thing.database, thing.table),
-            partition=thing.partition,
-            write_id=met[thing],
-            by_row=all(change.operation in BY_ROW for change in there),
+            table=TableName(conflict_place.database, conflict_place.table),
+            partition=conflict_place.partition,
+            write_id=met[conflict_place],
+            by_row=all(change.operation in BY_ROW for change in changes_there),
             user=rival.user,
             host=rival.host,
             agent_info=rival.agent_info,
@@ -156,7 +161,7 @@ def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError
     """
     first = conflicts[0]
     where = f"{first.table}/{first.partition}" if first.partition else str(first.table)
-    made = WriteConflictError(
+    conflict_error = WriteConflictError(
         f"{who(first)} committed a change to {where} first, and transaction {txn_id}, which "
         f"changes it too, does not see it{_and_others(first, conflicts)}. ROLLBACK, and run it "
         "again on a fresh snapshot; retries=n does so.",
@@ -168,12 +173,12 @@ def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError
         winnerHost=first.host,
         winnerStatement=first.agent_info,
     )
-    made.conflicts = tuple(conflicts)
-    return made
+    conflict_error.conflicts = tuple(conflicts)
+    return conflict_error
 
 
 def _and_others(first: WriteConflict, conflicts: Collection[WriteConflict]) -> str:
-    count = len({one.txn_id for one in conflicts} - {first.txn_id})
+    count = len({conflict.txn_id for conflict in conflicts} - {first.txn_id})
     if count == 0:
         return ""
     return f" ({count} other transaction{'s' if count > 1 else ''} did so, too)"

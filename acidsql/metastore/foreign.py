@@ -61,11 +61,11 @@ class ForeignTable:
 Found = Table | ForeignTable | None
 
 
-def acid_table(found: Found) -> Table | None:
+def acid_table(entry: Found) -> Table | None:
     """The ACID table, if the name is that of one."""
-    return found if isinstance(found, Table) and found.view is None else None
+    return entry if isinstance(entry, Table) and entry.view is None else None
 
 
-def view_of(found: Found) -> Table | None:
+def view_of(entry: Found) -> Table | None:
     """The view, if the name is that of one."""
-    return found if isinstance(found, Table) and found.view is not None else None
+    return entry if isinstance(entry, Table) and entry.view is not None else None

@@ -54,12 +54,12 @@ class RowChange:
 
     def then(self, later: RowChange) -> RowChange:
         """This change, and then a later one of the same transaction."""
-        both = (*self.directories, *later.directories)
+        directories = (*self.directories, *later.directories)
         if later.is_all:
-            return replace(later, directories=both)
+            return replace(later, directories=directories)
         is_known = self.rows is not None and later.rows is not None
         rows = (self.rows or 0) + (later.rows or 0) if is_known else None
-        return RowChange(rows, self.is_all, both)
+        return RowChange(rows, self.is_all, directories)
 
     def applied_to(self, before: int | None) -> int | None:
         """The number of rows afterwards; None: not known."""

@@ -26,7 +26,7 @@ from acidsql.metastore.interface import LockComponent, LockInfo, LockState, Lock
 Filed = TypeVar("Filed")
 
 
-class Thing(Protocol):
+class LockObject(Protocol):
     """A database (table None), a table (partition None), or a partition."""
 
     @property
@@ -39,7 +39,7 @@ class Thing(Protocol):
     def partition(self) -> str | None: ...
 
 
-class Typed(Thing, Protocol):
+class Typed(LockObject, Protocol):
     """A lock on a thing, requested or existing."""
 
     @property
@@ -70,15 +70,17 @@ def strength(lock_type: LockType) -> int:
 # ── which waits for which ────────────────────────────────────────────────────────────────────
 
 
-def overlaps(one: Thing, other: Thing) -> bool:
+def overlaps(first: LockObject, second: LockObject) -> bool:
     """True if one contains the other; a database contains its tables, a table its partitions."""
-    if one.database != other.database:
+    if first.database != second.database:
         return False
-    if one.table is None or other.table is None:
+    if first.table is None or second.table is None:
         return True
-    if one.table != other.table:
+    if first.table != second.table:
         return False
-    return one.partition is None or other.partition is None or one.partition == other.partition
+    return (
+        first.partition is None or second.partition is None or first.partition == second.partition
+    )
 
 
 def must_wait(requested: Typed, earlier: Typed) -> bool:
@@ -97,12 +99,12 @@ def must_wait(requested: Typed, earlier: Typed) -> bool:
     )
 
 
-def _only_keeps_database(one: Typed, other: Typed) -> bool:
+def _only_keeps_database(requested: Typed, held: Typed) -> bool:
     return (
-        one.lock_type is LockType.SHARED_READ
-        and one.table is None
-        and other.lock_type is LockType.EXCLUSIVE
-        and other.table is not None
+        requested.lock_type is LockType.SHARED_READ
+        and requested.table is None
+        and held.lock_type is LockType.EXCLUSIVE
+        and held.table is not None
     )
 
 
@@ -110,32 +112,34 @@ def merge(components: Iterable[LockComponent]) -> list[LockComponent]:
     """One component for each thing, with the strongest type (``LockRequestBuilder``)."""
     strongest: dict[tuple[str, str | None, str | None], LockComponent] = {}
     for component in components:
-        thing = (component.database, component.table, component.partition)
-        known = strongest.get(thing)
-        if known is None or strength(component.lock_type) > strength(known.lock_type):
-            strongest[thing] = component
+        place = (component.database, component.table, component.partition)
+        strongest_so_far = strongest.get(place)
+        if strongest_so_far is None or strength(component.lock_type) > strength(
+            strongest_so_far.lock_type
+        ):
+            strongest[place] = component
     return list(strongest.values())
 
 
-class ByThing(Generic[Filed]):
+class LocksByObject(Generic[Filed]):
     """An index of values by thing, which finds overlapping things without comparing all of them.
 
     Args:
         filed: Pairs of a thing and the value to file under it.
     """
 
-    def __init__(self, filed: Iterable[tuple[Thing, Filed]]) -> None:
+    def __init__(self, filed: Iterable[tuple[LockObject, Filed]]) -> None:
         self._databases: dict[str, dict[str | None, dict[str | None, list[Filed]]]] = {}
-        for thing, value in filed:
-            tables = self._databases.setdefault(thing.database, {})
-            partitions = tables.setdefault(thing.table, {})
-            partitions.setdefault(thing.partition, []).append(value)
+        for lock_object, value in filed:
+            tables = self._databases.setdefault(lock_object.database, {})
+            partitions = tables.setdefault(lock_object.table, {})
+            partitions.setdefault(lock_object.partition, []).append(value)
 
-    def overlapping(self, thing: Thing) -> Iterator[Filed]:
+    def overlapping(self, lock_object: LockObject) -> Iterator[Filed]:
         """The values of all things that overlap this one, as ``overlaps`` says."""
-        tables = self._databases.get(thing.database, {})
-        for partitions in _with_whole(tables, thing.table):
-            for values in _with_whole(partitions, thing.partition):
+        tables = self._databases.get(lock_object.database, {})
+        for partitions in _with_whole(tables, lock_object.table):
+            for values in _with_whole(partitions, lock_object.partition):
                 yield from values
 
 
@@ -149,7 +153,7 @@ def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[
 # ── circles ──────────────────────────────────────────────────────────────────────────────────
 
 
-def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
+def blockers(waiting: LockInfo, locks: LocksByObject[LockInfo]) -> list[LockInfo]:
     """The locks of others that a lock must wait for, granted ones first.
 
     They are earlier ones, and later ones that were granted because a session had as much. (The
@@ -162,30 +166,34 @@ def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
     """
     near = list(locks.overlapping(waiting))
     own = {waiting.txn_id, waiting.session}
-    covered_by = {other.txn_id for other in near if other.txn_id in own and _covers(other, waiting)}
+    covered_by = {
+        near_lock.txn_id
+        for near_lock in near
+        if near_lock.txn_id in own and _covers(near_lock, waiting)
+    }
     if waiting.txn_id in covered_by:
         return []
-    found = [
-        other
-        for other in near
-        if (other.lock_id < waiting.lock_id or other.state is LockState.ACQUIRED)
-        and other.txn_id not in own
-        and (not covered_by or other.session == waiting.session)
-        and must_wait(waiting, other)
+    blocking = [
+        near_lock
+        for near_lock in near
+        if (near_lock.lock_id < waiting.lock_id or near_lock.state is LockState.ACQUIRED)
+        and near_lock.txn_id not in own
+        and (not covered_by or near_lock.session == waiting.session)
+        and must_wait(waiting, near_lock)
     ]
     # Messages name the first. The holder of a granted lock can end the wait, a waiter cannot.
-    return sorted(found, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
+    return sorted(blocking, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
 
-def _covers(held: LockInfo, wanted: LockInfo) -> bool:
+def _covers(held: LockInfo, requested: LockInfo) -> bool:
     """True if a transaction that has ``held`` does not need ``wanted``; the two overlap."""
-    is_weaker = strength(held.lock_type) < strength(wanted.lock_type)
+    is_weaker = strength(held.lock_type) < strength(requested.lock_type)
     if is_weaker or held.state is LockState.WAITING:
         return False
     if held.table is None:
         # SHARED_READ on a database does not protect the database's tables.
-        return wanted.table is None or held.lock_type is not LockType.SHARED_READ
-    return wanted.table is not None and held.partition in (None, wanted.partition)
+        return requested.table is None or held.lock_type is not LockType.SHARED_READ
+    return requested.table is not None and held.partition in (None, requested.partition)
 
 
 def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
@@ -200,7 +208,7 @@ def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
     Returns:
         ``[3, 5, 4]``: 3 waits for 5, 5 for 4, and 4 for 3. Empty if there is no circle.
     """
-    near = ByThing((lock, lock) for lock in locks)
+    near = LocksByObject((lock, lock) for lock in locks)
     waiting: dict[int, list[LockInfo]] = {}
     statements: dict[int, set[int]] = {}  # of sessions: their transactions that wait
     for lock in locks:
@@ -212,27 +220,32 @@ def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
     reached = deque([txn_id])
     while reached:
         waiter = reached.popleft()
-        found = {b.txn_id for lock in waiting.get(waiter, ()) for b in blockers(lock, near)}
-        in_the_way = found.union(*(statements.get(other, ()) for other in found))
+        blocking_txns = {b.txn_id for lock in waiting.get(waiter, ()) for b in blockers(lock, near)}
+        in_the_way = blocking_txns.union(
+            *(statements.get(session, ()) for session in blocking_txns)
+        )
         if txn_id in in_the_way:
             return _way_to(waiter, txn_id, waiter_of)
-        for other in sorted(in_the_way - waiter_of.keys()):
-            waiter_of[other] = waiter
-            reached.append(other)
+        for blocked_by in sorted(in_the_way - waiter_of.keys()):
+            waiter_of[blocked_by] = waiter
+            reached.append(blocked_by)
     return []
 
 
 def _way_to(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
-    way = [last]
-    while way[-1] != first:
-        way.append(waiter_of[way[-1]])
-    return way[::-1]
+    path = [last]
+    while path[-1] != first:
+        path.append(waiter_of[path[-1]])
+    return path[::-1]
 
 
 def circle_in_words(circle: Sequence[int], victim: int) -> str:
     """Why the victim was aborted: "deadlock: it waited for transaction 5 and …"."""
     start = circle.index(victim)
-    others = [f"transaction {txn_id}" for txn_id in (*circle[start + 1 :], *circle[:start])]
-    waits = [f"{one} for {other}" for one, other in zip(others, [*others[1:], "it"], strict=True)]
-    *parts, last = [f"it waited for {others[0]}", *waits]
+    waited_for = [f"transaction {txn_id}" for txn_id in (*circle[start + 1 :], *circle[:start])]
+    waits = [
+        f"{waiter} for {blocker}"
+        for waiter, blocker in zip(waited_for, [*waited_for[1:], "it"], strict=True)
+    ]
+    *parts, last = [f"it waited for {waited_for[0]}", *waits]
     return f"deadlock: {', '.join(parts)} and {last}"

@@ -91,4 +91,4 @@ class LockResponse:
 
 def on_table(name: TableName, locks: Iterable[LockInfo]) -> list[LockInfo]:
     """The locks on a table, and on its partitions."""
-    return [one for one in locks if (one.database, one.table) == (name.database, name.name)]
+    return [lock for lock in locks if (lock.database, lock.table) == (name.database, name.name)]

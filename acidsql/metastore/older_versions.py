@@ -52,7 +52,7 @@ def at_commit(
             "forgotten (acidsql.txn.history.retention). DESCRIBE HISTORY shows its versions.",
             table=table,
         )
-    return committed.without({one.write_id for one in versions if one.commit > commit})
+    return committed.without({version.write_id for version in versions if version.commit > commit})
 
 
 def beside_version(

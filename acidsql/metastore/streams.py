@@ -80,9 +80,9 @@ class StreamEntry:
     @property
     def skipped(self) -> str:
         """What a receipt says of this batch, or of an older one, if it comes again."""
-        what = "batch" if self.batch.sink else "version"
+        subject = "batch" if self.batch.sink else "version"
         number, app_id = self.batch.version, self.batch.app_id
-        return f"skipped: {what} {number} of '{app_id}' was committed as txn {self.txn_id}"
+        return f"skipped: {subject} {number} of '{app_id}' was committed as txn {self.txn_id}"
 
 
 class StreamLedger(Protocol):
@@ -128,7 +128,7 @@ def after_rename(sink: str, table: TableName, new_name: TableName) -> str | None
     names = sink.split(_BETWEEN)
     if table.key not in names:
         return None
-    return _joined(new_name.key if one == table.key else one for one in names)
+    return _joined(new_name.key if key == table.key else key for key in names)
 
 
 def may_write_to(sink: str, table: TableName) -> bool:
@@ -140,7 +140,7 @@ def tables_of(sink: str) -> list[TableName]:
     """The tables of a sink; none if it has none, or if its name does not tell them."""
     if not sink or _MANY in sink:
         return []
-    names = (one.partition(".") for one in sink.split(_BETWEEN))
+    names = (key.partition(".") for key in sink.split(_BETWEEN))
     return [TableName(database, name) for database, _, name in names]
 
 

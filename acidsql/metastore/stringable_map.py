@@ -33,8 +33,8 @@ def decode(text: str | None) -> dict[str, str]:
             rest = rest[end:]
     except ValueError as error:  # of int() and decode(), too
         raise FormatError(f"'{text}' is no StringableMap: {error}", text=text) from error
-    found = zip(parts[::2], parts[1::2], strict=True)
-    return {key: value for key, value in found if key is not None and value is not None}
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return {key: value for key, value in pairs if key is not None and value is not None}
 
 
 def _length(text: str) -> int:

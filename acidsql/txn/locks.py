@@ -124,11 +124,11 @@ def _timed_out(
     components: Sequence[LockComponent],
     blocker: LockInfo | None,
 ) -> LockTimeoutError:
-    wanted = ", ".join(
-        f"{one.lock_type.name} on {thing(one.database, one.table, one.partition)}"
-        for one in components
+    requested = ", ".join(
+        f"{lock.lock_type.name} on {lock_object_name(lock.database, lock.table, lock.partition)}"
+        for lock in components
     )
-    message = f"Transaction {txn_id} did not get {wanted} in {waited_s:.1f} s."
+    message = f"Transaction {txn_id} did not get {requested} in {waited_s:.1f} s."
     if blocker is None:
         return LockTimeoutError(f"{message} Run the statement again.", txnId=txn_id)
     return LockTimeoutError(
@@ -146,7 +146,7 @@ def _timed_out(
 def describe(lock: LockInfo) -> str:
     """A sentence about a lock: its transaction and user, the locked thing, and the statement."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
-    where = thing(lock.database, lock.table, lock.partition)
+    where = lock_object_name(lock.database, lock.table, lock.partition)
     statement = brief(lock.agent_info)
     doing = f" (statement: {statement})" if statement else ""
     return (
@@ -155,7 +155,7 @@ def describe(lock: LockInfo) -> str:
     )
 
 
-def thing(database: str, table: str | None, partition: str | None) -> str:
+def lock_object_name(database: str, table: str | None, partition: str | None) -> str:
     """``db``, ``db.table`` or ``db.table/p=1``."""
     if table is None:
         return f"database {database}"

@@ -133,7 +133,7 @@ class TxnManager:
         self.session_locks.need_held()
         return snapshot_of(self._store, valid, tables, lease)
 
-    def catalog_changes(self, seen: Snapshot, table: TableName) -> list[CatalogChange]:
+    def catalog_changes(self, snapshot: Snapshot, table: TableName) -> list[CatalogChange]:
         """Changes that others have made to a name in the catalog since the snapshot ``seen``.
 
         Raises:
@@ -143,8 +143,8 @@ class TxnManager:
         if not self._store.abilities.remembers_changes:
             return []  # a lease did not ask before, so there is nothing to compare with
         try:
-            assert seen.held_by is not None, "nobody keeps what this snapshot sees"
-            return self._store.catalog_changes(seen.held_by, seen.valid_txns, table)
+            assert snapshot.held_by is not None, "nobody keeps what this snapshot sees"
+            return self._store.catalog_changes(snapshot.held_by, snapshot.valid_txns, table)
         except TxnError as error:
             raise SnapshotTooOldError(
                 f"Nobody can tell any more whether {table} was changed, because the lease of this "
@@ -184,10 +184,12 @@ class TxnManager:
 
     def _house_keep(self) -> None:
         """Do the housekeeping. A failure is only logged: the next housekeeping does the rest."""
-        known = self.settings
+        settings = self.settings
         try:
             self._store.house_keep(
-                known.txn_timeout_ms, known.housekeeper_interval_ms, known.txn_history_retention_ms
+                settings.txn_timeout_ms,
+                settings.housekeeper_interval_ms,
+                settings.txn_history_retention_ms,
             )
         except AcidSqlError as error:
             _log.warning("The metastore could not be tidied up: %s", error)

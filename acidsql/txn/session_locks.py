@@ -96,12 +96,12 @@ class SessionLocks:
         holder = self._holder
         return [] if holder is None else self._of(holder)
 
-    def release(self, meant: Collection[LockInfo]) -> bool:
+    def release(self, locks: Collection[LockInfo]) -> bool:
         """End each lock of which all parts are meant. May be repeated. Returns False if there is
         none. Raises as ``need_held``."""
         self.need_held()
         with self._guard:
-            return self._holder is not None and self._end(self._holder, lambda one: one in meant)
+            return self._holder is not None and self._end(self._holder, lambda lock: lock in locks)
 
     def close(self) -> None:
         """End all locks. If that fails, they time out."""
@@ -125,12 +125,12 @@ class SessionLocks:
             raise
 
     def _of(self, holder: Txn) -> list[LockInfo]:
-        return [one for one in self._store.show_locks() if one.txn_id == holder.id]
+        return [lock for lock in self._store.show_locks() if lock.txn_id == holder.id]
 
     def _end(self, holder: Txn, is_meant: Callable[[LockInfo], bool]) -> bool:
         parts: dict[int, list[bool]] = {}
-        for one in self._of(holder):
-            parts.setdefault(one.lock_id, []).append(is_meant(one))
+        for lock in self._of(holder):
+            parts.setdefault(lock.lock_id, []).append(is_meant(lock))
         ended = [lock_id for lock_id, meant in parts.items() if all(meant)]
         for lock_id in ended:
             self._store.unlock(holder.id, lock_id)
@@ -141,7 +141,7 @@ class SessionLocks:
 
     def _withdraw(self, holder: Txn) -> None:
         """End the requests whose answer nobody has heard."""
-        self._end(holder, lambda one: one.lock_id not in self._granted)
+        self._end(holder, lambda lock: lock.lock_id not in self._granted)
         self._is_unsure = False
 
     def _lost(self, holder: Txn, why: TxnError) -> TxnError:

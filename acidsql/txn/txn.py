@@ -295,10 +295,10 @@ class Txn:
         """The snapshot is never refreshed (I6), so refuse to change what it does not show."""
         if self._valid_txns is None:
             return
-        found = self._store.write_conflicts(self.id, self._valid_txns, components)
+        conflicts = self._store.write_conflicts(self.id, self._valid_txns, components)
         # Only COMMIT can tell whether the two transactions changed a common row.
         by_row = self._waiter.settings.conflicts_by_row
-        certain = [one for one in found if not (by_row and one.by_row)]
+        certain = [conflict for conflict in conflicts if not (by_row and conflict.by_row)]
         if certain:
             raise conflict_rules.error(self.id, certain)
 
@@ -311,8 +311,8 @@ class Txn:
             state = self._store.txn_state(self.id)
         except MetastoreError:
             return Phase.UNKNOWN
-        known = {TxnState.COMMITTED: Phase.COMMITTED, TxnState.ABORTED: Phase.ABORTED}
-        return Phase.UNKNOWN if state is None else known.get(state, Phase.UNKNOWN)
+        phases = {TxnState.COMMITTED: Phase.COMMITTED, TxnState.ABORTED: Phase.ABORTED}
+        return Phase.UNKNOWN if state is None else phases.get(state, Phase.UNKNOWN)
 
     def _ask_what_became(self, lost: MetastoreError) -> None:
         """The reply to COMMIT was lost: return if the store has committed, else raise."""

@@ -8,7 +8,7 @@ from lock_graph import has_as_much, in_circles, waits
 
 from acidsql.metastore.interface import LockComponent, LockInfo, LockState, LockType
 from acidsql.metastore.lock_rules import (
-    ByThing,
+    LocksByObject,
     blockers,
     circle_in_words,
     find_circle,
@@ -58,7 +58,7 @@ def test_what_is_filed_by_thing_is_found_exactly_where_things_overlap(filed, ask
     def lock(thing):
         return LockComponent(LockType.SHARED_READ, *thing)
 
-    found = ByThing((lock(thing), number) for number, thing in enumerate(filed))
+    found = LocksByObject((lock(thing), number) for number, thing in enumerate(filed))
     expected = [n for n, thing in enumerate(filed) if overlaps(lock(thing), lock(asked))]
     assert sorted(found.overlapping(lock(asked))) == expected
 
@@ -88,7 +88,7 @@ def test_who_has_as_much_already_waits_only_for_those_who_wait_for_him_anyway(ho
         for other in (lock_of(2, 2, one) for one in every):
             if not must_wait(again, other):
                 continue
-            overtakes = not blockers(again, ByThing((one, one) for one in (held, other)))
+            overtakes = not blockers(again, LocksByObject((one, one) for one in (held, other)))
             assert overtakes is has_as_much(held, again)
             if overtakes:
                 overtaken += 1

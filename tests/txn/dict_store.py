@@ -28,7 +28,7 @@ from acidsql.metastore.interface import (
     TxnType,
     WriteConflict,
 )
-from acidsql.metastore.lock_rules import ByThing, blockers, find_circle, merge
+from acidsql.metastore.lock_rules import LocksByObject, blockers, find_circle, merge
 
 
 class DictStore:
@@ -205,7 +205,7 @@ class DictStore:
         self.locks = tuple(lock for lock in self.locks if lock.txn_id != txn_id)
 
     def _try(self, lock_id: int) -> LockResponse:
-        near = ByThing((lock, lock) for lock in self.locks)
+        near = LocksByObject((lock, lock) for lock in self.locks)
         for mine in self.locks:
             if mine.lock_id == lock_id and (found := blockers(mine, near)):
                 return LockResponse(lock_id, LockState.WAITING, found[0])

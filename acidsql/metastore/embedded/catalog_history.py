@@ -67,7 +67,7 @@ def find(
     A change that the snapshot does not see came after the transaction began. So the change's commit
     id, the highest transaction number at that time, is at least the transaction's own number.
     """
-    found = (
+    query = (
         select(WS.WS_TXNID, WS.WS_PARTITION, T.TXN_USER, T.TXN_HOST, T.TXN_AGENT_INFO)
         .outerjoin_from(WRITE_SET, TXNS, T.TXN_ID == WS.WS_TXNID)
         .where(
@@ -86,6 +86,6 @@ def find(
             row.TXN_HOST or "",
             row.TXN_AGENT_INFO or "",
         )
-        for row in connection.execute(found)
+        for row in connection.execute(query)
         if row.WS_TXNID > snapshot.high_water_mark or row.WS_TXNID in snapshot.open
     ]

@@ -34,12 +34,12 @@ _CHANGES_OLD_ROWS = frozenset({Operation.UPDATE, Operation.DELETE, Operation.OVE
 
 def recorded(connection: Connection, txn_id: int) -> list[Change]:
     """The changes that the transaction has recorded."""
-    found = select(
+    query = select(
         TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE, TC.TC_WRITEID
     ).where(TC.TC_TXNID == txn_id, TC.TC_TABLE.is_not(None))
     return [
         Change(database, table, partition, Operation(letter), write_id)
-        for database, table, partition, letter, write_id in connection.execute(found)
+        for database, table, partition, letter, write_id in connection.execute(query)
     ]
 
 
@@ -50,11 +50,13 @@ def of(connection: Connection, txn_id: int, components: Iterable[LockComponent])
 
 def record(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
     """Record the changes of these components, except those that are recorded already."""
-    wanted = _recordable(components)
-    if wanted:
-        there = recorded(connection, txn_id)
-        known = {dataclasses.replace(one, write_id=None) for one in there}
-        new = [one for one in wanted if one not in known]
+    recordable = _recordable(components)
+    if recordable:
+        recorded_changes = recorded(connection, txn_id)
+        without_write_ids = {
+            dataclasses.replace(change, write_id=None) for change in recorded_changes
+        }
+        new = [change for change in recordable if change not in without_write_ids]
         _insert(connection, txn_id, _with_write_ids(connection, txn_id, new))
 
 
@@ -65,23 +67,23 @@ def restore(connection: Connection, txn_id: int, components: Iterable[LockCompon
 
 
 def _recordable(components: Iterable[LockComponent]) -> list[Change]:
-    found = (
-        Change(one.database, one.table, one.partition, one.operation)
-        for one in components
-        if one.operation in RECORDED and one.table is not None
+    changes = (
+        Change(component.database, component.table, component.partition, component.operation)
+        for component in components
+        if component.operation in RECORDED and component.table is not None
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(changes))
 
 
 def _with_write_ids(connection: Connection, txn_id: int, changed: Iterable[Change]) -> list[Change]:
-    known: dict[TableName, int | None] = {}
-    done = []
-    for one in changed:
-        name = one.table_name
-        if name not in known:
-            known[name] = write_ids.find(connection, txn_id, name)
-        done.append(dataclasses.replace(one, write_id=known[name]))
-    return done
+    write_ids_by_table: dict[TableName, int | None] = {}
+    completed = []
+    for change in changed:
+        name = change.table_name
+        if name not in write_ids_by_table:
+            write_ids_by_table[name] = write_ids.find(connection, txn_id, name)
+        completed.append(dataclasses.replace(change, write_id=write_ids_by_table[name]))
+    return completed
 
 
 def narrowed(
@@ -93,17 +95,19 @@ def narrowed(
 
     A table that ``written`` does not have stays whole.
     """
-    done: list[Change] = []
+    narrowed_changes: list[Change] = []
     names: dict[TableName, list[str]] = {}
     for change in changed:
         name = change.table_name
         if change.partition is not None or name not in written:
-            done.append(change)
+            narrowed_changes.append(change)
             continue
         if name not in names:
             names[name] = _partition_names(connection, name, written[name])
-        done += [dataclasses.replace(change, partition=partition) for partition in names[name]]
-    return list(dict.fromkeys(done))
+        narrowed_changes += [
+            dataclasses.replace(change, partition=partition) for partition in names[name]
+        ]
+    return list(dict.fromkeys(narrowed_changes))
 
 
 def complete(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
@@ -116,9 +120,9 @@ def complete(connection: Connection, txn_id: int, changed: Sequence[Change]) -> 
 
 def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
     # One flag for the whole transaction, as in Hive.
-    flag = "Y" if any(one.operation in _CHANGES_OLD_ROWS for one in changed) else "N"
+    flag = "Y" if any(change.operation in _CHANGES_OLD_ROWS for change in changed) else "N"
     places = dict.fromkeys(
-        (one.database, one.table, one.partition, one.write_id) for one in changed
+        (change.database, change.table, change.partition, change.write_id) for change in changed
     )
     connection.execute(
         insert(COMPLETED_TXN_COMPONENTS),
@@ -142,14 +146,14 @@ def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[Chang
     commit_id = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
     rows = [
         {
-            "WS_DATABASE": one.database,
-            "WS_TABLE": one.table,
-            "WS_PARTITION": one.partition,
+            "WS_DATABASE": change.database,
+            "WS_TABLE": change.table,
+            "WS_PARTITION": change.partition,
             "WS_TXNID": txn_id,
             "WS_COMMIT_ID": commit_id,
-            "WS_OPERATION_TYPE": one.operation.value,
+            "WS_OPERATION_TYPE": change.operation.value,
         }
-        for one in changed
+        for change in changed
     ]
     connection.execute(insert(WRITE_SET), rows)
 
@@ -172,13 +176,13 @@ def _insert(connection: Connection, txn_id: int, changed: Sequence[Change]) -> N
     rows = [
         {
             "TC_TXNID": txn_id,
-            "TC_DATABASE": one.database,
-            "TC_TABLE": one.table,
-            "TC_PARTITION": one.partition,
-            "TC_OPERATION_TYPE": one.operation.value,
-            "TC_WRITEID": one.write_id,
+            "TC_DATABASE": change.database,
+            "TC_TABLE": change.table,
+            "TC_PARTITION": change.partition,
+            "TC_OPERATION_TYPE": change.operation.value,
+            "TC_WRITEID": change.write_id,
         }
-        for one in changed
+        for change in changed
     ]
     if rows:
         connection.execute(insert(TXN_COMPONENTS), rows)

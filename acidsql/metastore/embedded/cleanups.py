@@ -34,7 +34,7 @@ def enqueue(
 ) -> PendingCleanup:
     """Queue a directory for deletion. ``until``: see ``PendingCleanup``."""
     number = next_number(connection, NEXT_COMPACTION_QUEUE_ID)
-    said = {_LOCATION: location} | ({_UNTIL: str(until)} if until else {})
+    properties = {_LOCATION: location} | ({_UNTIL: str(until)} if until else {})
     connection.execute(
         insert(COMPACTION_QUEUE).values(
             CQ_ID=number,
@@ -42,7 +42,7 @@ def enqueue(
             CQ_TABLE=name.name,
             CQ_STATE=CompactionState.READY_FOR_CLEANING.value,
             CQ_TYPE=CompactionType.MAJOR.value,
-            CQ_TBLPROPERTIES=stringable_map.encode(said),
+            CQ_TBLPROPERTIES=stringable_map.encode(properties),
             CQ_ENQUEUE_TIME=now_ms,
         )
     )
@@ -51,16 +51,16 @@ def enqueue(
 
 def pending(connection: Connection) -> list[PendingCleanup]:
     """The queued directories, oldest first."""
-    found = select(CQ.CQ_ID, CQ.CQ_DATABASE, CQ.CQ_TABLE, CQ.CQ_TBLPROPERTIES)
-    rows = connection.execute(found.where(is_cleanup()).order_by(CQ.CQ_ID))
+    query = select(CQ.CQ_ID, CQ.CQ_DATABASE, CQ.CQ_TABLE, CQ.CQ_TBLPROPERTIES)
+    rows = connection.execute(query.where(is_cleanup()).order_by(CQ.CQ_ID))
     return [
         _pending(number, TableName(database, table), stringable_map.decode(properties))
         for number, database, table, properties in rows
     ]
 
 
-def _pending(number: int, table: TableName, said: Mapping[str, str]) -> PendingCleanup:
-    return PendingCleanup(number, table, said[_LOCATION], int(said.get(_UNTIL, 0)))
+def _pending(number: int, table: TableName, properties: Mapping[str, str]) -> PendingCleanup:
+    return PendingCleanup(number, table, properties[_LOCATION], int(properties.get(_UNTIL, 0)))
 
 
 def remove(connection: Connection, cleanup_id: int) -> None:

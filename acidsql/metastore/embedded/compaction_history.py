@@ -26,8 +26,8 @@ CC = COMPLETED_COMPACTIONS.c
 def outdated(connection: Connection, keep: HistoryRetention, now_ms: int) -> list[int]:
     """The numbers of the entries to delete."""
     place = (CC.CC_DATABASE, CC.CC_TABLE, CC.CC_PARTITION)
-    found = select(*place, CC.CC_ID, CC.CC_STATE, CC.CC_TYPE, CC.CC_END)
-    rows = connection.execute(found.order_by(*place, CC.CC_ID.desc()))
+    query = select(*place, CC.CC_ID, CC.CC_STATE, CC.CC_TYPE, CC.CC_END)
+    rows = connection.execute(query.order_by(*place, CC.CC_ID.desc()))
     oldest_ms = now_ms - keep.timeout_ms
     return [
         number
@@ -53,16 +53,16 @@ def _outdated_at(
         CompactionState.REFUSED: keep.refused,
         CompactionState.DID_NOT_INITIATE: keep.did_not_initiate,
     }
-    seen: Counter[CompactionState] = Counter()
+    counts: Counter[CompactionState] = Counter()
     succeeded: set[CompactionType] = set()
     for row in newest_first:
         state, kind = CompactionState(row.CC_STATE), CompactionType(row.CC_TYPE)
         if state is CompactionState.ABORTED:
             state = CompactionState.DID_NOT_INITIATE
-        seen[state] += 1
+        counts[state] += 1
         made_good = bool(succeeded & {kind, CompactionType.MAJOR})
         if state is CompactionState.SUCCEEDED:
             succeeded.add(kind)
             made_good = False
-        if seen[state] > most[state] or (made_good and row.CC_END < oldest_ms):
+        if counts[state] > most[state] or (made_good and row.CC_END < oldest_ms):
             yield row.CC_ID

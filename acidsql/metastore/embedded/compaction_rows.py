@@ -34,7 +34,7 @@ from acidsql.metastore.embedded.write_ids import of_table
 
 CQ = COMPACTION_QUEUE.c
 _MESSAGE_LIMIT = 4000  # enough to read; a longer text may not fit into a packet of the server
-_BOTH = [
+_COMMON_COLUMNS = [
     column.name.removeprefix("CC_") for column in COMPLETED_COMPACTIONS.c if column.name != "CC_END"
 ]
 
@@ -42,8 +42,8 @@ _BOTH = [
 def at(table: SqlTable, prefix: str, name: TableName, partition: str | None) -> ColumnElement[bool]:
     """The condition that a row is about this partition; None: about no partition."""
     column = table.c[f"{prefix}_PARTITION"]
-    there = column.is_(None) if partition is None else column == partition
-    return and_(of_table(table, prefix, name), there)
+    is_partition = column.is_(None) if partition is None else column == partition
+    return and_(of_table(table, prefix, name), is_partition)
 
 
 def short(text: str, column: ColumnElement[Any]) -> str:
@@ -118,9 +118,9 @@ def info(row: Row[Any], prefix: str) -> CompactionInfo:
 
 def working(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
     """The entry, if it is WORKING for this transaction; otherwise None."""
-    theirs = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
+    is_working = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
     return connection.execute(
-        select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, *theirs)
+        select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, *is_working)
     ).first()
 
 
@@ -164,7 +164,7 @@ def end(
     message: str | None = None,
 ) -> None:
     """Move an entry of the queue into the history. A ``message`` replaces the entry's own."""
-    values = {f"CC_{name}": row._mapping[f"CQ_{name}"] for name in _BOTH}
+    values = {f"CC_{name}": row._mapping[f"CQ_{name}"] for name in _COMMON_COLUMNS}
     values |= {"CC_STATE": state.value, "CC_END": now_ms}
     if message is not None:
         values["CC_ERROR_MESSAGE"] = short(message, CQ.CQ_ERROR_MESSAGE)

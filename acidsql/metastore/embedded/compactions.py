@@ -66,11 +66,15 @@ class EmbeddedCompactions:
 
     def compact(self, request: CompactionRequest) -> Enqueued:
         with self._store.write() as connection:
-            here = compaction_rows.at(COMPACTION_QUEUE, "CQ", request.table, request.partition)
-            found = select(CQ.CQ_ID, CQ.CQ_STATE).where(here, CQ.CQ_STATE.in_((INITIATED, WORKING)))
-            there = connection.execute(found.order_by(CQ.CQ_ID)).first()
-            if there is not None:
-                return Enqueued(there.CQ_ID, CompactionState(there.CQ_STATE), accepted=False)
+            is_of_place = compaction_rows.at(
+                COMPACTION_QUEUE, "CQ", request.table, request.partition
+            )
+            unfinished = select(CQ.CQ_ID, CQ.CQ_STATE).where(
+                is_of_place, CQ.CQ_STATE.in_((INITIATED, WORKING))
+            )
+            running = connection.execute(unfinished.order_by(CQ.CQ_ID)).first()
+            if running is not None:
+                return Enqueued(running.CQ_ID, CompactionState(running.CQ_STATE), accepted=False)
             new = compaction_rows.new_row(connection, "CQ", request, request.why)
             new |= {"CQ_STATE": INITIATED, "CQ_ENQUEUE_TIME": self._store.now_ms(connection)}
             connection.execute(insert(COMPACTION_QUEUE).values(new))
@@ -88,8 +92,10 @@ class EmbeddedCompactions:
         with self._store.write() as connection:
             need_open(connection, txn_id)
             now_ms = self._store.now_ms(connection)
-            wanted = _of_pool(pool, pool_timeout_ms, now_ms) if only is None else CQ.CQ_ID == only
-            number = _oldest(connection, wanted)
+            is_eligible = (
+                _of_pool(pool, pool_timeout_ms, now_ms) if only is None else CQ.CQ_ID == only
+            )
+            number = _oldest(connection, is_eligible)
             if number is None:
                 return None
             compaction_rows.change(
@@ -100,8 +106,8 @@ class EmbeddedCompactions:
                 CQ_WORKER_ID=compaction_rows.short(worker_id, CQ.CQ_WORKER_ID),
                 CQ_TXN_ID=txn_id,
             )
-            taken = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
-            return compaction_rows.info(connection.execute(taken).one(), "CQ")
+            query = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
+            return compaction_rows.info(connection.execute(query).one(), "CQ")
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
         """Nothing: ``commit_txn`` says it."""
@@ -114,8 +120,8 @@ class EmbeddedCompactions:
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         with self._store.read() as connection:
-            wanted = _of_pool(pool, pool_timeout_ms, self._store.now_ms(connection))
-            return _oldest(connection, wanted) is not None
+            is_eligible = _of_pool(pool, pool_timeout_ms, self._store.now_ms(connection))
+            return _oldest(connection, is_eligible) is not None
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
         self._end_working(compaction_id, txn_id, CompactionState.FAILED, message)
@@ -152,13 +158,17 @@ class EmbeddedCompactions:
             return list(lost)
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        here = compaction_rows.at(COMPLETED_COMPACTIONS, "CC", request.table, request.partition)
-        newest = select(CC.CC_STATE, CC.CC_ERROR_MESSAGE).where(here).order_by(CC.CC_ID.desc())
+        is_of_place = compaction_rows.at(
+            COMPLETED_COMPACTIONS, "CC", request.table, request.partition
+        )
+        newest = (
+            select(CC.CC_STATE, CC.CC_ERROR_MESSAGE).where(is_of_place).order_by(CC.CC_ID.desc())
+        )
         state = CompactionState.DID_NOT_INITIATE.value
         with self._store.write() as connection:
-            said = connection.execute(newest.limit(1)).first()
+            last_entry = connection.execute(newest.limit(1)).first()
             shown = compaction_rows.short(message, CC.CC_ERROR_MESSAGE) or None
-            if said is not None and tuple(said) == (state, shown):
+            if last_entry is not None and tuple(last_entry) == (state, shown):
                 return
             now_ms = self._store.now_ms(connection)
             new = compaction_rows.new_row(connection, "CC", request, message)
@@ -172,12 +182,12 @@ class EmbeddedCompactions:
 
     def compactions(self) -> list[CompactionInfo]:
         with self._store.read() as connection:
-            found = [
+            entries = [
                 compaction_rows.info(row, prefix)
                 for table, prefix in ((COMPACTION_QUEUE, "CQ"), (COMPLETED_COMPACTIONS, "CC"))
                 for row in connection.execute(select(table))
             ]
-        return sorted(found, key=_newest_first)
+        return sorted(entries, key=_newest_first)
 
     # ── cleaning ─────────────────────────────────────────────────────────────────────────────
 
@@ -188,15 +198,19 @@ class EmbeddedCompactions:
             lowest = connection.execute(lowest_open).scalar()
             # Hive looks at one of the two times only: after a failure the pause, else the other.
             paused_until = CQ.CQ_CLEANER_START + CQ.CQ_RETRY_RETENTION
-            found = select(COMPACTION_QUEUE).where(
+            query = select(COMPACTION_QUEUE).where(
                 compaction_rows.is_cleanable(),
                 true() if lowest is None else CQ.CQ_NEXT_TXN_ID <= lowest,
                 CQ.CQ_COMMIT_TIME + retention_ms <= now_ms,
                 or_(CQ.CQ_RETRY_RETENTION == 0, paused_until <= now_ms),
             )
-            ready = [compaction_rows.info(row, "CQ") for row in connection.execute(found)]
+            ready = [compaction_rows.info(row, "CQ") for row in connection.execute(query)]
         return sorted(
-            ready, key=lambda one: (*_by_name(one.table, one.partition), one.highest_write_id or 0)
+            ready,
+            key=lambda entry: (
+                *_by_name(entry.table, entry.partition),
+                entry.highest_write_id or 0,
+            ),
         )
 
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
@@ -205,10 +219,14 @@ class EmbeddedCompactions:
             if row is None:
                 return
             name = TableName(row.CQ_DATABASE, row.CQ_TABLE)
-            here = compaction_rows.at(COMPLETED_TXN_COMPONENTS, "CTC", name, row.CQ_PARTITION)
+            is_of_place = compaction_rows.at(
+                COMPLETED_TXN_COMPONENTS, "CTC", name, row.CQ_PARTITION
+            )
             # A transaction without a write id has written nothing, so its rows can go, too.
-            done = or_(CTC.CTC_WRITEID <= row.CQ_HIGHEST_WRITE_ID, CTC.CTC_WRITEID.is_(None))
-            connection.execute(delete(COMPLETED_TXN_COMPONENTS).where(here, done))
+            is_compacted = or_(
+                CTC.CTC_WRITEID <= row.CQ_HIGHEST_WRITE_ID, CTC.CTC_WRITEID.is_(None)
+            )
+            connection.execute(delete(COMPLETED_TXN_COMPONENTS).where(is_of_place, is_compacted))
             now_ms = self._store.now_ms(connection)
             compaction_rows.end(connection, row, CompactionState.SUCCEEDED, now_ms)
 
@@ -247,34 +265,37 @@ class EmbeddedCompactions:
         )
         with self._store.read() as connection:
             now_ms, now = self._store.now_ms(connection), _now(connection)
-            found: dict[tuple[TableName, str | None], Candidate] = {}
+            candidates: dict[tuple[TableName, str | None], Candidate] = {}
             for database, table, partition, last in connection.execute(
                 changed.where(CTC.CTC_TABLE.is_not(None))
             ):
                 name = TableName(database, table)
                 quiet_ms = max(0, int((now - last).total_seconds() * 1000))
-                found[name, partition] = Candidate(name, partition, quiet_ms=quiet_ms)
+                candidates[name, partition] = Candidate(name, partition, quiet_ms=quiet_ms)
             for database, table, partition, count, began_ms in connection.execute(aborted):
                 name = TableName(database, table)
-                known = found.get((name, partition), Candidate(name, partition))
-                found[name, partition] = replace(
-                    known, aborted_txns=count, oldest_abort_ms=now_ms - began_ms
+                candidate = candidates.get((name, partition), Candidate(name, partition))
+                candidates[name, partition] = replace(
+                    candidate, aborted_txns=count, oldest_abort_ms=now_ms - began_ms
                 )
-        return sorted(found.values(), key=lambda one: _by_name(one.table, one.partition))
+        return sorted(
+            candidates.values(),
+            key=lambda candidate: _by_name(candidate.table, candidate.partition),
+        )
 
     def aborted_write_ids(self, table: TableName) -> list[int]:
-        found = select(TC.TC_WRITEID).distinct().join_from(TXN_COMPONENTS, TXNS)
-        found = found.where(_wrote_and_was_aborted(), of_table(TXN_COMPONENTS, "TC", table))
+        query = select(TC.TC_WRITEID).distinct().join_from(TXN_COMPONENTS, TXNS)
+        query = query.where(_wrote_and_was_aborted(), of_table(TXN_COMPONENTS, "TC", table))
         with self._store.read() as connection:
-            return list(connection.execute(found.order_by(TC.TC_WRITEID)).scalars())
+            return list(connection.execute(query.order_by(TC.TC_WRITEID)).scalars())
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
         aborted = select(T.TXN_ID).where(T.TXN_STATE == TxnState.ABORTED.value)
-        here = (of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
+        is_of_table = (of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
         with self._store.write() as connection:
             for first in range(0, len(write_ids), _AT_ONCE):
-                some = TC.TC_WRITEID.in_(write_ids[first : first + _AT_ONCE])
-                connection.execute(delete(TXN_COMPONENTS).where(*here, some))
+                is_listed = TC.TC_WRITEID.in_(write_ids[first : first + _AT_ONCE])
+                connection.execute(delete(TXN_COMPONENTS).where(*is_of_table, is_listed))
 
     def now_ms(self) -> int:
         with self._store.read() as connection:
@@ -309,22 +330,22 @@ def _of_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> Colu
     return or_(of_none, CQ.CQ_ENQUEUE_TIME < now_ms - pool_timeout_ms)
 
 
-def _oldest(connection: Connection, wanted: ColumnElement[bool]) -> int | None:
+def _oldest(connection: Connection, is_eligible: ColumnElement[bool]) -> int | None:
     """The number of the entry that ``take_next`` takes, or None."""
-    found = select(func.min(CQ.CQ_ID)).where(CQ.CQ_STATE == INITIATED, wanted)
-    return connection.execute(found).scalar()
+    query = select(func.min(CQ.CQ_ID)).where(CQ.CQ_STATE == INITIATED, is_eligible)
+    return connection.execute(query).scalar()
 
 
 def _lost(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
     """Entries of dead workers (→ None) and of slow workers (→ their open transaction)."""
-    found = (
+    query = (
         select(CQ.CQ_ID, CQ.CQ_TXN_ID, CQ.CQ_START, T.TXN_STATE)
         .outerjoin_from(COMPACTION_QUEUE, TXNS, T.TXN_ID == CQ.CQ_TXN_ID)
         .where(CQ.CQ_STATE == WORKING)
         .order_by(CQ.CQ_ID)
     )
     lost: dict[int, int | None] = {}
-    for number, txn_id, began_ms, state in connection.execute(found):
+    for number, txn_id, began_ms, state in connection.execute(query):
         if state != TxnState.OPEN.value:
             lost[number] = None
         elif began_ms < oldest_ms:
@@ -354,6 +375,6 @@ def _by_name(table: TableName, partition: str | None) -> tuple[str, str, str]:
     return table.database, table.name, partition or ""
 
 
-def _newest_first(one: CompactionInfo) -> tuple[int, int, int]:
-    times = (one.ended_ms, one.started_ms, one.committed_ms)
-    return -max(time or 0 for time in times), one.enqueued_ms or 0, one.id
+def _newest_first(entry: CompactionInfo) -> tuple[int, int, int]:
+    times = (entry.ended_ms, entry.started_ms, entry.committed_ms)
+    return -max(time or 0 for time in times), entry.enqueued_ms or 0, entry.id

@@ -30,8 +30,8 @@ def find(
     """Conflicts of these changes with others' commits that the snapshot does not see."""
     if not changed:
         return []
-    tables = {one.table_name for one in changed}
-    operations = rival_operations(one.operation for one in changed)
+    tables = {change.table_name for change in changed}
+    operations = rival_operations(change.operation for change in changed)
     rows = _committed_since(connection, txn_id, tables, operations)
     return conflict_rules.conflicts(changed, _rivals(rows, snapshot))
 
@@ -44,10 +44,10 @@ def refuse(
     resolved: Collection[int],
 ) -> None:
     """Raise WriteConflictError if ``find`` finds a transaction that is not in ``resolved``."""
-    found = find(connection, txn_id, snapshot, changed)
-    left = [conflict for conflict in found if conflict.txn_id not in resolved]
-    if left:
-        raise conflict_rules.error(txn_id, left)
+    conflicts = find(connection, txn_id, snapshot, changed)
+    unresolved = [conflict for conflict in conflicts if conflict.txn_id not in resolved]
+    if unresolved:
+        raise conflict_rules.error(txn_id, unresolved)
 
 
 def _committed_since(
@@ -62,7 +62,7 @@ def _committed_since(
         T2W.T2W_DATABASE == WS.WS_DATABASE,
         T2W.T2W_TABLE == WS.WS_TABLE,
     )
-    found = (
+    query = (
         select(WRITE_SET, T2W.T2W_WRITEID, T.TXN_USER, T.TXN_HOST, T.TXN_AGENT_INFO)
         .outerjoin_from(WRITE_SET, TXN_TO_WRITE_ID, same_write)
         .outerjoin(TXNS, T.TXN_ID == WS.WS_TXNID)
@@ -73,7 +73,7 @@ def _committed_since(
             WS.WS_OPERATION_TYPE.in_(sorted(operation.value for operation in operations)),
         )
     )
-    return connection.execute(found).all()
+    return connection.execute(query).all()
 
 
 def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]:
@@ -81,15 +81,15 @@ def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]
     by_txn: dict[int, list[Row[Any]]] = {}
     for row in rows:
         by_txn.setdefault(row.WS_TXNID, []).append(row)
-    for txn_id, theirs in by_txn.items():
+    for txn_id, rows_of_txn in by_txn.items():
         if not snapshot.is_valid(txn_id):
-            who = theirs[0]
+            txn_row = rows_of_txn[0]
             yield Rival(
                 txn_id,
-                who.TXN_USER or "",
-                who.TXN_HOST or "",
-                who.TXN_AGENT_INFO or "",
-                [_change(row) for row in theirs],
+                txn_row.TXN_USER or "",
+                txn_row.TXN_HOST or "",
+                txn_row.TXN_AGENT_INFO or "",
+                [_change(row) for row in rows_of_txn],
             )
 
 

@@ -150,15 +150,15 @@ class Store:
 
     def _error(self, error: Exception, *, unknown: bool) -> MetastoreError:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        told = [advice for part, advice in self._dialect.advice.items() if part in reason]
+        hints = [advice for part, advice in self._dialect.advice.items() if part in reason]
         if unknown:
             sentences = [
                 f"The metastore {self.name} did not answer to COMMIT: {reason}.",
-                *told[:1],
+                *hints[:1],
             ]
             sentences.append("It may have committed nevertheless.")
         else:
-            sentences = [f"The metastore {self.name} reported an error: {reason}.", *told[:1]]
+            sentences = [f"The metastore {self.name} reported an error: {reason}.", *hints[:1]]
             sentences.append("Nothing was changed.")
         return MetastoreError(" ".join(sentences), store=self.name, reason=reason)
 
@@ -174,12 +174,12 @@ def _dialect(url: str, name: str) -> Dialect:
     scheme = _SCHEME.match(url)
     dialect = _DIALECTS.get(scheme["dialect"]) if scheme else None
     if scheme is None or dialect is None or scheme["driver"] not in (None, dialect.driver):
-        known = (
+        known_urls = (
             f"{name}+{dialect.driver}://…" if dialect.extra else "sqlite:////directory/file"
             for name, dialect in _DIALECTS.items()
         )
         raise MetastoreError(
-            f"'{name}' is no metastore; it can be {', '.join(known)}, or that of a Hive: "
+            f"'{name}' is no metastore; it can be {', '.join(known_urls)}, or that of a Hive: "
             "thrift://host:9083.",
             condition="UNSUPPORTED_METASTORE",
             sqlstate="0A000",

@@ -79,16 +79,16 @@ def may_look() -> ColumnElement[bool]:
 
 def is_due(connection: Connection, now_ms: int, interval_ms: int) -> bool:
     """True if the last housekeeping is at least ``interval_ms`` ago."""
-    found = select(AUX.MT_KEY2).where(AUX.MT_KEY1 == HOUSE_KEEPER)
-    last_ms = connection.execute(found).scalar()
+    query = select(AUX.MT_KEY2).where(AUX.MT_KEY1 == HOUSE_KEEPER)
+    last_ms = connection.execute(query).scalar()
     # If the clock was set back, the last time may lie in the future. Then it does not count.
     return last_ms is None or not 0 <= now_ms - last_ms < interval_ms
 
 
 def note(connection: Connection, now_ms: int) -> None:
     """Note the time of this housekeeping."""
-    again = update(AUX_TABLE).where(AUX.MT_KEY1 == HOUSE_KEEPER).values(MT_KEY2=now_ms)
-    if connection.execute(again).rowcount == 0:
+    new_time = update(AUX_TABLE).where(AUX.MT_KEY1 == HOUSE_KEEPER).values(MT_KEY2=now_ms)
+    if connection.execute(new_time).rowcount == 0:
         connection.execute(insert(AUX_TABLE).values(MT_KEY1=HOUSE_KEEPER, MT_KEY2=now_ms))
 
 
@@ -106,13 +106,13 @@ def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
 def _bounds(connection: Connection) -> tuple[int, int]:
     """The lowest open transaction that may write (or the next number), and the mark."""
     lowest_writer = select(func.min(T.TXN_ID)).where(may_look(), may_write())
-    found = select(
+    query = select(
         NEXT_TXN_ID.c.NTXN_NEXT,
         lowest_writer.scalar_subquery(),
         select(func.min(T.TXN_ID)).where(may_look()).scalar_subquery(),
         select(func.min(MIN_HISTORY_LEVEL.c.MHL_MIN_OPEN_TXNID)).scalar_subquery(),
     )
-    next_id, writer, *levels = connection.execute(found).one()
+    next_id, writer, *levels = connection.execute(query).one()
     mark = min(level for level in (next_id, *levels) if level is not None)
     return (next_id if writer is None else writer), mark
 

@@ -36,7 +36,7 @@ from acidsql.metastore.interface import (
     TxnType,
 )
 from acidsql.metastore.lock_rules import (
-    ByThing,
+    LocksByObject,
     blockers,
     circle_in_words,
     find_circle,
@@ -113,14 +113,14 @@ class EmbeddedLocks:
 
 def _state(connection: Connection, txn_id: int, lock_id: int) -> LockState | None:
     """The state of a lock, which all of its components share; None if there is no such lock."""
-    found = select(HL.HL_LOCK_STATE).where(HL.HL_TXNID == txn_id, HL.HL_LOCK_EXT_ID == lock_id)
-    letter = connection.execute(found.limit(1)).scalar()
+    query = select(HL.HL_LOCK_STATE).where(HL.HL_TXNID == txn_id, HL.HL_LOCK_EXT_ID == lock_id)
+    letter = connection.execute(query.limit(1)).scalar()
     return None if letter is None else LockState(letter)
 
 
 def _is_session(connection: Connection, txn_id: int) -> bool:
-    found = select(TXNS.c.TXN_TYPE).where(TXNS.c.TXN_ID == txn_id)
-    return connection.execute(found).scalar() == TxnType.SESSION.value
+    query = select(TXNS.c.TXN_TYPE).where(TXNS.c.TXN_ID == txn_id)
+    return connection.execute(query).scalar() == TxnType.SESSION.value
 
 
 def _enqueue(
@@ -136,18 +136,18 @@ def _enqueue(
             "HL_LOCK_EXT_ID": lock_id,
             "HL_LOCK_INT_ID": number,
             "HL_TXNID": txn.TXN_ID,
-            "HL_DB": one.database,
-            "HL_TABLE": one.table,
-            "HL_PARTITION": one.partition,
+            "HL_DB": component.database,
+            "HL_TABLE": component.table,
+            "HL_PARTITION": component.partition,
             "HL_LOCK_STATE": LockState.WAITING.value,
-            "HL_LOCK_TYPE": one.lock_type.value,
+            "HL_LOCK_TYPE": component.lock_type.value,
             "HL_LAST_HEARTBEAT": 0,  # only the transaction has heartbeats
             "HL_USER": txn.TXN_USER,
             "HL_HOST": txn.TXN_HOST,
             "HL_AGENT_INFO": statement,
             "HL_SESSION": session,
         }
-        for number, one in enumerate(components, 1)
+        for number, component in enumerate(components, 1)
     ]
     if rows:
         connection.execute(insert(HIVE_LOCKS), rows)
@@ -177,14 +177,14 @@ def _acquire_or_break(
 
 def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockResponse:
     """Grant all components; or leave all waiting, and note which lock blocks which component."""
-    mine = HL.HL_LOCK_EXT_ID == lock_id
-    own = _read(connection, mine)
-    others = or_(HL.HL_LOCK_EXT_ID < lock_id, HL.HL_LOCK_STATE == LockState.ACQUIRED.value)
-    found = _first_blocked(own, _read(connection, others, _near(own)))
-    if found is None:
+    is_own = HL.HL_LOCK_EXT_ID == lock_id
+    own = _read(connection, is_own)
+    is_earlier = or_(HL.HL_LOCK_EXT_ID < lock_id, HL.HL_LOCK_STATE == LockState.ACQUIRED.value)
+    first_blocked = _first_blocked(own, _read(connection, is_earlier, _near(own)))
+    if first_blocked is None:
         connection.execute(
             update(HIVE_LOCKS)
-            .where(mine)
+            .where(is_own)
             .values(
                 HL_LOCK_STATE=LockState.ACQUIRED.value,
                 HL_ACQUIRED_AT=now_ms,
@@ -193,23 +193,23 @@ def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockRe
             )
         )
         return LockResponse(lock_id, LockState.ACQUIRED)
-    blocked, blocker = found
+    blocked, blocker = first_blocked
     connection.execute(
         update(HIVE_LOCKS)
-        .where(mine, HL.HL_LOCK_INT_ID == blocked.internal_id)
+        .where(is_own, HL.HL_LOCK_INT_ID == blocked.internal_id)
         .values(HL_BLOCKEDBY_EXT_ID=blocker.lock_id, HL_BLOCKEDBY_INT_ID=blocker.internal_id)
     )
     return LockResponse(lock_id, LockState.WAITING, blocker)
 
 
 def _first_blocked(
-    own: Sequence[LockInfo], others: Iterable[LockInfo]
+    own: Sequence[LockInfo], other_locks: Iterable[LockInfo]
 ) -> tuple[LockInfo, LockInfo] | None:
     """The first of our components that must wait, and the lock that blocks it."""
-    near = ByThing((lock, lock) for lock in others)
-    for mine in own:
-        for blocker in blockers(mine, near):
-            return mine, blocker
+    near = LocksByObject((lock, lock) for lock in other_locks)
+    for own_lock in own:
+        for blocker in blockers(own_lock, near):
+            return own_lock, blocker
     return None
 
 
@@ -223,19 +223,23 @@ def _near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
 
 def _near(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
     """The condition for locks that can overlap: on the same tables, or on their databases."""
-    things = {(lock.database, lock.table) for lock in locks}
-    whole = {database for database, table in things if table is None}
-    near: list[ColumnElement[bool]] = [HL.HL_DB.in_(whole)]
-    for database in sorted({database for database, _ in things} - whole):
-        tables = sorted(table for other, table in things if other == database and table)
+    tables_locked = {(lock.database, lock.table) for lock in locks}
+    whole_databases = {database for database, table in tables_locked if table is None}
+    near: list[ColumnElement[bool]] = [HL.HL_DB.in_(whole_databases)]
+    for database in sorted({database for database, _ in tables_locked} - whole_databases):
+        tables = sorted(
+            table
+            for database_of_table, table in tables_locked
+            if database_of_table == database and table
+        )
         same_table = or_(HL.HL_TABLE.in_(tables), HL.HL_TABLE.is_(None))
         near.append(and_(HL.HL_DB == database, same_table))
     return or_(*near)
 
 
 def _read(connection: Connection, *conditions: ColumnElement[bool]) -> list[LockInfo]:
-    found = select(HIVE_LOCKS).where(*conditions)
-    ordered = found.order_by(HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
+    query = select(HIVE_LOCKS).where(*conditions)
+    ordered = query.order_by(HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
     return [_info(row) for row in connection.execute(ordered)]
 
 

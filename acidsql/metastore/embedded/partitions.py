@@ -22,18 +22,19 @@ _NAMES_AT_ONCE = 500  # SQLite before 3.32 takes at most 999 parameters
 
 def read(connection: Connection, table_id: int) -> list[Partition]:
     """A table's partitions, sorted by values, NULL first."""
-    found = (
+    query = (
         select(PARTITIONS.c.PART_ID, PARTITIONS.c.LOCATION, PARTITION_KEY_VALS.c.PART_KEY_VAL)
         .join(PARTITION_KEY_VALS)
         .where(PARTITIONS.c.TBL_ID == table_id)
         .order_by(PARTITIONS.c.PART_ID, PARTITION_KEY_VALS.c.INTEGER_IDX)
     )
     values: dict[tuple[int, str], list[str | None]] = {}
-    for part_id, location, value in connection.execute(found):
+    for part_id, location, value in connection.execute(query):
         values.setdefault((part_id, location), []).append(value)
-    made = [Partition(tuple(parts), location) for (_, location), parts in values.items()]
+    partitions = [Partition(tuple(parts), location) for (_, location), parts in values.items()]
     return sorted(
-        made, key=lambda made: [(value is not None, value or "") for value in made.values]
+        partitions,
+        key=lambda partition: [(value is not None, value or "") for value in partition.values],
     )
 
 
@@ -47,8 +48,8 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
         table_id = rows.need_table(connection, name)
         keys = _keys(connection, table_id)
         named = {_part_name(name, keys, added.values): added for added in partitions}
-        known = _ids(connection, table_id, list(named))
-        _insert(connection, table_id, {n: p for n, p in named.items() if n not in known})
+        existing_ids = _ids(connection, table_id, list(named))
+        _insert(connection, table_id, {n: p for n, p in named.items() if n not in existing_ids})
 
 
 def drop(
@@ -58,10 +59,10 @@ def drop(
 
     Raises as ``add``.
     """
-    for name, gone in dropped.items():
+    for name, dropped_values in dropped.items():
         table_id = rows.need_table(connection, name)
         keys = _keys(connection, table_id)
-        for values in gone:
+        for values in dropped_values:
             part_name = _part_name(name, keys, values)
             connection.execute(
                 delete(PARTITIONS).where(
@@ -103,17 +104,17 @@ def _part_name(name: TableName, keys: Sequence[str], values: Values) -> str:
 
 
 def _keys(connection: Connection, table_id: int) -> Sequence[str]:
-    found = select(PARTITION_KEYS.c.PKEY_NAME).where(PARTITION_KEYS.c.TBL_ID == table_id)
-    return connection.execute(found.order_by(PARTITION_KEYS.c.INTEGER_IDX)).scalars().all()
+    query = select(PARTITION_KEYS.c.PKEY_NAME).where(PARTITION_KEYS.c.TBL_ID == table_id)
+    return connection.execute(query.order_by(PARTITION_KEYS.c.INTEGER_IDX)).scalars().all()
 
 
 def _ids(connection: Connection, table_id: int, names: Sequence[str]) -> dict[str, int]:
     """PART_ID of each of these partitions that exists."""
-    found: dict[str, int] = {}
+    ids_by_name: dict[str, int] = {}
     for start in range(0, len(names), _NAMES_AT_ONCE):
         query = select(PARTITIONS.c.PART_NAME, PARTITIONS.c.PART_ID).where(
             PARTITIONS.c.TBL_ID == table_id,
             PARTITIONS.c.PART_NAME.in_(names[start : start + _NAMES_AT_ONCE]),
         )
-        found.update((name, part_id) for name, part_id in connection.execute(query))
-    return found
+        ids_by_name.update((name, part_id) for name, part_id in connection.execute(query))
+    return ids_by_name

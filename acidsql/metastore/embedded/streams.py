@@ -30,25 +30,25 @@ class EmbeddedStreams:
         return None if row is None else _entry(row)
 
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
-        found = select(STREAMS).order_by(S.TXN_APP_ID, S.SINK)
+        query = select(STREAMS).order_by(S.TXN_APP_ID, S.SINK)
         if app_id is not None:
-            found = found.where(S.TXN_APP_ID == app_id)
+            query = query.where(S.TXN_APP_ID == app_id)
         with self._store.read() as connection:
-            return [_entry(row) for row in connection.execute(found)]
+            return [_entry(row) for row in connection.execute(query)]
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         # The last run, or this one if the reply to an earlier call was lost.
-        known = and_(
+        is_known_run = and_(
             _is(batch), S.TXN_VERSION == after.version, S.RUN_ID.in_([after.run_id, batch.run_id])
         )
         with self._store.write() as connection:
-            _change(connection, batch, known, RUN_ID=batch.run_id)
+            _change(connection, batch, is_known_run, RUN_ID=batch.run_id)
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         ours = S.TXN_APP_ID == app_id
         with self._store.write() as connection:
-            which = ours if sink is None else and_(ours, S.SINK == sink)
-            return connection.execute(delete(STREAMS).where(which)).rowcount
+            is_forgotten = ours if sink is None else and_(ours, S.SINK == sink)
+            return connection.execute(delete(STREAMS).where(is_forgotten)).rowcount
 
 
 def record(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -> None:
@@ -70,8 +70,10 @@ def record(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -
         "TXN_HOST": txn.TXN_HOST,
     }
     if new.after is not None:
-        known = and_(_is(batch), S.TXN_VERSION == new.after.version, S.RUN_ID == new.after.run_id)
-        _change(connection, batch, known, **values)
+        is_last_run = and_(
+            _is(batch), S.TXN_VERSION == new.after.version, S.RUN_ID == new.after.run_id
+        )
+        _change(connection, batch, is_last_run, **values)
     elif _find(connection, batch) is not None:
         raise _taken_over(connection, batch)
     else:
@@ -103,8 +105,8 @@ def drop(connection: Connection, table: TableName) -> None:
 
 def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
     """Let the entries follow a renamed table, also those about several tables."""
-    found = select(S.TXN_APP_ID, S.SINK).where(S.SINK.contains(table.key, autoescape=True))
-    for app_id, sink in connection.execute(found).all():
+    query = select(S.TXN_APP_ID, S.SINK).where(S.SINK.contains(table.key, autoescape=True))
+    for app_id, sink in connection.execute(query).all():
         new_sink = after_rename(sink, table, new_name)
         if new_sink is not None:
             of_app = S.TXN_APP_ID == app_id
@@ -114,9 +116,9 @@ def rename(connection: Connection, table: TableName, new_name: TableName) -> Non
 
 
 def _change(
-    connection: Connection, batch: Batch, known: ColumnElement[bool], **values: object
+    connection: Connection, batch: Batch, is_expected: ColumnElement[bool], **values: object
 ) -> None:
-    if connection.execute(update(STREAMS).where(known).values(values)).rowcount == 0:
+    if connection.execute(update(STREAMS).where(is_expected).values(values)).rowcount == 0:
         raise _taken_over(connection, batch)
 
 

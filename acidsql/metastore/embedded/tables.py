@@ -56,12 +56,14 @@ def databases(connection: Connection, *where: ColumnElement[bool]) -> list[Datab
     """The databases for which these conditions hold, by name."""
     own = DATABASE_PARAMS.c
     joined = select(DBS, own.PARAM_KEY, own.PARAM_VALUE).outerjoin_from(DBS, DATABASE_PARAMS)
-    found: dict[str, Database] = {}
+    databases_by_name: dict[str, Database] = {}
     for row in connection.execute(joined.where(*where).order_by(DBS.c.NAME, own.PARAM_KEY)):
-        one = found.get(row.NAME, Database(row.NAME, row.DB_LOCATION_URI, row.DESC))
+        database = databases_by_name.get(
+            row.NAME, Database(row.NAME, row.DB_LOCATION_URI, row.DESC)
+        )
         more = {} if row.PARAM_KEY is None else {row.PARAM_KEY: row.PARAM_VALUE}
-        found[row.NAME] = replace(one, properties={**one.properties, **more})
-    return [*found.values()]
+        databases_by_name[row.NAME] = replace(database, properties={**database.properties, **more})
+    return [*databases_by_name.values()]
 
 
 def alter_database(
@@ -118,10 +120,10 @@ def drop(
         CatalogError: There is no such table.
     """
     location = remove(connection, name, txn_id)
-    for beside in cdc.names_beside(name):
-        if is_beside(connection, beside):
-            place = remove(connection, beside, txn_id)
-            cleanups.enqueue(connection, beside, place, now_ms, until)
+    for state_table in cdc.names_beside(name):
+        if is_beside(connection, state_table):
+            place = remove(connection, state_table, txn_id)
+            cleanups.enqueue(connection, state_table, place, now_ms, until)
     return location
 
 
@@ -146,8 +148,8 @@ def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
 
 def is_beside(connection: Connection, name: TableName) -> bool:
     """Whether there is such a table, and AUTO CDC has made it beside another one."""
-    found = acid_table(rows.find(connection, name))
-    return found is not None and cdc.is_beside(found)
+    table = acid_table(rows.find(connection, name))
+    return table is not None and cdc.is_beside(table)
 
 
 def replace_columns(connection: Connection, name: TableName, columns: Sequence[Column]) -> None:
@@ -178,14 +180,14 @@ def need_free_location(connection: Connection, location: str) -> None:
 
 def owners(connection: Connection) -> list[Owner]:
     """See ``Catalog.owners``."""
-    found = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
-    found = found.where(TBLS.c.TBL_TYPE == MANAGED_TABLE)
+    query = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
+    query = query.where(TBLS.c.TBL_TYPE == MANAGED_TABLE)
     tables = [
         Owner(TableName(database, name), location)
-        for database, name, location in connection.execute(found)
+        for database, name, location in connection.execute(query)
     ]
     dropped = [
-        Owner(gone.table, gone.location, is_dropped=True, has_readers=gone.until > 0)
-        for gone in cleanups.pending(connection)
+        Owner(cleanup.table, cleanup.location, is_dropped=True, has_readers=cleanup.until > 0)
+        for cleanup in cleanups.pending(connection)
     ]
     return tables + dropped

@@ -161,14 +161,14 @@ class EmbeddedTxns:
                 .where(T.TXN_STATE.in_(states), housekeeping.may_write())
                 .order_by(T.TXN_ID)
             ).all()
-        others = [(number, state) for number, state in rows if number != txn_id]
+        other_txns = [(number, state) for number, state in rows if number != txn_id]
         # Unlike in Hive's client, the list does not end at the transaction's own number. It is
         # taken after the locks, and so must show a younger transaction that committed while this
         # one waited.
         return ValidTxnList(
             mark,
-            tuple(number for number, state in others if state == TxnState.OPEN.value),
-            tuple(number for number, state in others if state == TxnState.ABORTED.value),
+            tuple(number for number, state in other_txns if state == TxnState.OPEN.value),
+            tuple(number for number, state in other_txns if state == TxnState.ABORTED.value),
         )
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
@@ -247,7 +247,7 @@ class EmbeddedTxns:
 
     def show_txns(self) -> list[TxnInfo]:
         states = (TxnState.OPEN.value, TxnState.ABORTED.value)
-        found = select(TXNS).where(T.TXN_STATE.in_(states)).order_by(T.TXN_ID)
+        query = select(TXNS).where(T.TXN_STATE.in_(states)).order_by(T.TXN_ID)
         with self._store.read() as connection:
             return [
                 TxnInfo(
@@ -261,7 +261,7 @@ class EmbeddedTxns:
                     meta_info=row.TXN_META_INFO or "",
                     is_session=row.TXN_TYPE == TxnType.SESSION.value,
                 )
-                for row in connection.execute(found)
+                for row in connection.execute(query)
             ]
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
@@ -273,10 +273,10 @@ class EmbeddedTxns:
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
         with self._store.write() as connection:
-            others = streams.other_runs(connection, batch)
+            other_runs = streams.other_runs(connection, batch)
             reason = f"the run {batch.run_id} of its stream has begun"
-            end(connection, others, TxnState.ABORTED, reason)
-            return others
+            end(connection, other_runs, TxnState.ABORTED, reason)
+            return other_runs
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
         with self._store.read() as connection:  # every session asks: do not block writers
@@ -313,8 +313,8 @@ def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> st
     """Note the statement of an open transaction. Returns the text as other sessions see it."""
     shown = agent_info[:_TEXT_LIMIT]
     if shown != row.TXN_AGENT_INFO:
-        again = update(TXNS).where(T.TXN_ID == row.TXN_ID).values(TXN_AGENT_INFO=shown)
-        connection.execute(again)
+        note = update(TXNS).where(T.TXN_ID == row.TXN_ID).values(TXN_AGENT_INFO=shown)
+        connection.execute(note)
     return shown
 
 
@@ -344,8 +344,8 @@ def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | Non
     """The lowest open transaction that may write. Raises TxnError TOO_MANY_OPEN_TXNS."""
     # A transaction that writes nothing is no exception in snapshots.
     writer = case((housekeeping.may_write(), T.TXN_ID))
-    found = select(func.count(), func.min(writer)).where(T.TXN_STATE == TxnState.OPEN.value)
-    count, lowest = connection.execute(found).one()
+    query = select(func.count(), func.min(writer)).where(T.TXN_STATE == TxnState.OPEN.value)
+    count, lowest = connection.execute(query).one()
     if max_open_txns is not None and count >= max_open_txns:
         raise TxnError(
             f"{count} transactions are open, and hive.max.open.txns allows no more than "
@@ -392,8 +392,8 @@ def _abort_timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> li
 
 def _timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> Sequence[int]:
     # The time-out of the transaction's own session counts, not a shorter one of the caller.
-    found = select(T.TXN_ID).where(
+    query = select(T.TXN_ID).where(
         T.TXN_STATE == TxnState.OPEN.value,
         T.TXN_LAST_HEARTBEAT < now_ms - func.coalesce(T.TXN_TIMEOUT, timeout_ms),
     )
-    return connection.execute(found.order_by(T.TXN_ID)).scalars().all()
+    return connection.execute(query.order_by(T.TXN_ID)).scalars().all()

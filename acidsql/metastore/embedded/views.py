@@ -61,7 +61,7 @@ def drop(connection: Connection, name: TableName, txn_id: int | None) -> None:
 
 
 def _need(connection: Connection, name: TableName) -> int:
-    found = rows.table_id(connection, name, VIRTUAL_VIEW)
-    if found is None:
+    view_id = rows.table_id(connection, name, VIRTUAL_VIEW)
+    if view_id is None:
         raise CatalogError(f"There is no view '{name}'.", relationName=name)
-    return found
+    return view_id

@@ -75,8 +75,8 @@ def _of_bound(table: SqlTable, prefix: str) -> ColumnElement[bool]:
     )
 
 
-def _bound(name: TableName, **others: int) -> dict[str, str | int]:
-    return {"database": name.database, "name": name.name, **others}
+def _bound(name: TableName, **parameters: int) -> dict[str, str | int]:
+    return {"database": name.database, "name": name.name, **parameters}
 
 
 _NEXT = select(NWI.NWI_NEXT).where(_of_bound(NEXT_WRITE_ID, "NWI"))
@@ -104,9 +104,9 @@ _DROPPED = select(DWI.DWI_WRITEID).where(
 
 def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
     """The transaction's write id in the table; the first call allocates it."""
-    known = find(connection, txn_id, name)
-    if known is not None:
-        return known
+    existing = find(connection, txn_id, name)
+    if existing is not None:
+        return existing
     write_id = next_write_id(connection, name)
     _set_next(connection, name, write_id + 1)
     connection.execute(
@@ -136,8 +136,8 @@ def find(connection: Connection, txn_id: int, name: TableName) -> int | None:
 
 def next_write_id(connection: Connection, name: TableName) -> int:
     """The write id that the next transaction gets in the table."""
-    found = connection.execute(_NEXT, _bound(name)).scalar()
-    return 1 if found is None else int(found)
+    next_id = connection.execute(_NEXT, _bound(name)).scalar()
+    return 1 if next_id is None else int(next_id)
 
 
 def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> ValidWriteIdList:
@@ -160,8 +160,8 @@ def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> Va
 def _unsure(connection: Connection, snapshot: ValidTxnList, name: TableName) -> dict[int, int]:
     """All write ids that the snapshot may not see, each with its transaction."""
     oldest = min(snapshot.min_open, snapshot.high_water_mark + 1)
-    found = connection.execute(_UNSURE, _bound(name, oldest=oldest))
-    return {row.T2W_WRITEID: row.T2W_TXNID for row in found}
+    rows = connection.execute(_UNSURE, _bound(name, oldest=oldest))
+    return {row.T2W_WRITEID: row.T2W_TXNID for row in rows}
 
 
 def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnList) -> int:
@@ -220,10 +220,10 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
 def _retire(connection: Connection, name: TableName, keep: int | None = None) -> None:
     """Delete a name's rows of a dropped table; write ids that never committed stay hidden."""
     _remember_dropped(connection, name, keep)
-    theirs = [of_table(TXN_TO_WRITE_ID, "T2W", name)]
+    is_of_name = [of_table(TXN_TO_WRITE_ID, "T2W", name)]
     if keep is not None:
-        theirs.append(T2W.T2W_WRITEID != keep)
-    connection.execute(delete(TXN_TO_WRITE_ID).where(*theirs))
+        is_of_name.append(T2W.T2W_WRITEID != keep)
+    connection.execute(delete(TXN_TO_WRITE_ID).where(*is_of_name))
 
 
 def leave(connection: Connection, name: TableName, location: str) -> None:
@@ -237,12 +237,12 @@ def take(connection: Connection, name: TableName, location: str) -> None:
     places = [_of_place(location)]
     while location := location.rpartition("/")[0]:
         places.append(_of_place(location))
-    known = select(NWI.NWI_TABLE).where(
+    query = select(NWI.NWI_TABLE).where(
         NWI.NWI_DATABASE == _PLACES, NWI.NWI_TABLE.in_([place.name for place in places])
     )
-    found = set(connection.execute(known).scalars())
+    known_places = set(connection.execute(query).scalars())
     for place in places:
-        if place.name in found:
+        if place.name in known_places:
             _hand_on(connection, place, name)
 
 
@@ -273,8 +273,8 @@ def _uncommitted(connection: Connection, name: TableName, keep: int | None = Non
 
 
 def _hidden(connection: Connection, name: TableName) -> Sequence[int]:
-    found = select(DWI.DWI_WRITEID).where(of_table(DROPPED_WRITE_IDS, "DWI", name))
-    return connection.execute(found).scalars().all()
+    query = select(DWI.DWI_WRITEID).where(of_table(DROPPED_WRITE_IDS, "DWI", name))
+    return connection.execute(query).scalars().all()
 
 
 def _hide(connection: Connection, name: TableName, write_ids: Sequence[int]) -> None:

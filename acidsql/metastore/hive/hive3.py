@@ -21,7 +21,7 @@ from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.interface import LockInfo, LockState
-from acidsql.metastore.lock_rules import ByThing, blockers
+from acidsql.metastore.lock_rules import LocksByObject, blockers
 
 # A table's property with which a table is created, and which the server takes away again: it keeps
 # the server from counting the files that lie directly in the table's directory, which are none.
@@ -51,7 +51,7 @@ def in_the_way(lock_id: int, family: Collection[int], locks: Sequence[LockInfo])
         locks: All locks.
     """
     locks_as_one = as_one(lock_id, family, locks)
-    near = ByThing((lock, lock) for lock in locks_as_one)
+    near = LocksByObject((lock, lock) for lock in locks_as_one)
     blocking = [
         blocker
         for lock in locks_as_one
