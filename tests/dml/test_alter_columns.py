@@ -184,7 +184,7 @@ REFUSED = [
     ("CHANGE v v INT", "NOT_SUPPORTED_CHANGE_COLUMN", "INT", "Hive 10312"),
     ("ALTER COLUMN id TYPE DATE", "NOT_SUPPORTED_CHANGE_COLUMN", "DATE", "Hive 10312"),
     ("ALTER COLUMN v TYPE BINARY", "NOT_SUPPORTED_CHANGE_COLUMN", "BINARY", "Hive 10312"),
-    ("CHANGE s s STRUCT<a: INT, b: INT>", "NOT_SUPPORTED_CHANGE_COLUMN", None, "Hive 10312"),
+    ("CHANGE s s STRUCT<b: INT, a: INT>", "NOT_SUPPORTED_CHANGE_COLUMN", None, "Hive 10312"),
     ("CHANGE k k BIGINT", "NOT_SUPPORTED_CHANGE_COLUMN", "BIGINT", "other buckets"),
     ("CHANGE p p BIGINT", "NOT_SUPPORTED_CHANGE_COLUMN", "p", "directories are named by it"),
     ("RENAME COLUMN nope TO x", "COLUMN_NOT_FOUND", "nope", "There is no column 'nope'"),
