@@ -83,6 +83,10 @@ class VersionLog(Protocol):
         """The oldest version of a table whose files were not deleted. *Read-only.* Raises
         CatalogError if there is no such table."""
 
+    def first_version(self, table: TableName) -> int | None:
+        """The version that made a table, which shows the rows that the table began with. None: it
+        is not known. *Read-only.* Raises CatalogError if there is no such table."""
+
     def identity(self, table: TableName) -> str:
         """What tells a table from earlier and later tables of its name. It stays if the table is
         renamed or changed. *Read-only.* Raises CatalogError if there is no such table."""

@@ -112,17 +112,30 @@ class ChangeFeed:
         keys = change_keys(table, wanted.keys)
         need_row_ids(table)
         need_names(table)
-        new = self.new(table, wanted, snapshot)
-        rows = self.rows(table, new, snapshot, net=wanted.net)
+        versions = self._metastore.versions(table.name)
+        made_by = self._made_by(table, wanted, versions)
+        new = self.new(table, wanted, snapshot, made_by)
+        rows = self.rows(table, new, snapshot, net=wanted.net, made_by=made_by)
         if wanted.net:
             rows = only_differences(rows, table)
         if keys:
             rows = _paired(rows, table, keys, by_version=not wanted.net)
-        versions = self._metastore.versions(table.name)
-        return self._with_commits(rows, table, [one for one in versions if one.write_id in new])
+        shown = [one for one in versions if one.write_id in new or one.write_id == made_by]
+        return self._with_commits(rows, table, shown)
 
-    def new(self, table: Table, wanted: Range, snapshot: Snapshot) -> NewWriteIds:
-        """The write ids of a range.
+    def _made_by(self, table: Table, wanted: Range, versions: Sequence[Version]) -> int | None:
+        """The version that made a table, if a range begins with it or its commit; else None."""
+        need_versions(self._metastore, table.name)
+        first, start = self._metastore.first_version(table.name), wanted.start
+        if start.version is not None:
+            return first if first == start.version > 0 else None
+        times = {version.committed_ms for version in versions if version.write_id == first}
+        return first if start.timestamp_ms in times else None
+
+    def new(
+        self, table: Table, wanted: Range, snapshot: Snapshot, made_by: int | None = None
+    ) -> NewWriteIds:
+        """The write ids of a range, without that of the version which made the table, if given.
 
         Raises:
             VersionNotFoundError: There is no such version or time, or the range is empty.
@@ -130,7 +143,9 @@ class ChangeFeed:
         """
         need_versions(self._metastore, table.name)
         start, seen = wanted.start, self.seen(table, snapshot)
-        if start.version is not None:
+        if made_by is not None:
+            before = seen.up_to(made_by)
+        elif start.version is not None:
             if not 1 <= start.version <= seen.high_water_mark:
                 raise VersionNotFoundError(
                     f"{table.name} has no version {start.version}: it has the versions 1 to "
@@ -167,8 +182,11 @@ class ChangeFeed:
         *,
         net: bool = False,
         is_keyed: bool = False,
+        made_by: int | None = None,
     ) -> DataFrame:
         """The changes of some write ids, as ``changes`` or ``keyed_changes`` gives them.
+
+        ``made_by``: see ``Changes``.
 
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: files were deleted that are needed.
@@ -185,7 +203,7 @@ class ChangeFeed:
 
         with explained_by(still_there):
             read = keyed_changes if is_keyed else changes
-            return read(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
+            return read(self._spark, Changes(table, where, new, snapshot.valid_txns, net, made_by))
 
     def _with_commits(
         self, rows: DataFrame, table: Table, versions: Iterable[Version]

@@ -101,6 +101,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == LATEST:
             return self._offset(str(seen))
         assert isinstance(start, int)
+        if start and start == self._metastore.first_version(self._name):
+            return self._offset("")  # what made the table may have left no events
         following = seen.high_water_mark + 1
         if not 1 <= start <= following:
             raise VersionNotFoundError(

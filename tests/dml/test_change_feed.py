@@ -297,3 +297,55 @@ def test_wrong_ranges_and_tables_are_refused_with_a_reason(t):
     t.sql("CREATE TABLE t (id INT)")
     with pytest.raises((VersionNotFoundError, SnapshotTooOldError)):
         t.changes("t", 2)
+
+
+def test_the_version_that_made_a_table_shows_its_rows(acid):
+    def inserted(version, **options):
+        return shown(acid.changes("t", version, version, **options))
+
+    acid.sql("CREATE TABLE t AS SELECT * FROM VALUES (1, 'a'), (2, 'b') AS s (id, v)")
+    made = [(1, "insert", 1, "a"), (1, "insert", 2, "b")]
+    assert inserted(1) == inserted(1, net=True) == made
+    assert rows(acid, "SELECT id, _txn_id FROM table_changes('t', 1)") == [
+        (1, acid.last.txn_id), (2, acid.last.txn_id),
+    ]  # fmt: skip
+    acid.sql("UPDATE t SET v = 'c' WHERE id = 1")
+    assert inserted(1) == made
+    assert shown(acid.changes("t", acid.history("t").tail(1)[0].timestamp)) == shown(
+        acid.changes("t", 1)
+    )
+    assert shown(acid.changes("t", 1, keys=["id"])) == [
+        *made, (2, "update_postimage", 1, "c"), (2, "update_preimage", 1, "a"),
+    ]  # fmt: skip
+    assert shown(acid.changes("t", 1, net=True)) == [
+        (1, "insert", 2, "b"), (2, "insert", 1, "c"),
+    ]  # fmt: skip
+    acid.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (v) AS SELECT 3 AS id, 'c' AS v")
+    (replaced,) = [row.version for row in acid.history("t").collect()]
+    assert inserted(replaced) == [(replaced, "insert", 3, "c")]
+    for read in (lambda: acid.changes("t", replaced - 1), lambda: acid.table("t", version=2)):
+        with pytest.raises(SnapshotTooOldError):
+            read()
+    acid.sql("DELETE FROM t")
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    assert inserted(replaced) == [(replaced, "insert", 3, "c")]
+    acid.sql("DROP TABLE t")
+    acid.sql("CREATE TABLE t (id INT)")
+    (empty,) = [row.version for row in acid.history("t").collect()]
+    assert inserted(empty) == []
+
+
+def test_the_version_that_took_files_into_a_table_shows_their_rows(acid, tmp_path):
+    plain = acid.spark.createDataFrame([(1,), (2,)], "id INT").coalesce(1)
+    plain.write.orc(str(tmp_path / "plain"))
+    acid.sql(f"CREATE TABLE t (id INT) LOCATION '{tmp_path / 'plain'}'")
+    (made,) = [row.version for row in acid.history("t").collect() if row.operation]
+    expected = [(made, "insert", 1), (made, "insert", 2)]
+    assert shown(acid.changes("t", made)) == expected
+    acid.sql("DELETE FROM t WHERE id = 1")
+    assert shown(acid.changes("t", made)) == [*expected, (made + 1, "delete", 1)]
+    assert shown(acid.changes("t", made, net=True)) == [(made, "insert", 2)]
+    acid.sql("CREATE TABLE loaded (id INT)")
+    plain.write.orc(str(tmp_path / "new"))
+    acid.sql(f"LOAD DATA INPATH '{tmp_path / 'new'}' INTO TABLE loaded")
+    assert shown(acid.changes("loaded", 1)) == [(1, "insert", 1), (1, "insert", 2)]

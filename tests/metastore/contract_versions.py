@@ -87,7 +87,7 @@ class VersionContract:
         (only,) = store.versions(T)
         assert (only.write_id, only.txn_id) == (0, txn)
         assert only.change == Change(T, "CREATE TABLE", "CREATE TABLE t …")
-        assert store.oldest_version(T) == 0
+        assert (store.oldest_version(T), store.first_version(T)) == (0, 0)
 
     def test_a_table_that_is_made_with_rows_begins_with_them(self, store):
         txn = begin(store)
@@ -97,12 +97,14 @@ class VersionContract:
         store.commit_txn(txn, create_table=table(), changed=[made])
         (only,) = store.versions(T)
         assert (only.write_id, only.change) == (write_id, made)
-        assert store.oldest_version(T) == write_id
+        assert store.oldest_version(T) == store.first_version(T) == write_id
+        store.forget_versions(T, 9)
+        assert store.first_version(T) == write_id
 
     def test_the_history_of_an_adopted_directory_begins_at_its_last_write_id(self, store):
         store.commit_txn(begin(store), create_table=table(), first_write_id=8)
         assert [one.write_id for one in store.versions(T)] == [7]
-        assert store.oldest_version(T) == 7
+        assert store.oldest_version(T) == store.first_version(T) == 7
 
     def test_a_new_table_of_an_old_name_begins_anew(self, store):
         store.create_table(table())

@@ -320,7 +320,7 @@ def test_an_upgrade_that_dies_leaves_a_store_of_version_1(tmp_path):
         connection.executescript(V1.read_text())
     connection.close()
     before = dump(path)
-    for number in range(1, 100):
+    for number in range(1, 1000):
         strike = crash_at(number, "")
         event.listen(Engine, "before_cursor_execute", strike)
         try:
@@ -464,8 +464,10 @@ def test_a_store_of_version_12_keeps_which_transactions_were_reverted(tmp_path, 
     numbers = ("WRITEID", "COMMITTED_AT", "INSERTED", "UPDATED", "DELETED", "FILES", "BYTES")
     names = (*noted, *numbers, "PARTITIONS", "USER", "HOST")
     old = sql_table("TABLE_VERSIONS", *(column(f"TV_{name}") for name in names), column("TBL_ID"))
-    store.create_table(Table(T, "/wh/t", (Column("a", "int"),)))
+    columns = ("TBL_ID", "DB_ID", "TBL_NAME", "TBL_TYPE", "LOCATION", "NUM_BUCKETS")
+    of_tables = sql_table("TBLS", *map(column, (*columns, "FIRST_WRITE_ID")))
     with store._store.write() as connection:
+        connection.execute(insert(of_tables).values((1, 1, T.name, "MANAGED_TABLE", "/wh/t", 0, 1)))
         for number, statement in enumerate(NOTED, 1):
             values = (number, 20, "REVERT TRANSACTION", statement, *[0] * 8, "ann", "h1", 1)
             connection.execute(insert(old).values(values))
@@ -473,6 +475,7 @@ def test_a_store_of_version_12_keeps_which_transactions_were_reverted(tmp_path, 
     store = open_store(kind, tmp_path)
     assert difference(store) == []
     assert {one.change.statement: one.change.reverted for one in store.versions(T)} == NOTED
+    assert store.first_version(T) is None  # nobody has noted it
     store.close()
 
 

@@ -143,6 +143,15 @@ def test_a_stream_begins_where_it_is_told(acid, reader):
             reader(startingVersion=wrong)
 
 
+def test_a_stream_may_begin_with_the_version_that_made_its_table(acid, reader):
+    acid.sql("CREATE TABLE src AS SELECT 1 AS id")
+    first = reader(startingVersion="1")
+    acid.sql("INSERT INTO src VALUES (2)")
+    assert first.ids() == [1, 2]
+    acid.sql("INSERT INTO src VALUES (3)")
+    assert first.ids() == [3]
+
+
 def test_a_table_that_was_made_again_is_another_one(acid, reader):
     """The store may give a number of a table again, and forgets old versions of tables."""
 

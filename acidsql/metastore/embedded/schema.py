@@ -2,7 +2,7 @@
 
 The transaction tables are Hive's. The catalog is Hive's without SDS and CDS: rows that belong to a
 storage descriptor in Hive (TBLS → SDS → CDS → COLUMNS_V2) belong to the table here. acidsql adds
-TXNS.TXN_TIMEOUT, HIVE_LOCKS.HL_SESSION, TBLS.FIRST_WRITE_ID, TBLS.OLDEST_VERSION, DROPPED_WRITE_IDS
+TXN_TIMEOUT, HL_SESSION, FIRST_WRITE_ID, OLDEST_VERSION, FIRST_VERSION, DROPPED_WRITE_IDS
 (``write_ids``), TABLE_VERSIONS (``versions``), STREAMS (``streams``), and its own text in VERSION.
 """
 
@@ -95,6 +95,7 @@ TBLS = Table(
     Column("OUTPUT_FORMAT", LOCATION),
     Column("SLIB", LOCATION),
     Column("OLDEST_VERSION", BigInteger),
+    Column("FIRST_VERSION", BigInteger),  # NULL for tables from the time before this column
     Column("TBL_TYPE", String(128)),
     Column("VIEW_ORIGINAL_TEXT", Text),
     Column("VIEW_EXPANDED_TEXT", Text),

@@ -1,6 +1,7 @@
-"""TABLE_VERSIONS and TBLS.OLDEST_VERSION: the versions of tables (``metastore/versions.py``).
+"""TABLE_VERSIONS, TBLS.OLDEST_VERSION and TBLS.FIRST_VERSION: the versions of tables
+(``metastore/versions.py``).
 
-Both are acidsql's own. TV_ID grows in the order of the commits, because a store transaction that
+All are acidsql's own. TV_ID grows in the order of the commits, because a store transaction that
 writes waits for the others.
 """
 
@@ -51,6 +52,13 @@ class EmbeddedVersions:
             found = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
             return int(connection.execute(found).scalar_one())
 
+    def first_version(self, table: TableName) -> int | None:
+        with self._store.read() as connection:
+            table_id = rows.need_table(connection, table)
+            first = select(TBLS.c.FIRST_VERSION).where(TBLS.c.TBL_ID == table_id)
+            number = connection.execute(first).scalar_one()
+            return None if number is None else int(number)
+
     def identity(self, table: TableName) -> str:
         # SQLite may give the number of a dropped table again. Write ids are never given again.
         with self._store.read() as connection:
@@ -87,7 +95,8 @@ def begin(connection: Connection, table: TableName) -> None:
     """Let the history of a new table begin: no version below its first one can be read."""
     first = write_ids.next_write_id(connection, table) - 1
     table_id = rows.need_table(connection, table)
-    connection.execute(update(TBLS).where(TBLS.c.TBL_ID == table_id).values(OLDEST_VERSION=first))
+    new = update(TBLS).where(TBLS.c.TBL_ID == table_id)
+    connection.execute(new.values(OLDEST_VERSION=first, FIRST_VERSION=first))
 
 
 def record(

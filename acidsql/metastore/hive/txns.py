@@ -258,6 +258,9 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     def oldest_version(self, table: TableName) -> int:
         raise AssertionError("a Hive Metastore keeps no versions")
 
+    def first_version(self, table: TableName) -> int | None:
+        raise AssertionError("a Hive Metastore keeps no versions")
+
     def identity(self, table: TableName) -> str:
         raise AssertionError("a Hive Metastore keeps no versions")
 

@@ -29,7 +29,7 @@ from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.gone import directory_gone, naming_missing
-from acidsql.storage.files.listing import EventFile, Listing, list_directory
+from acidsql.storage.files.listing import EventFile, Listing, list_directory, list_table
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
 from acidsql.storage.reading.deletes import key_columns, with_rows, without_deleted
@@ -57,6 +57,8 @@ class Changes:
         new: The write ids of the changes.
         txns: The valid transactions.
         is_net: Leave out rows that were inserted and deleted again in between.
+        made_by: The version that made the table, if its rows are to be shown, too, as rows that it
+            inserted. Then the other changes begin after it. None: the table was there before.
     """
 
     table: Table
@@ -64,6 +66,7 @@ class Changes:
     new: NewWriteIds
     txns: ValidTxnList
     is_net: bool = False
+    made_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +144,34 @@ def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
         SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave the rows new row
             ids.
     """
-    files = changed_files(request)
     with naming_missing(request.table.location):
+        if request.made_by is not None and request.is_net:  # there was no row that could be deleted
+            return _all_inserted(spark, request, request.made_by, request.new.after)
+        files = changed_files(request)
         parts = [*_events(spark, request, files), *_overwritten(spark, request, files)]
+        if request.made_by is not None:
+            parts.append(_all_inserted(spark, request, request.made_by, request.new.before))
     if not parts:
         return _flat(empty(spark, request.table), request.table, INSERT, "0L")
     rows = reduce(DataFrame.unionAll, parts)
     return _net(rows, request.new) if request.is_net else rows
+
+
+def _all_inserted(
+    spark: SparkSession, request: Changes, made_by: int, write_ids: ValidWriteIdList
+) -> DataFrame:
+    """The live rows as insertions, by the version that made the table or by a later one."""
+    fs = filesystem_for(request.table.location)
+    listings = list_table(
+        fs,
+        request.table.location,
+        request.partitions,
+        write_ids,
+        request.txns,
+        history_is_kept=True,
+    )
+    live = scan(spark, Scan(request.table, listings, write_ids))
+    return _flat(live, request.table, INSERT, f"greatest({WRITE_ID}, {made_by}L)")
 
 
 def changed_files(request: Changes) -> ChangedFiles:

@@ -1,6 +1,7 @@
-"""The transaction that each REVERT TRANSACTION has undone.
+"""The transaction that each REVERT TRANSACTION has undone, and the version that made a table.
 
-Before, it was read from the statement, which is kept for display and cut if it is long.
+Before, the first was read from the statement, which is kept for display and cut if it is long. The
+second stays unknown for older tables.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ VERSIONS = Table(
 
 added = MetaData()
 Table("TABLE_VERSIONS", added, Column("TV_REVERTED", BigInteger))
+Table("TBLS", added, Column("FIRST_VERSION", BigInteger))
 
 _GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
 _REVERT = re.compile(rf"{_GAP}*REVERT{_GAP}+TRANSACTION{_GAP}+(\d+)", re.IGNORECASE | re.DOTALL)
