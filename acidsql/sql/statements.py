@@ -166,8 +166,7 @@ class Merge(_Changing):
     ``source`` spans the relation without its alias. ``source_alias`` is the qualifier of the
     source's columns: the alias, or the last part of a table's name; None for a subquery without an
     alias. ``source_columns`` are the names in ``s(a, b)``, or None. ``source_name`` is the name of
-    the source, if the source is a table, a view or a DataFrame: None for a query, and for the name
-    of a CTE. ``evolves``: WITH SCHEMA EVOLUTION.
+    a table, a view or a DataFrame; None for a query or a CTE. ``evolves``: WITH SCHEMA EVOLUTION.
     """
 
     source: Span
