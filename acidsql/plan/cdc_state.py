@@ -168,7 +168,9 @@ def _check_values(planned: Planned, statement: AutoCdc, found: Table, wanted: Ta
         before = known.pop(column.name, None)
         if before is None or before.type != column.type:
             name, alter = quote(column.name), f"ALTER TABLE {found.name}"
-            what = f"{name} {column.type.upper()}"
+            # The names of a struct's fields stay as they are.
+            is_nested = parse_type(column.type).children
+            what = f"{name} {column.type if is_nested else column.type.upper()}"
             way = f"CHANGE COLUMN {name} {what}."
             if before is None:
                 way = f"ADD COLUMNS ({what}); or, if it was renamed, {alter} CHANGE COLUMN …."

@@ -274,3 +274,24 @@ def test_alter_table_adds_fields_behind_the_others_and_nothing_else(acid):
     )
     acid.sql("INSERT INTO t VALUES (2, array(named_struct('q', 3, 'r', 4, 's', NULL, 'u', 5)))")
     assert found(acid) == [(1, [(1, 2, None, None)]), (2, [(3, 4, None, 5)])]
+
+
+@pytest.mark.needs("keeps_state_tables")
+def test_auto_cdc_says_how_its_state_table_gets_the_field(acid):
+    versions = "__START_AT BIGINT, __END_AT BIGINT"
+    acid.sql(f"CREATE TABLE t (id INT, st STRUCT<q: BIGINT, r: INT>, {versions})")
+    cdc = "AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY ts COLUMNS * EXCEPT (ts) "
+    cdc += "STORED AS SCD TYPE 2"
+    first = "SELECT 1 AS id, named_struct('r', {0}, 'q', {0}) AS st, {0} AS ts"
+    acid.spark.sql(" UNION ALL ".join([first.format(1), first.format(3)])).createOrReplaceTempView(
+        "s"
+    )
+    acid.sql(cdc)
+    acid.sql("ALTER TABLE t CHANGE COLUMN st st STRUCT<q: BIGINT, r: INT, s: INT>")
+    late = "SELECT 1 AS id, named_struct('s', 9, 'r', 2, 'q', 2) AS st, 2 AS ts"
+    acid.spark.sql(late).createOrReplaceTempView("s")
+    said = refused(acid, cdc, "AUTOCDC_INVALID_STATE.COLUMNS_DRIFT").message
+    acid.sql(said[said.index("ALTER TABLE") : said.rindex(">.") + 1])
+    acid.sql(cdc)
+    expected = [(1, (1, 1, None), 1, 2), (1, (2, 2, 9), 2, 3), (1, (3, 3, None), 3, None)]
+    assert found(acid) == ordered(expected)
