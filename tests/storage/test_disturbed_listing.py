@@ -7,6 +7,7 @@ import threading
 
 import pyarrow.fs as pafs
 import pytest
+from pyspark.sql import SparkSession
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
@@ -154,7 +155,7 @@ def test_a_dangling_partition_is_an_error_of_a_reader(put, tmp_path):
 
 def test_without_a_metastore_a_missing_directory_is_no_table(tmp_path):
     with pytest.raises(FormatError, match="There is no directory"):
-        read(None, f"{tmp_path}/nothing", [("id", "int")])
+        read(object.__new__(SparkSession), f"{tmp_path}/nothing", [("id", "int")])
 
 
 class _Gone(LocalFileSystem):

@@ -131,7 +131,7 @@ def no_spark(monkeypatch):
     monkeypatch.setattr(Partitions, "wholly_named", lambda *_: ["p=9"])
     monkeypatch.setattr(
         TableStatements,
-        "_type_of",
+        "type_of",
         lambda _self, text: lambda span: parse_type(span.of(text).lower()),
     )
 

@@ -95,9 +95,9 @@ def described(name: TableName, raw: Any) -> ForeignTable:
 
 def _is_external(raw: Any) -> bool:
     """Hive 4 makes a plain table that was created as a managed one external, and notes that."""
-    properties = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
-    is_external = raw.tableType == _EXTERNAL or properties.get("external") == "true"
-    return is_external and properties.get("translated_to_external") != "true"
+    parameters = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
+    is_external = raw.tableType == _EXTERNAL or parameters.get("external") == "true"
+    return is_external and parameters.get("translated_to_external") != "true"
 
 
 def _why_not(raw: Any) -> str:
@@ -119,9 +119,9 @@ def _why_not(raw: Any) -> str:
             f"has text files that only {raw.sd.serdeInfo.serializationLib} reads. Read them by a "
             "Spark session with Hive support, or by Hive."
         )
-    serde_properties = _said_of_text(raw)
+    serde_parameters = _said_of_text(raw)
     unusual = [
-        key for key, usual in _OF_TEXT.items() if serde_properties.get(key, "") not in {"", *usual}
+        key for key, usual in _OF_TEXT.items() if serde_parameters.get(key, "") not in {"", *usual}
     ]
     return f"has text files with {unusual[0]}, which acidsql does not read." if unusual else ""
 
@@ -131,13 +131,13 @@ def _said_of_text(raw: Any) -> Mapping[str, str]:
 
 
 def _text_format(raw: Any) -> TextFormat:
-    serde_properties, default = _said_of_text(raw), TextFormat()
+    serde_parameters, default = _said_of_text(raw), TextFormat()
     end = (
-        serde_properties.get("field.delim")
-        or serde_properties.get("serialization.format")
+        serde_parameters.get("field.delim")
+        or serde_parameters.get("serialization.format")
         or default.field_end
     )
-    return TextFormat(_character(end), serde_properties.get(_NULL, default.null))
+    return TextFormat(_character(end), serde_parameters.get(_NULL, default.null))
 
 
 def _character(text: str) -> str:
