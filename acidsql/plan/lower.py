@@ -39,6 +39,7 @@ from acidsql.sql.tokens import Span
 from acidsql.storage.reading.orc_scan import kept_apart
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.clocks import StatementTime
 from acidsql.storage.spark.jvm import changed_conf, select
 from acidsql.storage.spark.repeatable import source_changed
 from acidsql.storage.spark.views import queried, settled
@@ -86,8 +87,9 @@ _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
 def frame(
-    spark: SparkSession, text: Text, views: Views, args: Args = None, *, runs: bool = False
-) -> DataFrame:
+    spark: SparkSession, text: Text, views: Views, args: Args = None,
+    time: StatementTime | None = None, *, runs: bool = False,
+) -> DataFrame:  # fmt: skip
     """The lazy DataFrame of a composed query.
 
     Args:
@@ -95,6 +97,7 @@ def frame(
         text: The query.
         views: The views of the query by name.
         args: The values of the query's parameters.
+        time: The time that the query's clocks show; None: the time when it runs.
         runs: See ``queried``.
 
     Raises:
@@ -103,19 +106,20 @@ def frame(
     correlates = may_correlate(text.sql)
     # A server of Spark Connect does not show the plan, and a statement must not run twice.
     if not correlates or not jvm.is_remote(spark):
-        rows = _analysed(spark, text, views, args, runs=runs)
+        rows = _analysed(spark, text, views, args, time, runs=runs)
         with mapped_errors(text):
             if not correlates or not jvm.prunes_event_columns(rows, EVENT_COLUMNS):
                 return rows
     apart = {name: kept_apart(view, f"{name}_rows") for name, view in views.items()}
-    return _analysed(spark, text, apart, args, runs=runs)
+    return _analysed(spark, text, apart, args, time, runs=runs)
 
 
 def _analysed(
-    spark: SparkSession, text: Text, views: Views, args: Args, *, runs: bool = False
-) -> DataFrame:
+    spark: SparkSession, text: Text, views: Views, args: Args, time: StatementTime | None = None,
+    *, runs: bool = False,
+) -> DataFrame:  # fmt: skip
     with _asked(spark, text, views, args, runs=runs) as rows:
-        return settled(rows)
+        return settled(rows if time is None else time.put_into(rows))
 
 
 @contextmanager
@@ -182,7 +186,7 @@ def condition(spark: SparkSession, query: Text) -> DataFrame:
         return _analysed(spark, query, {}, None)
 
 
-def enforced(rows: DataFrame, table: Table) -> DataFrame:
+def enforced(rows: DataFrame, table: Table, time: StatementTime | None = None) -> DataFrame:
     """The events of a table, of which a row that breaks a CHECK constraint fails the job.
 
     Raises:
@@ -194,7 +198,8 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
         return rows
     try:
         with changed_conf(rows.sparkSession, MEANING), no_log():
-            return settled(select(as_char(select(rows, *columns[0]), table), *columns[1]))
+            new = settled(select(as_char(select(rows, *columns[0]), table), *columns[1]))
+            return new if time is None else time.put_into(new)
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
         raise AnalysisError(
@@ -243,14 +248,14 @@ def selected(rows: DataFrame, *expressions: str) -> DataFrame:
 
 
 def derived_rows(
-    spark: SparkSession, source: Derived, views: Mapping[str, DataFrame], args: Args
+    spark: SparkSession, source: Derived, views: Views, args: Args, time: StatementTime | None
 ) -> DataFrame:
     """A statement's source, analysed once. All readers of this DataFrame read the same files.
 
     Raises:
         TransientTxnError: The source's columns changed after the statement was prepared.
     """
-    rows = with_chars(frame(spark, source.query, used(source.query, views), args), source)
+    rows = with_chars(frame(spark, source.query, used(source.query, views), args, time), source)
     if source.fields is not None and list(source.fields) != fields_of(rows):
         raise source_changed()
     return rows

@@ -87,7 +87,7 @@ def plan_merge(
         AnalysisError: A name, a type or a number of values is wrong.
     """
     if derived is None:
-        source = _source_text(statement, planned.new(), source_view)
+        source = _source_text(statement, planned.new(), source_view, is_sealed=True)
         alone = planned.new(statement.ctes).raw("SELECT * FROM ").add(source)
     else:
         source = planned.new().raw(f"{derived.view} AS {quote(source_name(statement))}")
@@ -175,8 +175,16 @@ def _only_deletes(statement: Merge) -> bool:
     return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
 
 
-def _source_text(statement: Merge, blank: Text, view: str | None) -> Text:
-    text = blank.new().raw(f"(SELECT *, true AS {PRESENT} FROM ")
+def _source_text(
+    statement: Merge, blank: Text, view: str | None, *, is_sealed: bool = False
+) -> Text:
+    """The source as a relation.
+
+    ``is_sealed``: Spark evaluates each of its rows once: see ``repeatable.evaluated_once``.
+    """
+    columns = f"*, true AS {PRESENT}"
+    columns = f"inline(array(struct({columns})))" if is_sealed else columns
+    text = blank.new().raw(f"(SELECT {columns} FROM ")
     if view is not None:
         text.raw(view)
     else:

@@ -70,6 +70,21 @@ def plain_comparisons(
     return [one for some in (takewhile(bool, found) if leading else found) for one in some]
 
 
+_CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
+# Spark reads DATE'today' when it parses a text, so a second reading may give another day.
+_DAYS = "now|today|yesterday|tomorrow"
+_TYPED_DAY = re.compile(
+    rf"\b(?:date|timestamp(?:_ntz|_ltz)?)\s*['\"]\s*(?:{_DAYS})\b", re.IGNORECASE
+)
+_DAY = re.compile(rf"\b(?:{_DAYS})\b", re.IGNORECASE)
+
+
+def has_lasting_conditions(query: str) -> bool:
+    """Whether a query may have a condition that Spark could push down, and means the same whenever
+    Spark reads the text."""
+    return bool(_CONDITION.search(query)) and not _TYPED_DAY.search(query)
+
+
 _CLAUSES = words(
     "GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE WINDOW LIMIT OFFSET UNION EXCEPT MINUS INTERSECT"
 )
@@ -192,6 +207,8 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
     while rest:
         token = rest.popleft()
         following = rest[0].text if rest else ""
+        if token.kind is Kind.STRING and _DAY.search(token.text):
+            return False  # as a date it depends on the moment
         if token.kind in (Kind.STRING, Kind.NUMBER) or token.text in _PLAIN_SYMBOLS:
             continue
         if token.text == ":" and rest and rest[0].is_name:

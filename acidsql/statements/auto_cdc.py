@@ -259,7 +259,7 @@ class AutoCdcStatements:
                 with temp_views({prepared.files: folded.rows}):
                     if decide is prepared.ways.first:  # a projection of the folded records
                         (query,) = decide.queries
-                        rows = lower.frame(self._spark, query.query, {}, said.args)
+                        rows = lower.frame(self._spark, query.query, {}, said.args, said.time)
                         decided = replace(folded, rows=rows)
                     else:
                         needed = _needed(prepared, folded) if decide is prepared.ways.join else {}

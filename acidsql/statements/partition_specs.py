@@ -54,7 +54,8 @@ class Partitions:
             return None
         if query.static_partition is not None:
             with lower.mapped_errors(query.static_partition):
-                row = lower.frame(self._spark, query.static_partition, {}, said.args).collect()[0]
+                values = query.static_partition
+                row = lower.frame(self._spark, values, {}, said.args, said.time).collect()[0]
             found = self.names(table).directories(row)
             return list(found if query.overwrite else found[:1])
         known = [] if query.partitions is None else self._transactions.partition_names(table)
@@ -64,7 +65,7 @@ class Partitions:
         views = {view: partitions_frame(self._spark, table, known)}
         try:
             with lower.mapped_errors(asked):
-                rows = lower.frame(self._spark, asked, views, said.args).collect()
+                rows = lower.frame(self._spark, asked, views, said.args, said.time).collect()
         except AcidSqlError:
             return None  # the condition fails here, but the statement may never evaluate it
         return sorted(row[0] for row in rows)

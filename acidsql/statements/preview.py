@@ -75,7 +75,7 @@ class Previewer:
         snapshot = self._transactions.look([*prepared.reads, table.name])
         views = self._reader.views(prepared, snapshot, said)
         if (source := prepared.source) is not None:
-            views[source.view] = lower.frame(self._spark, source.query, views, said.args)
+            views[source.view] = lower.frame(self._spark, source.query, views, said.args, said.time)
         before = prepared.before or table
         parts = [self._changes(query, views, snapshot, said, before) for query in shown]
         return as_char(reduce(DataFrame.unionAll, parts), table)
@@ -121,7 +121,7 @@ class Previewer:
             replaced = events
             values = [f"{ew.VALUE}{i}" for i in range(len(table.partition_columns))]
             if query.static_partition is not None:
-                named = lower.frame(self._spark, query.static_partition, {}, said.args)
+                named = lower.frame(self._spark, query.static_partition, {}, said.args, said.time)
                 replaced = named.toDF(*values)
             same = " AND ".join(
                 f"{quote(column.name)} <=> {partition_value(column, i)}"

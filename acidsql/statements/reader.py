@@ -28,6 +28,7 @@ from acidsql.plan.said_terms import said_behind
 from acidsql.plan.sqltext import Text
 from acidsql.plan.standins import used_by
 from acidsql.plan.undone import Undone
+from acidsql.sql.conditions import has_lasting_conditions
 from acidsql.sql.frames import need_relations
 from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.sql.table_changes import TableChanges
@@ -49,8 +50,10 @@ from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan_columns import empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.clocks import lasting_plan
 from acidsql.storage.spark.repeatable import (
     constant_columns,
+    evaluated_once,
     is_sent_unasked,
     repeatable,
     without_constants,
@@ -58,8 +61,6 @@ from acidsql.storage.spark.repeatable import (
 from acidsql.storage.spark.views import settled
 from acidsql.txn import Snapshot
 
-# A query without these words hardly has a condition that Spark could push down.
-_CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
 # A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
 _KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 _BY_CASE = "spark.sql.caseSensitive"
@@ -155,7 +156,7 @@ class Reader:
         for one in others:
             views[one.view] = rows(one)
         if source is not None:
-            views[source.view] = lower.derived_rows(self._spark, source, views, said.args)
+            views[source.view] = evaluated_once(self._derived(source, views, said))
         # The target comes last: the values of the source may decide which partitions it needs.
         for standin in standins:
             if standin.is_target:
@@ -218,12 +219,12 @@ class Reader:
         if source is not None and not lower.used(source.query, unfilled):
             views[source.view] = known[source.view]
         elif source is not None:
-            views[source.view] = lower.derived_rows(self._spark, source, unfilled, said.args)
+            views[source.view] = self._derived(source, unfilled, said)
         found: dict[str, list[Demand]] = {}
         for query in queries:
-            if not _CONDITION.search(query.sql):
+            if not has_lasting_conditions(query.sql):
                 return {}
-            plan = jvm.lasting_plan(self._frame(query, views, said))
+            plan = lasting_plan(self._frame(query, views, said))
             if plan is None:
                 return {}
             for view, demand in demands(plan, unfilled).items():
@@ -275,8 +276,11 @@ class Reader:
             return None
         return query.reduced, query.source
 
+    def _derived(self, source: Derived, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
+        return lower.derived_rows(self._spark, source, views, said.args, said.time)
+
     def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
-        return lower.frame(self._spark, text, lower.used(text, views), said.args)
+        return lower.frame(self._spark, text, lower.used(text, views), said.args, said.time)
 
     def meets(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         """Whether another transaction updated or deleted a row that this transaction changed, too.
@@ -356,7 +360,7 @@ class Reader:
         if prepared.source is not None:
             source = prepared.source
             named = source.query.sql
-            views[source.view] = lower.frame(self._spark, source.query, views, said.args)
+            views[source.view] = lower.frame(self._spark, source.query, views, said.args, said.time)
         plans = []
         for query in prepared.queries:
             text = query.query.sql + named + (query.source.query.sql if query.source else "")

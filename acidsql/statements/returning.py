@@ -52,9 +52,11 @@ class ReturnedRows:
             )
         is_small = published.changed <= _SMALL_ROWS and published.bytes <= _SMALL_BYTES
         rows = returned_rows(self._spark, shown, published.directories, before, is_small=is_small)
-        return lower.frame(self._spark, returning.query, {returning.view: rows}, said.args)
+        views = {returning.view: rows}
+        return lower.frame(self._spark, returning.query, views, said.args, said.time)
 
     def none(self, returning: ReturningQuery, said: Said) -> DataFrame:
         """No rows, with the columns of ``of``."""
         rows = no_rows(self._spark, returning.shown)
-        return lower.frame(self._spark, returning.query, {returning.view: rows}, said.args)
+        views = {returning.view: rows}
+        return lower.frame(self._spark, returning.query, views, said.args, said.time)

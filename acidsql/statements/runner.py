@@ -278,7 +278,7 @@ class Runner:
             return self._change(statement, said, clock, readable)
         match statement:
             case st.SparkStatement():
-                return self._reader.pass_on(statement, said, args, resolve, readable)
+                return self._reader.pass_on(statement, said.lazy, args, resolve, readable)
             case st.Explain():
                 return self._explain(statement, said)
             case st.CreateTable() if statement.query is not None:

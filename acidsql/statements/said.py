@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,6 +14,7 @@ from acidsql.plan.query import argument_name
 from acidsql.sql.frames import need_frames
 from acidsql.sql.statements import Merge, MultiInsert, SparkStatement, Statement
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.clocks import StatementTime
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 
@@ -26,11 +27,18 @@ class Said:
         text: The text, with ``${…}`` variables substituted.
         args: The arguments by name, see ``by_name``.
         double_quoted: ``"…"`` is a name in this session.
+        time: The statement's one time; None: each query reads the clock when it runs.
     """
 
     text: str
     args: dict[str, Any] | None
     double_quoted: bool
+    time: StatementTime | None = field(default_factory=StatementTime)
+
+    @property
+    def lazy(self) -> Said:
+        """The same for a statement whose result is a query, which may run at any time."""
+        return replace(self, time=None)
 
 
 def said_by(spark: SparkSession, text: str, args: Args) -> Said:

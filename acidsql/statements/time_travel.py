@@ -86,7 +86,7 @@ class TimeTravel:
         text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
         text.user(span).raw(" AS value)")
         with lower.mapped_errors(text):
-            (row,) = lower.frame(self._spark, text, {}, said.args).collect()
+            (row,) = lower.frame(self._spark, text, {}, said.args, said.time).collect()
         return row[0], None if row[1] is None else int(row[1])
 
     def at(self, version: int | None, timestamp: date | str | None) -> When | None:

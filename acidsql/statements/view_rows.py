@@ -70,7 +70,7 @@ def in_view(spark: SparkSession, inside: InView | None) -> Iterator[None]:
 
 def said_in(inside: InView | None, said: Said) -> Said:
     """The text to which the places in a stand-in belong."""
-    return said if inside is None else Said(inside.text, None, inside.double_quoted)
+    return said if inside is None else Said(inside.text, None, inside.double_quoted, said.time)
 
 
 def view_type(kind: HiveType) -> str:

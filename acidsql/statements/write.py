@@ -102,7 +102,7 @@ class Writer:
         query, location = prepared.source.query, prepared.queries[0].table.location
         with ExitStack() as files:
             with lower.mapped_errors(query):
-                source = lower.frame(self._context.spark, query, views, said.args)
+                source = lower.frame(self._context.spark, query, views, said.args, said.time)
                 rows = files.enter_context(staged(source, location, txn.id))
             views[prepared.source.view] = lower.with_chars(rows, prepared.source)
             yield
@@ -144,13 +144,13 @@ class Writer:
             lower.naming_checks(events.rows, query.table),
         ):
             rows, settings = query.literal_rows, self._context.txns.settings
-            new = lower.enforced(events.rows, query.table)
+            new = lower.enforced(events.rows, query.table, said.time)
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
                 writing.literal_rows(new)
             else:
                 few = self._few(query, events)
                 whole = events.otherwise
-                again = whole and (lambda: lower.enforced(whole(), query.table))
+                again = whole and (lambda: lower.enforced(whole(), query.table, said.time))
                 writing.events(new, few, if_small=query.if_small, otherwise=again)
         if query.overwrite:
             writing.replace_all()

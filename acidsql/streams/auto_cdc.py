@@ -231,8 +231,11 @@ class AutoCdc(Applier[Table]):
         if self._bad_records is None:
             return self.apply_all(runner, target, rows)
         few = runner.settings.few_rows
-        with staged(rows, target.location, txn_id, few) as kept, view_of(kept) as view:
-            return self._sorted_out(runner, target, kept, view, self._bad_records)
+        with view_of(rows) as view:
+            judged = runner.auto_cdc.faults(self._clauses.text(table_name(target.name), view))
+        # A clause may ask for the time, or call any function, so it judges a record once.
+        with staged(judged, target.location, txn_id, few) as kept:
+            return self._sorted_out(runner, target, kept, self._bad_records)
 
     def apply_all(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
         """Apply records. A bad one is an error."""
@@ -240,15 +243,13 @@ class AutoCdc(Applier[Table]):
             return run(runner, self._clauses.text(table_name(target.name), view))
 
     def _sorted_out(
-        self, runner: Runner, target: Table, kept: DataFrame, view: str, bad: BadRecords
+        self, runner: Runner, target: Table, judged: DataFrame, bad: BadRecords
     ) -> Receipt | None:
         """Apply the good records, then put the others aside.
 
         In this order: only the first statement of a transaction can make the state table.
         """
-        text = self._clauses.text(table_name(target.name), view)
         txn_id = runner.transactions.need().id
-        judged = runner.auto_cdc.faults(text)
         done = self.apply_all(runner, target, judged.where(F.col(FAULT).isNull()).drop(FAULT))
         aside = bad.put(runner, judged.where(F.col(FAULT).isNotNull()), literal(str(target.name)))
         return done if aside is None else together([done, aside], txn_id)

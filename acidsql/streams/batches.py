@@ -33,6 +33,7 @@ from acidsql.sql.given_names import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quoted_path
+from acidsql.storage.spark.views import drop_view
 from acidsql.streams.query import running_query
 from acidsql.txn.retry import again
 
@@ -218,4 +219,4 @@ def view_of(rows: DataFrame) -> Iterator[str]:
     try:
         yield name
     finally:
-        rows.sparkSession.catalog.dropTempView(name)
+        drop_view(rows.sparkSession, name)

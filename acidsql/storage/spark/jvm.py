@@ -171,35 +171,6 @@ def sql(spark: SparkSession, text: str) -> DataFrame:
 # the largest method that Java allows.
 METHODS_THAT_JAVA_COMPILES = {"spark.sql.codegen.hugeMethodLimit": "8000"}
 
-# A cast of one of these words to a date depends on the current day.
-_SPECIAL_DAYS = re.compile(r"\b(now|today|yesterday|tomorrow)\b", re.IGNORECASE)
-_PLAIN_PLANS = {
-    "spark.sql.debug.maxToStringFields": "1000000",
-    # With these, IN with many values stays a list, and a relation keeps all of its columns.
-    "spark.sql.optimizer.inSetConversionThreshold": "1000",
-    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
-}
-
-
-def lasting_plan(frame: DataFrame) -> str | None:
-    """Spark's JSON of a DataFrame's optimised plan, if the plan is the same at any time.
-
-    None if the query depends on the current time: Spark puts the time into the plan, and would put
-    another time when the query runs. None, too, without a JVM. No job runs.
-    """
-    jvm = _jvm(frame.sparkSession)
-    if jvm is None:
-        return None
-    with changed_conf(frame.sparkSession, _PLAIN_PLANS):
-        execution = frame._jdf.queryExecution()
-        analyzed = execution.analyzed()
-        patterns = tree_patterns(jvm)
-        if analyzed.containsPattern(patterns.CURRENT_LIKE()):
-            return None
-        if _SPECIAL_DAYS.search(str(analyzed.toString())):
-            return None
-        return str(execution.optimizedPlan().toJSON())
-
 
 @dataclass(slots=True)
 class _Changed:
@@ -303,6 +274,12 @@ def may_call_user_code(frame: DataFrame) -> bool:
     # A user's table function looks like any other table function.
     kinds = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.GENERATE())
     return any(analyzed.containsPattern(kind) for kind in kinds)
+
+
+def calls_java(frame: DataFrame) -> bool:
+    """Whether a query calls a function of the user's in Java or Scala. Needs a JVM."""
+    pattern = tree_patterns(_jvm(frame.sparkSession)).SCALA_UDF()
+    return bool(frame._jdf.queryExecution().analyzed().containsPattern(pattern))
 
 
 def estimated_bytes(frame: DataFrame) -> float:

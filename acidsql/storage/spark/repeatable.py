@@ -18,8 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.paths import is_within
 from acidsql.errors import TransientTxnError
+from acidsql.storage.spark.clocks import is_timeless
 from acidsql.storage.spark.java_classes import java_class
-from acidsql.storage.spark.jvm import estimated_bytes, heap_bytes
+from acidsql.storage.spark.jvm import (
+    calls_java,
+    estimated_bytes,
+    heap_bytes,
+    may_call_user_code,
+)
 
 _PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
 _LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
@@ -97,6 +103,9 @@ def repeatable(frame: DataFrame) -> Repeatable | None:
     execution = getattr(frame, "_jdf", None)
     if execution is None:  # Spark Connect
         return None
+    # The optimised plan has values where the query asks for the time or calls a function.
+    if not is_timeless(frame) or calls_java(frame):
+        return None
     plan = execution.queryExecution().optimizedPlan()
     stamps: list[_Stamp] = []
     if not plan.deterministic() or not _is_known(plan, stamps):
@@ -104,6 +113,18 @@ def repeatable(frame: DataFrame) -> Repeatable | None:
     if not _lists_once(execution.queryExecution().analyzed()):
         return None
     return Repeatable(estimated_bytes(frame), stamps)
+
+
+def evaluated_once(source: DataFrame) -> DataFrame:
+    """The same rows, lazily, of which a query that reads them once evaluates each row once.
+
+    Spark takes a function of the user's for deterministic unless the user says otherwise. Of
+    ``f() AS k`` and ``t.k = s.k`` its optimiser concludes ``t.k = f()``, and calls the function for
+    each row of ``t``, too. It cannot do so through a generator.
+    """
+    if may_call_user_code(source) and repeatable(source) is None:
+        return without_constants(source)
+    return source
 
 
 def is_of_literals(frame: DataFrame) -> bool:

@@ -44,7 +44,19 @@ def temp_views(views: Mapping[str, DataFrame]) -> Iterator[None]:
         yield
     finally:
         for session, name in made_views:
-            session.catalog.dropTempView(name)
+            drop_view(session, name)
+
+
+def drop_view(session: SparkSession, name: str) -> None:
+    """Drop a temporary view. What the user has cached of the same plan stays cached.
+
+    ``catalog.dropTempView`` would drop that, too: then a statement would evaluate the user's
+    DataFrame anew, and might find other rows in it.
+    """
+    if is_remote(session):
+        session.sql(f"DROP VIEW IF EXISTS {name}")
+    else:
+        session._jsparkSession.sessionState().catalog().dropTempView(name)
 
 
 @contextmanager
@@ -117,7 +129,6 @@ def drop_unneeded(spark: SparkSession) -> None:
     drops = []
     with suppress(IndexError):  # another thread took the last
         while noted:
-            # ``catalog.dropTempView`` would also drop what the user has cached of the same plan.
             drops.append(f"DROP VIEW IF EXISTS {noted.popleft()}")
     if not drops:
         return
