@@ -196,7 +196,7 @@ def _resolved(text: str, table: Table, alias: str, name: Name) -> tuple[Column, 
     column, fields = column_part(table, alias, name)
     if any(column == other.name for other in table.all_columns):
         return need_column(text, table, Name((column,), name.span)), fields
-    return need_column(text, table, Name((".".join((column, *fields)),), name.span)), ()
+    raise _no_column(text, table, ".".join((column, *fields)), name.span)
 
 
 def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, ...]]:
@@ -284,11 +284,14 @@ def need_column(text: str, table: Table, name: Name) -> Column:
     for column in table.all_columns:
         if len(parts) == 1 and column.name == parts[0].lower():
             return column
-    stated = ".".join(parts)
-    known = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
-    raise _error(
-        text, name.span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
-        f"{table.name} has no column '{stated}'. Its columns are {known}.",
+    raise _no_column(text, table, ".".join(parts), name.span)
+
+
+def _no_column(text: str, table: Table, name: str, span: Span) -> AnalysisError:
+    names = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
+    return _error(
+        text, span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
+        f"{table.name} has no column '{name}'. Its columns are {names}.",
     )  # fmt: skip
 
 

@@ -65,7 +65,9 @@ def test_a_merge_finds_the_row_of_its_time(seconds, spark):
     acid.sql(f"CREATE VIEW stored AS {query}")
     spark.sql(query).createOrReplaceTempView("temporary")
     assert merged(acid, "stored") == (0, 1)
+    acid.sql("DROP VIEW stored")  # Spark's, as it names no ACID table
     assert merged(acid, "temporary") == (0, 1)
+    spark.catalog.dropTempView("temporary")
     assert merged(acid, "{given}", given=spark.sql(query)) == (0, 1)
     merge = acid.merge_into(spark.sql(query).alias("s"), "t", "t.p = s.p AND t.id = s.id")
     merge.whenMatched().update({"v": "'new'"}).whenNotMatched().insert(
