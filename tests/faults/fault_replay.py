@@ -65,14 +65,16 @@ def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
 def _remember_frames(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     ask_spark = lower.frame
 
-    def frame(spark: Any, text: Any, views: Any, args: Any = None, **options: Any) -> Any:
+    def frame(
+        spark: Any, text: Any, views: Any, args: Any = None, time: Any = None, **options: Any
+    ) -> Any:
         # Stand-ins have new names each time, but in the same order.
         numbers = {name: f"standin{i}" for i, name in enumerate(sorted(views, key=_by_number))}
         shown = tuple(sorted((numbers[name], id(view)) for name, view in views.items()))
         sql = _STANDIN.sub(lambda found: numbers.get(found[0], found[0]), text.sql)
 
         def ask() -> Any:
-            found = ask_spark(spark, text, views, args, **options)
+            found = ask_spark(spark, text, views, args, time, **options)
             found.collect = functools.cache(found.collect)
             return found
 
