@@ -463,11 +463,11 @@ def test_the_command_line_needs_no_java(acid, server, tmp_path):
 
 def test_streams_into_tables_are_refused_by_name(acid):
     cdc = acid.auto_cdc("t", keys="id", sequence_by="at")  # its method apply(…) needs no stream
-    writer = acid.spark.readStream.format("rate").load().writeStream
+    numbers = acid.spark.readStream.format("rate").load()
     for refused in (
         lambda: acid.sink("t"),
-        lambda: acid.write_stream(None),
-        lambda: writer.foreachBatch(cdc),
+        lambda: acid.write_stream(numbers),
+        lambda: numbers.writeStream.foreachBatch(cdc),
     ):
         with pytest.raises(UnsupportedError, match="STREAMS_OVER_CONNECT"):
             refused()

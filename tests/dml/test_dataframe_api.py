@@ -264,9 +264,6 @@ def test_names_of_columns_are_read_as_pyspark_and_delta_read_them(acid, spark):
     ):
         with pytest.raises(AnalysisError, match=r"UNRESOLVED_COLUMN|ROW_LEVEL_OPERATION_ASSIGN"):
             change()
-    for name in ("s.f", "t.s.f", "default.t.s.f"):
-        with pytest.raises(UnsupportedError, match="NESTED_ASSIGNMENT"):
-            acid.update("t", {name: "1"})
     for name in ("", ".", "a.", "`a", "`a`b", "a`b`"):
         with pytest.raises(AnalysisError, match="INVALID_ATTRIBUTE_NAME_SYNTAX"):
             acid.update("t", {name: "1"})
@@ -274,6 +271,10 @@ def test_names_of_columns_are_read_as_pyspark_and_delta_read_them(acid, spark):
         with pytest.raises(CatalogError, match="is no name of a table"):
             acid.update(name, {"id": "1"})
     assert table(acid) == [(2, "m", 2, None), (3, "n", None, None)]
+    for field, name in enumerate(("s.f", "t.s.f", "default.t.s.f"), 1):
+        acid.update("t", {"s": "named_struct('f', 0)"})
+        acid.update("t AS t" if field == 2 else "t", {name: str(field)}, "id = 2")
+        assert acid.sql("SELECT s.f FROM t ORDER BY id").collect() == [(field,), (0,)]
 
 
 def test_lists_of_columns_take_names_in_backticks_and_no_qualifiers(acid, spark):

@@ -344,7 +344,7 @@ def test_only_files_that_may_have_a_change_are_read(acid, feed):
     opened = sorted(
         path.split("/")[-2:]
         for split in splits
-        for read in split.read.own
+        for read in split.read.own_reads
         for path in (read.read.path, *(deletes.path for deletes in read.deletes))
     )
     assert [directory for directory, _ in opened] == [
