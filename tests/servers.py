@@ -158,7 +158,7 @@ def _find_mariadb() -> tuple[str, str]:
     daemon = _find(
         ["mariadbd", "mysqld"], PLACES, how, "pymysql", lambda version: "MariaDB" in version
     )
-    return daemon, _find(["mariadb-install-db"], PLACES, how)
+    return daemon, _find(["mariadb-install-db"], PLACES, how, has_version=False)
 
 
 def _mariadb() -> Server:
@@ -203,6 +203,8 @@ def _find(
     how: str,
     driver: str | None = None,
     fits: Callable[[str], bool] = bool,
+    *,
+    has_version: bool = True,
 ) -> str:
     """The first program with one of these names that runs and has a fitting ``--version``."""
     if driver and importlib.util.find_spec(driver) is None:
@@ -211,7 +213,8 @@ def _find(
     for place in [*os.environ.get("PATH", "").split(os.pathsep), *places]:
         for name in names:
             program = os.path.realpath(Path(place, name))
-            if os.path.isfile(program) and fits(_version(program)):
+            is_program = os.path.isfile(program) and os.access(program, os.X_OK)
+            if is_program and (not has_version or fits(_version(program))):
                 return program
     raise UnavailableError(
         f"looked for {' or '.join(names)} on the path and in {', '.join(places)}; {how}"

@@ -90,6 +90,8 @@ JVM_HOMES = (
     "storage/spark/uploads.py",
     "storage/spark/job_progress.py",
     "storage/spark/repeatable.py",
+    "storage/spark/clocks.py",
+    "storage/spark/views.py",
     "storage/spark/columns/nodes.py",
     "storage/reading/sargs.py",
 )

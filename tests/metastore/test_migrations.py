@@ -1,5 +1,6 @@
-"""Making and upgrading the schema: from nothing, from half a schema, from versions 1 and 3."""
+"""Making the schema from nothing and from half a schema, and upgrading it."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,31 +14,19 @@ import servers
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from compaction_steps import queue, take
-from contract_base import begin, seen
+from contract_base import begin
 from kinds import KINDS, open_store, store_url
-from sqlalchemy import Engine, String, column, event, insert, inspect, select, update
-from sqlalchemy import table as sql_table
+from sqlalchemy import Engine, String, event, select
 
 import acidsql
-from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import MetastoreError
-from acidsql.metastore.compaction_queue import Compacted, CompactionState
-from acidsql.metastore.embedded import EmbeddedMetastore, migrations, sqlite_url
+from acidsql.metastore.embedded import migrations, upgrade
 from acidsql.metastore.embedded.migrations import run as run_revisions
 from acidsql.metastore.embedded.migrations import steps
-from acidsql.metastore.embedded.schema import (
-    MIN_HISTORY_LEVEL,
-    NEXT_COMPACTION_QUEUE_ID,
-    SCHEMA_VERSION,
-    metadata,
-)
-from acidsql.metastore.interface import Database
-from acidsql.metastore.owners import PendingCleanup
-from acidsql.metastore.versions import Change
+from acidsql.metastore.embedded.schema import SCHEMA_VERSION, metadata
 
 T, U, V = TableName("default", "t"), TableName("default", "u"), TableName("sales", "größe")
-V1 = Path(__file__).with_name("store_v1.sql")
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -204,13 +193,13 @@ def crash_at(number, prefix):
 
 
 @every_kind
-@pytest.mark.parametrize("prefix", ["CREATE", "ALTER", "INSERT", "UPDATE"])
+@pytest.mark.parametrize("prefix", ["CREATE", "INSERT", "UPDATE"])
 def test_a_store_whose_making_died_anywhere_is_made_by_the_next_attempt(tmp_path, kind, prefix):
     """If DDL commits by itself, each attempt adds one table or index, and the next attempt finds
     it."""
     for attempt in range(1, 100):
         # On MySQL existing tables are not created again: the second one is always the new one.
-        once = kind in ("sqlite", "postgresql") or prefix not in ("CREATE", "ALTER")
+        once = kind in ("sqlite", "postgresql") or prefix != "CREATE"
         number = attempt if once else 2
         strike = crash_at(number, prefix)
         event.listen(Engine, "before_cursor_execute", strike)
@@ -221,7 +210,7 @@ def test_a_store_whose_making_died_anywhere_is_made_by_the_next_attempt(tmp_path
         finally:
             event.remove(Engine, "before_cursor_execute", strike)
         break
-    assert attempt > 2
+    assert attempt > 1
     assert difference(store) == []
     (tmp_path / "fresh").mkdir()
     fresh = open_store(kind, tmp_path / "fresh")
@@ -232,250 +221,42 @@ def test_a_store_whose_making_died_anywhere_is_made_by_the_next_attempt(tmp_path
     fresh.close()
 
 
-# ── from version 1 ───────────────────────────────────────────────────────────────────────────
+# ── to the next version ──────────────────────────────────────────────────────────────────────
+
+NEXT_REVISION = f"""
+from sqlalchemy import text
+from acidsql.metastore.embedded.migrations.steps import set_version
+
+revision, down_revision = "{SCHEMA_VERSION + 1:04d}", "{SCHEMA_VERSION:04d}"
+
+def upgrade(connection, warehouse):
+    connection.execute(text("UPDATE " + connection.dialect.identifier_preparer.quote("DBS")
+                            + " SET " + connection.dialect.identifier_preparer.quote("DESC")
+                            + " = 'upgraded'"))
+    set_version(connection, {SCHEMA_VERSION + 1})
+"""
 
 
-@pytest.fixture
-def old_store(tmp_path):
-    """A file that acidsql made before it used Alembic; the dump says what is in it."""
-    with sqlite3.connect(tmp_path / "s.db") as connection:
-        connection.executescript(V1.read_text())
-    connection.close()
-    store = EmbeddedMetastore(sqlite_url(tmp_path / "s.db"), warehouse="/elsewhere", clock=int)
-    yield store
+@every_kind
+def test_a_revision_that_a_store_lacks_is_run_once(tmp_path, kind, monkeypatch):
+    store = open_store(kind, tmp_path)
+    txn = begin(store)
+    store.create_table(Table(T, "/wh/t", (Column("a", "int"),)))
     store.close()
-
-
-def test_a_store_of_version_1_gets_the_present_schema(old_store):
-    assert difference(old_store) == []
-    with old_store._store.read() as connection:
-        assert connection.exec_driver_sql('SELECT "SCHEMA_VERSION" FROM "VERSION"').all() == [
-            (SCHEMA_VERSION,)
-        ]
-
-
-def test_a_store_of_version_1_keeps_its_tables(old_store):
-    assert old_store.databases() == [
-        Database("default", "/wh"),
-        Database("sales", "/wh/sales.db", "of the sales people"),
-    ]
-    assert old_store.find(T) == Table(
-        T,
-        "/wh/t",
-        (Column("a", "int"), Column("b", "string", comment="the b")),
-        (Column("p", "int"),),
-        ("a",),
-        4,
-        {"transactional": "true"},
-    )
-    assert old_store.find(V).comment == "it's"
-    assert old_store.partitions(T) == [
-        Partition((None,), "/wh/t/p=__HIVE_DEFAULT_PARTITION__"),
-        Partition(("1",), "/wh/t/p=1"),
-    ]
-    assert old_store.pending_cleanups() == [PendingCleanup(1, U, "/wh/u")]
-
-
-def test_a_store_of_version_1_keeps_its_transactions_and_they_go_on(old_store):
-    """1 committed, 2 was aborted, 3 holds a lock that 4 waits for."""
-    assert str(old_store.valid_txns()) == "4:3:3,4:2"
-    assert [str(seen(old_store, name)) for name in (T, V)] == [
-        "default.t:2:9223372036854775807::2",
-        "sales.größe:1:1:1:",
-    ]
-    assert [(lock.txn_id, lock.state.value) for lock in old_store.show_locks()] == [
-        (3, "a"),
-        (4, "w"),
-    ]
-    old_store.commit_txn(3)
-    assert old_store.check_lock(4, 4).state.value == "a"
-    old_store.commit_txn(4)
-    assert begin(old_store) == 5
-    assert old_store.allocate_write_id(5, T) == 3
-
-
-def test_the_history_of_an_old_store_s_tables_begins_with_the_upgrade(old_store):
-    """Nobody noted which files were deleted before."""
-    assert [old_store.oldest_version(name) for name in (T, V)] == [2, 1]
-    assert [*old_store.versions(T), *old_store.versions(V)] == []
-    old_store.commit_txn(3, changed=[Change(V, "INSERT", "…")])
-    assert [one.write_id for one in old_store.versions(V)] == [1]
-
-
-def test_what_the_open_transactions_of_version_1_see_is_not_forgotten(old_store):
-    """It is unknown what was open when these transactions began. So nothing is forgotten until they
-    end."""
-    with old_store._store.read() as connection:
-        assert connection.execute(select(MIN_HISTORY_LEVEL)).all() == [(3, 1), (4, 1)]
-    snapshot = old_store.valid_txns()
-    before = old_store.valid_write_ids(snapshot, [T, V])
-    old_store.commit_txn(3)
-    assert old_store.house_keep(10**9, 0, 0)
-    assert old_store.valid_write_ids(snapshot, [T, V]) == before
-
-
-def test_an_upgrade_that_dies_leaves_a_store_of_version_1(tmp_path):
-    path = tmp_path / "s.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(V1.read_text())
-    connection.close()
-    before = dump(path)
-    for number in range(1, 1000):
-        strike = crash_at(number, "")
-        event.listen(Engine, "before_cursor_execute", strike)
-        try:
-            EmbeddedMetastore(sqlite_url(path), warehouse="/wh").close()
-        except Crash:
-            assert dump(path) == before
-        else:
-            break
-        finally:
-            event.remove(Engine, "before_cursor_execute", strike)
-    assert number > 10
-    assert dump(path) != before
-
-
-def dump(path):
-    connection = sqlite3.connect(path)
-    found = list(connection.iterdump())
-    connection.close()
-    return found
-
-
-# ── from version 3 ───────────────────────────────────────────────────────────────────────────
-
-GONE = [
-    ("/wh/größe: 1:2", "1:8:location14:/wh/größe: 1:2"),
-    ("/wh/🐘", "1:8:location5:/wh/🐘"),  # counted in characters; Java counts an elephant as two
-    ("/wh/a🐘b:c/🐘", "1:8:location11:/wh/a🐘b:c/🐘"),
-]
-OLD_COLUMNS = (
-    "ID",
-    "DATABASE",
-    "TABLE",
-    "PARTITION",
-    "STATE",
-    "TYPE",
-    "TBLPROPERTIES",
-    "ENQUEUE_TIME",
-)
-
-
-@pytest.fixture
-def version_3(tmp_path, monkeypatch):
-    """Makes a store of version 3 of this kind, with directories of dropped tables."""
-
-    def make(kind):
-        up = run_revisions.command.upgrade
-        with monkeypatch.context() as patch:
-            patch.setattr(run_revisions.command, "upgrade", lambda config, _: up(config, "0003"))
+    scripts = tmp_path / "scripts"
+    shutil.copytree(Path(migrations.__file__).parent, scripts)
+    (scripts / "versions" / "next.py").write_text(NEXT_REVISION)
+    monkeypatch.setattr(run_revisions.resources, "files", lambda _: scripts)
+    monkeypatch.setattr(upgrade, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    for attempt in range(2):
+        with statements() as executed:
             store = open_store(kind, tmp_path)
-        old = sql_table("COMPACTION_QUEUE", *(column(f"CQ_{name}") for name in OLD_COLUMNS))
-        with store._store.write() as connection:
-            for number, (_, properties) in enumerate(GONE, 1):
-                values = (number, "default", f"t{number}", None, "r", "a", properties, 1000)
-                connection.execute(insert(old).values(values))
-            connection.execute(update(NEXT_COMPACTION_QUEUE_ID).values(NCQ_NEXT=len(GONE) + 1))
-        assert columns(store, "COMPACTION_QUEUE") == {f"CQ_{name}" for name in OLD_COLUMNS}
+        assert any("upgraded" in text for text in executed) == (attempt == 0)
+        assert [database.comment for database in store.databases()] == ["upgraded"]
+        assert store.find(T).columns == (Column("a", "int"),)
         store.close()
-        return store
-
-    return make
-
-
-def columns(store, name):
-    with store._store.read() as connection:
-        return {found["name"] for found in inspect(connection).get_columns(name)}
-
-
-def pending():
-    return [
-        PendingCleanup(number, TableName("default", f"t{number}"), location)
-        for number, (location, _) in enumerate(GONE, 1)
-    ]
-
-
-@every_kind
-def test_a_store_of_version_3_gets_the_present_schema_and_its_queue_goes_on(
-    tmp_path, kind, version_3
-):
-    version_3(kind)
     store = open_store(kind, tmp_path)
-    assert difference(store) == []
-    assert store.pending_cleanups() == pending()
-    shown = store.compactions()
-    assert [one.properties for one in shown] == [{"location": location} for location, _ in GONE]
-    assert {(one.state, one.enqueued_ms, one.retry_retention_ms) for one in shown} == {
-        (CompactionState.READY_FOR_CLEANING, 1000, 0)
-    }
-    assert store.ready_to_clean(0) == []
-    number = queue(store, T)
-    assert number == len(GONE) + 1
-    txn, _ = take(store)
-    store.commit_txn(txn, compacted=Compacted(number, 1, ""))
-    assert [one.id for one in store.ready_to_clean(0)] == [number]
-    store.mark_compaction_cleaned(number)
-    for gone in pending():
-        store.mark_cleaned(gone.id)
-    assert [one.id for one in store.compactions()] == [number]
-    store.close()
-
-
-@every_kind
-def test_an_upgrade_from_version_3_that_died_anywhere_is_done_by_the_next_attempt(
-    tmp_path, kind, version_3
-):
-    version_3(kind)
-    for attempt in range(1, 100):
-        # On MySQL each attempt adds one more column, and repeats the statements after the columns.
-        number = attempt if kind in ("sqlite", "postgresql") else 2 + max(0, attempt - 14)
-        strike = crash_at(number, ("ALTER", "CREATE", "UPDATE", "INSERT"))
-        event.listen(Engine, "before_cursor_execute", strike)
-        try:
-            store = open_store(kind, tmp_path)
-        except Crash:
-            continue
-        finally:
-            event.remove(Engine, "before_cursor_execute", strike)
-        break
-    assert attempt > 15
-    assert difference(store) == []
-    assert store.pending_cleanups() == pending()
-    store.close()
-
-
-# ── from version 12 ──────────────────────────────────────────────────────────────────────────
-
-NOTED = {  # statements as they were noted, and the transactions that they reverted
-    "REVERT TRANSACTION 7": 7,
-    "/* back */ revert -- it\n transaction 12 SKIP CONFLICTS": 12,
-    f"/* {'x' * 997} */ REVERT TRANSACTION 3": None,  # another digit may have followed
-    "/* long": None,
-}
-
-
-@every_kind
-def test_a_store_of_version_12_keeps_which_transactions_were_reverted(tmp_path, kind, monkeypatch):
-    up = run_revisions.command.upgrade
-    with monkeypatch.context() as patch:
-        patch.setattr(run_revisions.command, "upgrade", lambda config, _: up(config, "0012"))
-        store = open_store(kind, tmp_path)
-    noted = ("ID", "TXNID", "OPERATION", "STATEMENT")
-    numbers = ("WRITEID", "COMMITTED_AT", "INSERTED", "UPDATED", "DELETED", "FILES", "BYTES")
-    names = (*noted, *numbers, "PARTITIONS", "USER", "HOST")
-    old = sql_table("TABLE_VERSIONS", *(column(f"TV_{name}") for name in names), column("TBL_ID"))
-    columns = ("TBL_ID", "DB_ID", "TBL_NAME", "TBL_TYPE", "LOCATION", "NUM_BUCKETS")
-    of_tables = sql_table("TBLS", *map(column, (*columns, "FIRST_WRITE_ID")))
-    with store._store.write() as connection:
-        connection.execute(insert(of_tables).values((1, 1, T.name, "MANAGED_TABLE", "/wh/t", 0, 1)))
-        for number, statement in enumerate(NOTED, 1):
-            values = (number, 20, "REVERT TRANSACTION", statement, *[0] * 8, "ann", "h1", 1)
-            connection.execute(insert(old).values(values))
-    store.close()
-    store = open_store(kind, tmp_path)
-    assert difference(store) == []
-    assert {one.change.statement: one.change.reverted for one in store.versions(T)} == NOTED
-    assert store.first_version(T) is None  # nobody has noted it
+    assert begin(store) == txn + 1
     store.close()
 
 
@@ -502,12 +283,19 @@ def run(kind, path, statement):
 
 
 @every_kind
-def test_a_newer_store_is_refused_and_not_changed(tmp_path, kind):
+@pytest.mark.parametrize(
+    ("version", "advice"), [(99, "or a newer one"), (1, "LOCATION"), (13, "development build")]
+)
+def test_a_newer_store_or_one_of_a_development_build_is_refused_and_not_changed(
+    tmp_path, kind, version, advice
+):
     open_store(kind, tmp_path).close()
-    run(kind, tmp_path, 'UPDATE "VERSION" SET "SCHEMA_VERSION" = 99')
-    with pytest.raises(MetastoreError, match="version 99"):
+    run(kind, tmp_path, f'UPDATE "VERSION" SET "SCHEMA_VERSION" = {version}')
+    with statements() as executed, pytest.raises(MetastoreError) as caught:
         open_store(kind, tmp_path)
-    assert condition_of_opening(kind, tmp_path) == "METASTORE_VERSION_MISMATCH"
+    assert caught.value.getCondition() == "METASTORE_VERSION_MISMATCH"
+    assert f"version {version}," in str(caught.value) and advice in str(caught.value)
+    assert not [text for text in executed if text.startswith(("CREATE", "INSERT", "UPDATE"))]
 
 
 OURS = '"VER_ID" INT, "SCHEMA_VERSION" VARCHAR(127), "VERSION_COMMENT" VARCHAR(255)'

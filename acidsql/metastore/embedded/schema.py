@@ -26,7 +26,8 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 13  # the last revision in ``migrations``
+SCHEMA_VERSION = 14  # the last revision in ``migrations``
+FIRST_SCHEMA_VERSION = 14  # of the first release
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -35,7 +36,11 @@ NAME = String(256)
 PARTITION, LOCATION = String(767), String(4000)
 PERSON = String(128)  # users and hosts
 AGENT = String(1024)  # Hive: 128. Messages should show more of a statement's beginning.
+CLASS = String(1024)  # Hive: 4000. MySQL has 65,535 bytes in a row, four for each character.
 LETTER = String(1)
+# Two names and a partition are too long for a key in MySQL, so an index has a prefix of the last.
+# It needs no more, because it is not unique.
+PARTITION_IN_INDEX = 255
 # SQLite numbers rows itself only in a column whose type is exactly INTEGER.
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
@@ -53,8 +58,16 @@ def _owner(of: str, name: str) -> Column[int]:
     return Column(name, NUMBER, ForeignKey(f"{of}.{name}", ondelete="CASCADE"), primary_key=True)
 
 
+def _partition_index(name: str, prefix: str) -> Index:
+    """An index of the columns that name a partition."""
+    columns = [f"{prefix}_{part}" for part in ("DATABASE", "TABLE", "PARTITION")]
+    lengths = {columns[-1]: PARTITION_IN_INDEX}
+    return Index(name, *columns, mysql_length=lengths, mariadb_length=lengths)
+
+
 # ── catalog ──────────────────────────────────────────────────────────────────────────────────
 
+# This table says that the database belongs to acidsql, so its definition never changes.
 VERSION = Table(
     "VERSION",
     metadata,
@@ -90,12 +103,12 @@ TBLS = Table(
     Column("NUM_BUCKETS", Integer, nullable=False),
     Column("COMMENT", Text),
     Column("FIRST_WRITE_ID", BigInteger, nullable=False),
-    # From Hive's SDS and SERDES. NULL in rows from the time when ORC was the only format.
-    Column("INPUT_FORMAT", LOCATION),
-    Column("OUTPUT_FORMAT", LOCATION),
-    Column("SLIB", LOCATION),
+    # From Hive's SDS and SERDES. NULL: a view.
+    Column("INPUT_FORMAT", CLASS),
+    Column("OUTPUT_FORMAT", CLASS),
+    Column("SLIB", CLASS),
     Column("OLDEST_VERSION", BigInteger),
-    Column("FIRST_VERSION", BigInteger),  # NULL for tables from the time before this column
+    Column("FIRST_VERSION", BigInteger),
     Column("TBL_TYPE", String(128)),
     Column("VIEW_ORIGINAL_TEXT", Text),
     Column("VIEW_EXPANDED_TEXT", Text),
@@ -245,7 +258,7 @@ COMPLETED_TXN_COMPONENTS = Table(
     Column("CTC_TIMESTAMP", DateTime, nullable=False, server_default=func.current_timestamp()),
     Column("CTC_WRITEID", BigInteger),
     Column("CTC_UPDATE_DELETE", LETTER, nullable=False),
-    Index("COMPLETED_TXN_COMPONENTS_IDX", "CTC_DATABASE", "CTC_TABLE", "CTC_PARTITION"),
+    _partition_index("COMPLETED_TXN_COMPONENTS_IDX", "CTC"),
 )
 
 NEXT_TXN_ID = _counter("NEXT_TXN_ID", "NTXN_NEXT")
@@ -394,7 +407,7 @@ COMPLETED_COMPACTIONS = Table(
     metadata,
     *_of_compactions("CC"),
     Column("CC_END", BigInteger),
-    Index("COMPLETED_COMPACTIONS_IDX", "CC_DATABASE", "CC_TABLE", "CC_PARTITION"),
+    _partition_index("COMPLETED_COMPACTIONS_IDX", "CC"),
 )
 
 NEXT_COMPACTION_QUEUE_ID = _counter("NEXT_COMPACTION_QUEUE_ID", "NCQ_NEXT")

@@ -9,7 +9,12 @@ from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DBAPIError
 
 from acidsql.errors import MetastoreError
-from acidsql.metastore.embedded.schema import SCHEMA_VERSION, VERSION, VERSION_COMMENT
+from acidsql.metastore.embedded.schema import (
+    FIRST_SCHEMA_VERSION,
+    SCHEMA_VERSION,
+    VERSION,
+    VERSION_COMMENT,
+)
 
 _ALEMBICS = "alembic_version"
 
@@ -31,22 +36,23 @@ def create_or_upgrade(connection: Connection, warehouse: str) -> None:
     processes does it.
 
     Raises:
-        MetastoreError: The database belongs to something else, or to a newer acidsql.
+        MetastoreError: The database belongs to something else, or its schema is newer than this
+            acidsql, or older than the first release.
     """
     version = _version(connection)
-    if version > SCHEMA_VERSION:
-        raise MetastoreError(
-            f"The metastore has schema version {version}, and this acidsql knows "
-            f"{SCHEMA_VERSION}. Use the acidsql that made it, or a newer one.",
-            condition="METASTORE_VERSION_MISMATCH",
-            found=version,
-            known=SCHEMA_VERSION,
+    if 0 < version < FIRST_SCHEMA_VERSION:
+        raise _unknown_version(
+            version,
+            "A development build made it, before the first release. Use that build, or give a new "
+            "metastore and create the tables there again, each with LOCATION of its directory.",
         )
+    if version > SCHEMA_VERSION:
+        raise _unknown_version(version, "Use the acidsql that made it, or a newer one.")
     if version < SCHEMA_VERSION:
         # Imported only here, because the import is slow and a store needs it rarely.
         from acidsql.metastore.embedded.migrations import migrate
 
-        migrate(connection, warehouse, version)
+        migrate(connection, warehouse)
 
 
 def _version(connection: Connection) -> int:
@@ -75,6 +81,16 @@ def _is_barely_begun(connection: Connection, names: set[str]) -> bool:
         connection.exec_driver_sql(f"SELECT COUNT(*) FROM {quote(name)}").scalar() for name in names
     )
     return not any(counts)
+
+
+def _unknown_version(version: int, advice: str) -> MetastoreError:
+    return MetastoreError(
+        f"The metastore has schema version {version}, and this acidsql knows {SCHEMA_VERSION}. "
+        + advice,
+        condition="METASTORE_VERSION_MISMATCH",
+        schema_version=version,
+        known_version=SCHEMA_VERSION,
+    )
 
 
 def _not_ours(why: str) -> MetastoreError:

@@ -11,27 +11,24 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection
 
 # Alembic keeps its running environment in module globals.
 _one_at_a_time = threading.Lock()
 
 
-def migrate(connection: Connection, warehouse: str, version: int) -> None:
+def migrate(connection: Connection, warehouse: str) -> None:
     """Run the missing revisions in the caller's store transaction.
 
     Args:
         connection: The connection of that store transaction (see ``Dialect.upgrade``).
         warehouse: Location of the database ``default``.
-        version: VERSION.SCHEMA_VERSION. 0: the database is empty, or was left half-made.
     """
     with _one_at_a_time, _scripts() as directory:
         config = Config()
         config.set_main_option("script_location", str(directory).replace("%", "%%"))
         config.set_main_option("path_separator", "os")
         config.attributes.update(connection=connection, warehouse=warehouse)
-        if version == 1 and not inspect(connection).has_table("alembic_version"):
-            command.stamp(config, "0001")  # the store is older than the revisions
         command.upgrade(config, "head")
 
 

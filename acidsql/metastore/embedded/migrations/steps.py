@@ -1,16 +1,15 @@
 """The steps of revisions. Each step does only what is still to be done.
 
-Revisions define tables in the same way for all databases. ``dressed`` adds what a database needs to
-compare names as SQLite does: by code point, so that ``a``, ``A`` and ``a `` are three names.
+``schema`` defines tables in the same way for all databases. ``dressed`` adds what a database needs
+to compare names as SQLite does: by code point, so that ``a``, ``A`` and ``a `` are three names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import (
-    BigInteger,
-    Column,
     Connection,
-    Integer,
     MetaData,
     String,
     Table,
@@ -24,25 +23,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mysql import MEDIUMTEXT
 from sqlalchemy.engine import Dialect as SqlDialect
-from sqlalchemy.schema import CreateColumn
 
-from acidsql.metastore.embedded.schema import VERSION_COMMENT
+from acidsql.metastore.embedded.schema import VERSION, VERSION_COMMENT
 
 MYSQLS = ("mysql", "mariadb")
 # InnoDB allows 3072 bytes in a key: 4 for each character, and 8 for the BIGINT in the same key.
 # Hive's 767 characters would be four bytes too many.
 _IN_KEY = {767: 766}
-
-# SQLite numbers rows itself only in a column whose type is exactly INTEGER.
-ID = BigInteger().with_variant(Integer, "sqlite")
-# This table says that the database belongs to acidsql, so its definition never changes.
-VERSION = Table(
-    "VERSION",
-    MetaData(),
-    Column("VER_ID", ID, primary_key=True),
-    Column("SCHEMA_VERSION", Integer, nullable=False),
-    Column("VERSION_COMMENT", String(256), nullable=False),
-)
 
 
 def claim(connection: Connection) -> None:
@@ -50,7 +37,7 @@ def claim(connection: Connection) -> None:
 
     If this attempt dies half-way, the next attempt recognizes the database and goes on.
     """
-    create(connection, VERSION.metadata)
+    create(connection, [VERSION])
     seed(connection, VERSION, VER_ID=1, SCHEMA_VERSION=0, VERSION_COMMENT=VERSION_COMMENT)
 
 
@@ -59,28 +46,18 @@ def set_version(connection: Connection, version: int) -> None:
     connection.execute(update(VERSION).values(SCHEMA_VERSION=version))
 
 
-def create(connection: Connection, metadata: MetaData) -> None:
+def create(connection: Connection, tables: Iterable[Table]) -> None:
     """Create the tables and indexes that do not exist."""
-    there = set(inspect(connection).get_table_names())
-    for table in dressed(metadata, connection.dialect).sorted_tables:
-        if table.name not in there:
+    existing_tables = set(inspect(connection).get_table_names())
+    dressed_tables = dressed(VERSION.metadata, connection.dialect).tables
+    for table in (dressed_tables[table.name] for table in tables):
+        if table.name not in existing_tables:
             table.create(connection, checkfirst=False)
         elif connection.dialect.name in MYSQLS:  # the last attempt may have died before an index
-            known = _indexes(connection, table)
+            existing_indexes = _indexes(connection, table)
             for index in table.indexes:
-                if index.name not in known:
+                if index.name not in existing_indexes:
                     index.create(connection, checkfirst=False)
-
-
-def add_columns(connection: Connection, metadata: MetaData) -> None:
-    """Add the columns that existing tables lack."""
-    quote = connection.dialect.identifier_preparer.quote
-    for table in dressed(metadata, connection.dialect).sorted_tables:
-        known = {found["name"] for found in inspect(connection).get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in known:
-                new = CreateColumn(column).compile(dialect=connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {quote(table.name)} ADD COLUMN {new}")
 
 
 def _indexes(connection: Connection, table: Table) -> set[str]:

@@ -1,1 +1,1 @@
-"""The revisions, in order. A revision is never changed, because stores were made with it."""
+"""The revisions, in order. A released revision is never changed: stores were made with it."""
