@@ -22,7 +22,7 @@ from local_spark import local_spark
 import acidsql
 from acidsql.acid.predicate import ANYTHING
 from acidsql.statements import reader, runner
-from acidsql.storage.reading import partition_columns, scan
+from acidsql.storage.reading import scan
 from acidsql.storage.writing import job, save
 
 SMALL = 1000  # rows of the small table
@@ -35,11 +35,6 @@ def nothing(*_: Any, **__: Any) -> None:
 def whole(self: Any, query: Any, views: Any, said: Any) -> Any:
     """``Reader.events`` without the query of MERGE's partners."""
     return reader.Events(self._frame(query.query, views, said))
-
-
-def no_sizes(table: Any, files: Any, sizes: Any) -> Any:
-    """``PathPartitions`` without sizes of files."""
-    return partition_columns.PathPartitions(table, files, {})
 
 
 def plain_order(names: Any) -> Any:
@@ -69,7 +64,6 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
         ["merge partitions"],
     ),
     "data skipping": ([(reader.Reader, "_demands", lambda *_: {})], ["range scan"]),
-    "size lookup": ([(scan, "PathPartitions", no_sizes)], ["partition scan", "small partitions"]),
     "sort by one number": (
         [(job, "_sort_prefix", lambda _: []), (job, "_together", plain_order)],
         ["insert partitions", "update partitions"],

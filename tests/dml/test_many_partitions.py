@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +16,7 @@ from acidsql.statements import reader
 from acidsql.statements.current_txn import Transactions
 from acidsql.storage.files import orc_schema
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.reading import partition_columns, scan, source_partitions
-from acidsql.storage.reading.partition_columns import PathPartitions
+from acidsql.storage.reading import partition_columns, source_partitions
 
 
 @pytest.fixture
@@ -187,13 +185,10 @@ def test_one_footer_tells_the_names_of_columns_for_all_that_a_statement_wrote(t,
     assert len(looked) == 2
 
 
-@pytest.mark.parametrize("by", ["path", "size, some by path"])
 @pytest.mark.parametrize(
     "values", [["a", "b"], ["a b", "c%d", "e=f", "g/h", "ü+&", "", None], ["x'y", 'z"', "\\", "#?"]]
 )
-def test_rows_show_their_partition_however_it_is_told(acid, monkeypatch, by, values):
-    # At most two files are found by their sizes, so some values come from the path.
-    monkeypatch.setattr(partition_columns, "_SIZES_MAX", 0 if by == "path" else 2)
+def test_rows_show_the_partition_of_their_files_path(acid, values):
     acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p STRING, d DATE)")
     for number, value in enumerate(values):
         acid.sql(f"INSERT INTO u VALUES ({number}, ?, DATE'2024-01-0{number + 1}')", [value])
@@ -208,31 +203,6 @@ def test_rows_show_their_partition_however_it_is_told(acid, monkeypatch, by, val
     assert rows(acid, "SELECT id FROM u WHERE d = DATE'2024-01-02'") == [(1,), (101,)]
 
 
-@pytest.fixture
-def sizes(acid):
-    """A table whose partitions have files of different sizes, one of them the default partition."""
-    acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p INT, d DATE)")
-    acid.sql(
-        "INSERT INTO u SELECT id, CASE WHEN id < 10 THEN 1 WHEN id < 100 THEN 2 END, "
-        "CASE WHEN id < 10 THEN DATE'2024-01-01' END FROM range(0, 1000, 1, 1)"
-    )
-    return acid
-
-
-BY_PARTITION = [(1, "2024-01-01", 10), (2, None, 90), (None, None, 900)]
-
-
-def test_a_files_partition_is_known_by_its_size(sizes, monkeypatch):
-    apart = "raise_error('a path was taken apart')"
-    monkeypatch.setattr(PathPartitions, "_from_path", apart)
-    counted = rows(sizes, "SELECT p, CAST(d AS STRING), count(*) FROM u GROUP BY ALL")
-    assert counted == ordered(BY_PARTITION)
-    assert rows(sizes, "SELECT count(*) FROM u WHERE p IS NULL AND d IS NULL") == [(900,)]
-    sizes.sql("DELETE FROM u WHERE id % 10 > 0")
-    counted = rows(sizes, "SELECT p, CAST(d AS STRING), count(*) FROM u GROUP BY ALL")
-    assert counted == ordered((p, day, count // 10) for p, day, count in BY_PARTITION)
-
-
 def test_files_of_one_size_are_told_apart_by_their_paths(acid):
     acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p INT)")
     for partition in range(1, 5):
@@ -244,30 +214,6 @@ def test_files_of_one_size_are_told_apart_by_their_paths(acid):
     acid.sql("DELETE FROM u WHERE id = 1 AND p = 2 OR id > 2")
     assert rows(acid, "SELECT * FROM u") == [(1, 1), (1, 3), (1, 4), (2, 4)]
     assert rows(acid, "SELECT id FROM u WHERE p = 1") == [(1,)]
-
-
-def test_a_size_that_was_not_listed_is_an_error_and_no_wrong_partition(sizes, monkeypatch):
-    sizes.sql("CREATE TABLE other (id INT)")
-    sizes.sql("INSERT INTO other SELECT id FROM range(0, 57, 1, 1)")
-    [other] = [row.path for row in sizes.files("other").collect() if row.rows == 57]
-    [listed] = [row.path for row in sizes.files("u").collect() if row.rows == 10]
-    read = scan.read_orc
-
-    def replaced(*args, **options):
-        shutil.copy(other, listed)
-        return read(*args, **options)
-
-    monkeypatch.setattr(scan, "read_orc", replaced)
-    with pytest.raises(Exception, match="was changed while it was read"):
-        sizes.sql("SELECT p, id FROM u").collect()
-
-
-def test_plain_files_are_told_by_their_size_too(acid, monkeypatch):
-    only = "TBLPROPERTIES ('transactional_properties'='insert_only')"
-    acid.sql(f"CREATE TABLE u (id INT) PARTITIONED BY (p INT) {only}")
-    acid.sql("INSERT INTO u SELECT id, id DIV 900 FROM range(0, 1000, 1, 1)")
-    monkeypatch.setattr(PathPartitions, "_from_path", "raise_error('a path was taken apart')")
-    assert rows(acid, "SELECT p, count(*) FROM u GROUP BY p") == [(0, 900), (1, 100)]
 
 
 @pytest.mark.parametrize("checksum", [None, lambda name: 7])

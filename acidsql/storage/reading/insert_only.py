@@ -62,7 +62,7 @@ def read_inserts_only(
             in Parquet files by name, as all engines do.
         files: The visible files by partition directory.
         file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
-        sizes: The files' sizes in bytes. Without sizes it takes longer to find a row's partition.
+        sizes: The files' sizes in bytes. Without sizes no file is taken for a small one.
         any_writer: The files may be another writer's, so they are looked into first. Python tasks
             read ORC files that Spark's reader would misread; such Parquet files are refused.
         text: What ends a field of a text file, and what stands for NULL there.
@@ -86,7 +86,7 @@ def read_inserts_only(
         return _no_rows(spark, table, virtual)
     if file_format == ORC:
         return as_char(_orc_rows(spark, table, files, sizes, virtual, any_writer), table)
-    where = PathPartitions(table, files, sizes)
+    where = PathPartitions(table, files)
     file_columns = needed(where.needed, virtual)
     if file_format == "text":
         rows = _text(spark, table, paths, file_columns, *text)
@@ -127,7 +127,7 @@ def _orc_rows(
     if large_files:
         if is_on(spark, _BY_CASE):
             _need_same_case(table, _paths(large_files), columns_of)
-        where = PathPartitions(table, large_files, sizes)
+        where = PathPartitions(table, large_files)
         rows = _orc(spark, table, _paths(large_files), needed(where.needed, virtual))
         parts.append(rows.selectExpr(*columns, *where.values, *of_row(virtual)))
     return reduce(DataFrame.unionAll, parts)

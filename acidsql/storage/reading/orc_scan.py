@@ -13,12 +13,12 @@ from acidsql.acid import event
 from acidsql.acid.paths import local_path_of
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import too_old
-from acidsql.storage.reading.partition_columns import PATH, SIZE
+from acidsql.storage.reading.partition_columns import PATH
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.views import settled
 
 _NO_OPTIONS: Mapping[str, str] = {}
-_OF_FILE = {PATH: "_metadata.file_path", SIZE: "_metadata.file_size"}
+_OF_FILE = {PATH: "_metadata.file_path"}
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 
 
@@ -100,7 +100,7 @@ def open_files(
 ) -> DataFrame:
     """The rows of exactly these files.
 
-    ``of_file``: the facts about a row's file to add as columns, ``PATH`` or ``SIZE``.
+    ``of_file``: the facts about a row's file to add as columns: ``PATH``.
     ``by_position``: match top-level columns by position; ORC matches nested fields by name.
     """
     reader = spark.read.schema(schema).options(

@@ -347,12 +347,7 @@ def delete_keys(spark: SparkSession, request: Scan, *, with_version: bool = Fals
 
 
 def _partitions(request: Scan, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
-    sizes = {file.path: file.size for group in files.values() for file in group}
-    if not request.is_fast:
-        sizes = {}
-    return PathPartitions(
-        request.table, {name: _paths(group) for name, group in files.items()}, sizes
-    )
+    return PathPartitions(request.table, {name: _paths(group) for name, group in files.items()})
 
 
 def _paths(files: Sequence[EventFile]) -> list[str]:
