@@ -3,7 +3,7 @@
 Python itself checks nothing: a text in the place of a list is a list of letters, and True is the
 number 1. Without a check such an argument changes the wrong rows, or it fails deep inside.
 
-The rules: True is no number; a text is no list of texts; None is allowed only where the annotation
+The rules: True is no number; an integer is a float, as for type checkers; a text is no list of texts; None is allowed only where the annotation
 says so; a scalar of numpy's counts as the Python value that it has, and is handed on as this.
 """
 
@@ -204,6 +204,8 @@ def _is_a(value: Any, kind: Any) -> bool:
         return callable(value)
     if isinstance(value, bool):
         return kind is bool
+    if isinstance(value, int) and kind is float:
+        return True
     if issubclass(type(value), kind):  # not isinstance, which asks a Column for attributes
         return True
     # Classes of Spark Connect have the names of the classic ones; not all are derived from them.

@@ -208,6 +208,15 @@ def test_an_error_says_what_was_expected(hint, value, message):
     assert caught.value.getCondition() == "NOT_EXPECTED_TYPE"
 
 
+def test_an_integer_is_a_float():
+    def call(settings):
+        return settings
+
+    call.__annotations__ = {"settings": dict[str, str | bool | float]}
+    settings = {"hive.lock.numretries": 5}
+    assert checked(call)(settings) == settings
+
+
 def test_a_scalar_of_numpys_is_the_python_value():
     def call(number: int, text: str, flag: bool, at: datetime.datetime):
         return number, text, flag, at

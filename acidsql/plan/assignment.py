@@ -20,11 +20,12 @@ each conversion that can fail is checked by a ``try_cast``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import Column
-from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.types import HiveType, parse_type, spark_ddl
 from acidsql.errors import AnalysisError
 from acidsql.plan.struct_fields import FieldRules, TypeMismatchError, parts_of, shown_path
 from acidsql.sql.tokens import Span
@@ -303,6 +304,8 @@ class _Assignment:
         self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
     ) -> str:
         ordinals = self._fields.ordinals(source, target, (self._column,))
+        if self._fields.has_namesakes(source):  # the fields go by position
+            sql, source = _with_numbers(sql, source)
         values = []
         for name, ordinal, outer in zip(target.names, ordinals, target.children, strict=True):
             kept = None if old is None else f"{old}.{quote(name)}"
@@ -316,6 +319,13 @@ class _Assignment:
         keeps = old is not None and self._fields.lacks(source, target)
         is_value = f"{sql} IS NOT NULL" + (f" OR {old} IS NOT NULL" if keeps else "")
         return f"CASE WHEN {is_value} THEN named_struct({', '.join(values)}) END"
+
+
+def _with_numbers(sql: str, source: HiveType) -> tuple[str, HiveType]:
+    """SQL of a struct whose fields are called by their numbers, and its type. CAST changes nothing
+    but names here: SQL has no other way to name one of two fields of one name."""
+    numbered = replace(source, names=tuple(map(str, range(len(source.names)))))
+    return f"CAST({sql} AS {spark_ddl(numbered)})", numbered
 
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:

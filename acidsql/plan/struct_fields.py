@@ -92,6 +92,10 @@ class FieldRules:
             for ordinal, child in zip(ordinals, target.children, strict=True)
         )
 
+    def has_namesakes(self, source: HiveType) -> bool:
+        """Whether two fields of a struct have names that the session does not tell apart."""
+        return len({*map(self.folded, source.names)}) < len(source.names)
+
     def folded(self, name: str) -> str:
         """A name in the form in which the session compares names."""
         return name if self.is_case_sensitive else name.lower()

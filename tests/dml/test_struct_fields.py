@@ -294,6 +294,21 @@ def test_a_part_of_another_type_is_named_by_its_path(t):
     assert "'m.value.lat' of type BIGINT" in error.message
 
 
+def test_fields_of_one_name_go_by_position_too(t):
+    """``struct(a.v, b.v)`` has two fields called v; and at every depth, converted or not."""
+    same = "named_struct('v', CAST({0} AS {2}), 'V', CAST({1} AS {2}))"
+    for first, kind in ((1, "BIGINT"), (3, "INT")):
+        pair = same.format(10, 20, kind)
+        row = (
+            f"{pair}, named_struct('d', {pair}, 'd', 1), array({pair}, NULL), "
+            f"map('k', {pair}, 'none', NULL), map({pair}, 7)"
+        )
+        t.sql(f"INSERT INTO t SELECT {first}, {row}")
+        t.sql(f"INSERT INTO t VALUES ({first + 1}, {row})")
+    row = stored(10, 20)[0][1:]
+    assert found(t) == [(number, *row) for number in (1, 2, 3, 4)]
+
+
 def test_fields_of_a_default_go_by_position_as_in_sparks_tables(acid):
     acid.sql(
         "CREATE TABLE t (id INT, st STRUCT<lat: INT, lon: INT> DEFAULT "
