@@ -10,7 +10,7 @@ and MAP; fields that the source does not have are NULL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from acidsql.acid.evolution import can_widen, keeps_bucket
@@ -22,7 +22,7 @@ from acidsql.plan.assignment import assign
 from acidsql.plan.event_query import Fields, Planned
 from acidsql.plan.insert import queried
 from acidsql.plan.merge_clauses import PRESENT
-from acidsql.plan.struct_fields import FieldRules
+from acidsql.plan.struct_fields import FieldRules, parts_of, shown_path
 from acidsql.sql.binder import column_part
 from acidsql.sql.statements import (
     Action,
@@ -219,18 +219,48 @@ def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
         AnalysisError: The type cannot be stored.
     """
     try:
-        return Column(name.lower(), storable(kind))
+        column = Column(name.lower(), storable(kind))
     except FormatError as error:
         raise AnalysisError(
             f"The query's column '{name}' cannot be stored: {error.message}.",
             text, place.start, place.end,
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip
+    check_fields(column, text, place)
+    return column
 
 
 def storable(kind: HiveType) -> str:
     """The column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
     return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
+
+
+def check_fields(column: Column, text: str, place: Span) -> None:
+    """Refuse two fields of a STRUCT whose names differ at most in case: no session could read them,
+    unless it tells names apart by case.
+
+    Raises:
+        AnalysisError: COLUMN_ALREADY_EXISTS, as in Spark.
+    """
+    for path, node in _structs(parse_type(column.type), (column.name,)):
+        lowered = [name.lower() for name in node.names]
+        same = [name for name in node.names if lowered.count(name.lower()) > 1]
+        if same:
+            raise AnalysisError(
+                f"'{shown_path(path)}' cannot have the fields {', '.join(map(repr, same))}: the "
+                "name of each field may be there once, in whatever letters.",
+                text, place.start, place.end,
+                condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
+            )  # fmt: skip
+
+
+def _structs(node: HiveType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], HiveType]]:
+    """The STRUCTs in a type, each with the names that lead to it."""
+    if node.kind == "struct":
+        yield path, node
+    names = node.names or parts_of(node)
+    for name, child in zip(names, node.children, strict=False):
+        yield from _structs(child, (*path, name))
 
 
 def check_name(column: Column, text: str, place: Span) -> None:

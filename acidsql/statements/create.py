@@ -32,7 +32,7 @@ from acidsql.errors import (
 )
 from acidsql.plan.assignment import can_assign
 from acidsql.plan.event_query import Fields
-from acidsql.plan.evolution import check_name, new_column
+from acidsql.plan.evolution import check_fields, check_name, new_column
 from acidsql.plan.struct_fields import FieldMatching, FieldRules
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
@@ -96,7 +96,8 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
     """The column that a definition in CREATE TABLE or ADD COLUMNS means.
 
     Raises:
-        AnalysisError: The type is unknown or not supported, or the DEFAULT does not fit the type.
+        AnalysisError: The type is unknown or not supported, a STRUCT has a field twice, or the
+            DEFAULT does not fit the type.
     """
     try:
         kind = parse_type(column.type.of(text))
@@ -107,7 +108,9 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip
     default = _default(column, kind, text, type_of)
-    return Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
+    bound = Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
+    check_fields(bound, text, column.type)
+    return bound
 
 
 def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:

@@ -295,3 +295,29 @@ def test_auto_cdc_says_how_its_state_table_gets_the_field(acid):
     acid.sql(cdc)
     expected = [(1, (1, 1, None), 1, 2), (1, (2, 2, 9), 2, 3), (1, (3, 3, None), 3, None)]
     assert found(acid) == ordered(expected)
+
+
+TWICE = "STRUCT<q: INT, n: STRUCT<r: INT, R: INT>>"
+NEW = "named_struct('q', 1, 'n', named_struct('r', 2, 'R', 3))"
+
+
+WITH_TWICE = [
+    (f"CREATE TABLE u (c {TWICE})", "c.n"),
+    ("CREATE TABLE u (c MAP<INT, ARRAY<STRUCT<r: INT, r: INT>>>)", "c.value.element"),
+    (f"CREATE TABLE u AS SELECT {NEW} AS c", "c.n"),
+    (f"ALTER TABLE t ADD COLUMNS (c {TWICE})", "c.n"),
+    (f"ALTER TABLE t CHANGE COLUMN s s {TWICE}", "s.n"),
+    (f"ALTER TABLE t REPLACE COLUMNS (id INT, s {TWICE})", "s.n"),
+    (f"INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT 2 AS id, {NEW} AS c", "c.n"),
+    (merge(f"SELECT 2 AS id, {NEW} AS s"), "s.n"),
+    (merge(f"SELECT 2 AS id, {NEW} AS s", "WHEN MATCHED THEN UPDATE SET s = s.s"), "s.n"),
+]
+
+
+def test_a_struct_has_each_field_once_in_whatever_letters(acid):
+    """Otherwise no session could read the table again, unless it tells names apart by case."""
+    fill(acid, "t (id INT, s STRUCT<q: INT>)", "1, struct(1)")
+    for statement, path in WITH_TWICE:
+        error = refused(acid, statement, "COLUMN_ALREADY_EXISTS")
+        assert f"'{path}'" in str(error)
+    assert found(acid) == [(1, (1,))]
