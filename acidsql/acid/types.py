@@ -190,8 +190,9 @@ class _Parser:
 
     def name(self) -> str:
         if self.take("`"):
-            name = self.match(r"(?:[^`]|``)*`", "the closing back-quote")
-            return name[:-1].replace("``", "`")
+            self.at -= 1  # white space behind it belongs to the name
+            name = self.match(r"`(?:[^`]|``)*`", "the closing back-quote")
+            return name[1:-1].replace("``", "`")
         # Hive quotes no name, whatever its characters are. So only Hive's delimiters end a name.
         return self.match(r"[^:,<>`]+", "a field's name").rstrip()
 

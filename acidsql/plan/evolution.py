@@ -216,18 +216,17 @@ def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
     """The table column for a column of a query.
 
     Raises:
-        AnalysisError: The type cannot be stored.
+        AnalysisError: The type cannot be stored, or has a field that cannot.
     """
+    check_fields(name.lower(), kind, text, place)
     try:
-        column = Column(name.lower(), storable(kind))
+        return Column(name.lower(), storable(kind))
     except FormatError as error:
         raise AnalysisError(
             f"The query's column '{name}' cannot be stored: {error.message}.",
             text, place.start, place.end,
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip
-    check_fields(column, text, place)
-    return column
 
 
 def storable(kind: HiveType) -> str:
@@ -235,14 +234,14 @@ def storable(kind: HiveType) -> str:
     return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
 
 
-def check_fields(column: Column, text: str, place: Span) -> None:
-    """Refuse two fields of a STRUCT whose names differ at most in case: no session could read them,
-    unless it tells names apart by case.
+def check_fields(column: str, kind: HiveType, text: str, place: Span) -> None:
+    """Refuse fields of a STRUCT that nobody could read again: two whose names differ at most in
+    case, which only some sessions tell apart; and names that readers of ORC refuse.
 
     Raises:
-        AnalysisError: COLUMN_ALREADY_EXISTS, as in Spark.
+        AnalysisError: COLUMN_ALREADY_EXISTS, as in Spark, or INVALID_IDENTIFIER.
     """
-    for path, node in _structs(parse_type(column.type), (column.name,)):
+    for path, node in _structs(kind, (column,)):
         lowered = [name.lower() for name in node.names]
         same = [name for name in node.names if lowered.count(name.lower()) > 1]
         if same:
@@ -252,6 +251,14 @@ def check_fields(column: Column, text: str, place: Span) -> None:
                 text, place.start, place.end,
                 condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
             )  # fmt: skip
+        for name in node.names:
+            if not name or "\0" in name:
+                raise AnalysisError(
+                    f"'{shown_path(path)}' cannot have the field {name!r}: a field needs a name, "
+                    "without the character of the number 0.",
+                    text, place.start, place.end,
+                    condition="INVALID_IDENTIFIER", sqlstate="42602",
+                )  # fmt: skip
 
 
 def _structs(node: HiveType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], HiveType]]:

@@ -96,8 +96,8 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
     """The column that a definition in CREATE TABLE or ADD COLUMNS means.
 
     Raises:
-        AnalysisError: The type is unknown or not supported, a STRUCT has a field twice, or the
-            DEFAULT does not fit the type.
+        AnalysisError: The type is unknown or not supported, or has a field that cannot be; or
+            the DEFAULT does not fit the type.
     """
     try:
         kind = parse_type(column.type.of(text))
@@ -107,10 +107,9 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
             text, column.type.start, column.type.end,
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip
+    check_fields(column.name.lower(), kind, text, column.type)
     default = _default(column, kind, text, type_of)
-    bound = Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
-    check_fields(bound, text, column.type)
-    return bound
+    return Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
 
 
 def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:

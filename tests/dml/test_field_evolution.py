@@ -321,3 +321,27 @@ def test_a_struct_has_each_field_once_in_whatever_letters(acid):
         error = refused(acid, statement, "COLUMN_ALREADY_EXISTS")
         assert f"'{path}'" in str(error)
     assert found(acid) == [(1, (1,))]
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_field_has_a_name_that_can_be_read_again(acid, name):
+    fill(acid, "t (id INT, s STRUCT<q: INT>)", "1, struct(1)")
+    new = f"SELECT 1 AS id, struct(q, `{name}`) AS s FROM (SELECT 5 AS q, 6 AS `{name}`)"
+    for statement in (
+        f"CREATE TABLE u (s STRUCT<q: INT, `{name}`: INT>)",
+        f"CREATE TABLE u AS {new}",
+        merge(new),
+        merge(new.replace("AS s", "AS added")),
+    ):
+        refused(acid, statement, "INVALID_IDENTIFIER")
+    assert found(acid) == [(1, (1,))]
+
+
+def test_white_space_belongs_to_the_name_of_a_field(acid):
+    """`` r`` was read as ``r``."""
+    fill(acid, "t (id INT, s STRUCT<q: INT, ` r`: INT, `r `: INT, `\t`: INT>)", "1, (1, 2, 3, 4)")
+    acid.sql("UPDATE t SET s.` r` = s.`r ` + s.`\t`")
+    acid.sql("CREATE TABLE u AS SELECT *, named_struct(' ', 5) AS blank FROM t")
+    acid.sql(merge("SELECT 1 AS id, named_struct(' n', 8, ' r', 9) AS s"))
+    assert found(acid) == [(1, (1, 9, 3, 4, 8))]
+    assert found(acid, "SELECT s.` r`, s.`r `, blank FROM u") == [(7, 3, (5,))]
