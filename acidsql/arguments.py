@@ -3,8 +3,9 @@
 Python itself checks nothing: a text in the place of a list is a list of letters, and True is the
 number 1. Without a check such an argument changes the wrong rows, or it fails deep inside.
 
-The rules: True is no number; an integer is a float, as for type checkers; a text is no list of texts; None is allowed only where the annotation
-says so; a scalar of numpy's counts as the Python value that it has, and is handed on as this.
+The rules: True is no number; an integer is a float, as for type checkers; a text is no list of
+texts; None is allowed only where the annotation says so; a scalar of numpy's counts as the Python
+value that it has, and is handed on as this.
 """
 
 from __future__ import annotations

@@ -278,9 +278,10 @@ def check_name(column: Column, text: str, place: Span) -> None:
             text, place.start, place.end,
             condition="UNSUPPORTED_FEATURE.RESERVED_COLUMN_NAME",
         )  # fmt: skip
-    if not column.name:
+    if not column.name or "\0" in column.name:
         raise AnalysisError(
-            "A column needs a name.", text, place.start, place.end,
+            "A column needs a name, without the character of the number 0.",
+            text, place.start, place.end,
             condition="INVALID_IDENTIFIER", sqlstate="42602",
         )  # fmt: skip
     if "i\u0307" in column.name:
