@@ -8,7 +8,7 @@ visible exactly when its entry is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Protocol
@@ -86,13 +86,16 @@ class StreamEntry:
 
 
 class StreamLedger(Protocol):
-    """The ledger. An entry goes when its table is dropped, and follows when it is renamed."""
+    """The ledger. An entry goes when one of its tables is dropped, and follows renamed ones."""
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
         """The entry of an application for a sink. *Read-only.*"""
 
     def streams(self, app_id: str | None = None) -> Sequence[StreamEntry]:
         """The entries, of one application or of all, by application and sink. *Read-only.*"""
+
+    def sink(self, tables: Iterable[TableName]) -> str:
+        """The sink of a batch that changes several tables (see ``sink_of``). *Read-only.*"""
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         """Note that another run has the entry from now on, though it committed nothing yet.
@@ -109,26 +112,33 @@ class StreamLedger(Protocol):
         how many there were."""
 
 
-def sink_of(tables: Iterable[TableName]) -> str:
-    """The sink of a batch that changes several tables."""
-    return _joined(str(table) for table in tables)
+def sink_of(tables: Iterable[TableName], identity: Callable[[TableName], str]) -> str:
+    """The sink of a batch that changes several tables: their names, or if these are too long, a
+    hash of the tables' identities.
 
-
-def _joined(tables: Iterable[str]) -> str:
-    names = sorted(set(tables))
-    sink = _BETWEEN.join(names)
+    Args:
+        tables: The tables.
+        identity: Gives what a table has under any name, and no later table of its name has.
+    """
+    tables_by_key = {table.key: table for table in tables}
+    sink = _BETWEEN.join(sorted(tables_by_key))
     if len(sink) <= _SINK_MAX:
         return sink
-    return f"{len(names)}{_MANY}{sha256(sink.encode()).hexdigest()[:32]}"
+    return sink_of_identities(map(identity, tables_by_key.values()))
 
 
-def after_rename(sink: str, table: TableName, new_name: TableName) -> str | None:
-    """A sink after one of its tables was renamed. None: the table is none of those that the sink's
-    name tells; the name of very many tables tells none."""
-    names = sink.split(_BETWEEN)
-    if table.key not in names:
-        return None
-    return _joined(new_name.key if key == table.key else key for key in names)
+def sink_of_identities(identities: Iterable[str]) -> str:
+    """The sink of several tables whose names are too long."""
+    ordered = sorted(identities)
+    return f"{len(ordered)}{_MANY}{sha256(_BETWEEN.join(ordered).encode()).hexdigest()[:32]}"
+
+
+def after_rename(
+    sink: str, table: TableName, new_name: TableName, identity: Callable[[TableName], str]
+) -> str:
+    """A sink that names a table, after the table was renamed; for ``identity`` see ``sink_of``."""
+    tables = tables_of(sink)
+    return sink_of([new_name if name == table else name for name in tables], identity)
 
 
 def may_write_to(sink: str, table: TableName) -> bool:

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SettingError, WriteError
-from acidsql.metastore.streams import sink_of
 from acidsql.plan.cdc_fold import FAULT
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -63,7 +62,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return {value: one.target(runner) for value, one in self._targets.items()}
 
     def _sink(self, target: Mapping[str, Table]) -> str:
-        return sink_of(table.name for table in target.values())
+        return self._setup.metastore.sink(table.name for table in target.values())
 
     def tables(self, target: Mapping[str, Table]) -> Sequence[Table]:
         return list(target.values())

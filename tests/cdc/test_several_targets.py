@@ -162,6 +162,21 @@ def test_the_name_in_the_ledger_fits_into_the_ledger(acid, both):
     assert both._sink(many) != both._sink({**many, "0": table})
 
 
+@pytest.mark.parametrize("word", ["CREATE", "CREATE OR REPLACE"])
+def test_a_batch_comes_again_for_a_target_that_was_made_anew(acid, both, word):
+    """It changes nothing in the others, which have its order values."""
+    batch = frame(acid, ("orders", 1, "a", 1, "u"), ("lines", 1, "b", 1, "u"))
+    both.apply(batch, txn_app_id="app", txn_version=4)
+    assert "skipped" in str(both.apply(batch, txn_app_id="app", txn_version=4))
+    if word == "CREATE":
+        acid.sql("DROP TABLE lines")
+    acid.sql(f"{word} TABLE lines (id INT, v STRING, tbl STRING) PARTITIONED BY (n INT)")
+    both.apply(batch, txn_app_id="app", txn_version=4)
+    assert rows(acid, "lines") == [(1, "b", "lines", 1)]
+    assert rows(acid, "orders") == [(1, "a")]
+    assert "skipped" in str(both.apply(batch, txn_app_id="app", txn_version=4))
+
+
 def test_a_batch_locks_its_tables_before_it_reads_any_of_them(acid):
     """Else it would conflict with each change of its second table meanwhile."""
     impatient = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1ms"}

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from contract_base import INSERT, T, U, begin, each_needs, seen, shared_read, table
+from contract_catalog import SALES
 from over_hive import needs
 
 from acidsql.acid.table import TableName
@@ -146,6 +147,66 @@ class StreamContract:
         store.rename_table(T, U)
         found = {e.batch.sink: e.batch.version for e in store.streams()}
         assert found == {like_it: 0, "default.u, default.z": 1}
+
+    def test_an_entry_about_several_tables_goes_with_each_of_them(self, store):
+        several = "default.t, default.z"
+        for name in (T, U, TableName("default", "z")):
+            store.create_table(table(name))
+        for sink in (several, "default.t", "default.u, default.z"):
+            commit(store, replace(FIRST, sink=sink))
+        store.drop_table(T)
+        assert [e.batch.sink for e in store.streams()] == ["default.u, default.z"]
+        assert store.stream("app", several) is None
+
+    def test_an_entry_about_several_tables_goes_with_a_database_of_one_of_them(self, store):
+        store.create_database(SALES)
+        names = [T, TableName("sales", "t"), TableName("sales", "u")]
+        for name in names:
+            store.create_table(table(name, f"/wh/{name.key}"))
+        for tables in (names[:2], names[1:], names[:1]):
+            commit(store, replace(FIRST, sink=store.sink(tables)))
+        store.drop_database("sales", cascade=True)
+        assert [e.batch.sink for e in store.streams()] == ["default.t"]
+        store.create_database(SALES)
+        store.create_table(table(names[1], "/wh/again"))
+        assert store.stream("app", store.sink(names[:2])) is None
+
+    @needs("replaces_tables")
+    def test_an_entry_about_several_tables_goes_with_one_that_is_replaced(self, store):
+        for name in (T, U):
+            store.create_table(table(name))
+        commit(store, replace(FIRST, sink=store.sink([T, U])))
+        store.commit_txn(begin(store), create_table=table(location="/wh/t_1"), replaces=True)
+        assert store.streams() == []
+
+    def test_an_entry_about_tables_with_long_names_follows_them_and_goes_with_them(self, store):
+        long_names = [TableName("default", f"{'t' * 120}{number}") for number in range(5)]
+        short_names = [TableName("default", f"s{number}") for number in range(5)]
+        for name in long_names:
+            store.create_table(table(name, f"/wh/{name.name}"))
+        sink = store.sink(long_names)
+        assert "default" not in sink
+        batch = replace(FIRST, sink=sink)
+        commit(store, batch)
+        renamed = TableName("default", "u" * 128)
+        store.rename_table(long_names[0], renamed)
+        names = [renamed, *long_names[1:]]
+        for new_names in (names, short_names, long_names):  # the short ones fit into a sink's name
+            for name, new_name in zip(names, new_names, strict=True):
+                if name != new_name:
+                    store.rename_table(name, new_name)
+            names = new_names
+            sink = store.sink(names)
+            entry = store.stream("app", sink)
+            assert entry.batch.version == batch.version
+            batch = replace(batch, sink=sink, version=batch.version + 1, run_id=sink)
+            store.take_over_stream(replace(entry.batch, sink=sink, run_id=sink), entry.batch)
+            commit(store, batch, replace(entry.batch, run_id=sink))
+            assert len(store.streams("app")) == 1
+        assert store.sink(short_names) == ", ".join(map(str, short_names))
+        store.drop_table(long_names[1])
+        store.create_table(table(long_names[1], "/wh/again"))
+        assert store.stream("app", store.sink(long_names)) is None
 
     def test_a_stream_can_be_forgotten_by_sink_or_as_a_whole(self, store):
         for sink in ("default.t", "default.u", ""):

@@ -99,6 +99,13 @@ def need_table(connection: Connection, name: TableName) -> int:
     return found
 
 
+def identity(connection: Connection, name: TableName) -> str:
+    """What tells a table from a later one of its name; "" if there is no such table."""
+    # SQLite may give the number of a dropped table again. Write ids are never given again.
+    row = connection.execute(_NAMED, {"db": name.database, "tbl": name.name}).first()
+    return "" if row is None else f"{row.TBL_ID}/{row.FIRST_WRITE_ID}"
+
+
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 

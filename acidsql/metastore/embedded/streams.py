@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, select, update
 
 from acidsql.acid.table import TableName
+from acidsql.metastore.embedded import rows
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import STREAMS, TXNS
 from acidsql.metastore.interface import TxnState
 from acidsql.metastore.stream_rules import taken_over
-from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, after_rename
+from acidsql.metastore.streams import (
+    Batch,
+    NextBatch,
+    StreamEntry,
+    after_rename,
+    sink_of,
+    sink_of_identities,
+    tables_of,
+)
 
 S = STREAMS.c
 _LINE = "\n"  # between the parts of a name, which have none
@@ -24,9 +35,7 @@ class EmbeddedStreams:
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
         with self._store.read() as connection:
-            row = connection.execute(
-                select(STREAMS).where(S.TXN_APP_ID == app_id, S.SINK == sink)
-            ).first()
+            row = _find(connection, app_id, sink)
         return None if row is None else _entry(row)
 
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
@@ -36,18 +45,24 @@ class EmbeddedStreams:
         with self._store.read() as connection:
             return [_entry(row) for row in connection.execute(query)]
 
+    def sink(self, tables: Iterable[TableName]) -> str:
+        with self._store.read() as connection:
+            return sink_of(tables, partial(rows.identity, connection))
+
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
-        # The last run, or this one if the reply to an earlier call was lost.
-        is_known_run = and_(
-            _is(batch), S.TXN_VERSION == after.version, S.RUN_ID.in_([after.run_id, batch.run_id])
-        )
         with self._store.write() as connection:
+            # The last run, or this one if the reply to an earlier call was lost.
+            is_known_run = and_(
+                _is(connection, batch.app_id, batch.sink),
+                S.TXN_VERSION == after.version,
+                S.RUN_ID.in_([after.run_id, batch.run_id]),
+            )
             _change(connection, batch, is_known_run, RUN_ID=batch.run_id)
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
-        ours = S.TXN_APP_ID == app_id
         with self._store.write() as connection:
-            is_forgotten = ours if sink is None else and_(ours, S.SINK == sink)
+            of_app = S.TXN_APP_ID == app_id
+            is_forgotten = of_app if sink is None else _is(connection, app_id, sink)
             return connection.execute(delete(STREAMS).where(is_forgotten)).rowcount
 
 
@@ -71,10 +86,12 @@ def record(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -
     }
     if new.after is not None:
         is_last_run = and_(
-            _is(batch), S.TXN_VERSION == new.after.version, S.RUN_ID == new.after.run_id
+            _is(connection, batch.app_id, batch.sink),
+            S.TXN_VERSION == new.after.version,
+            S.RUN_ID == new.after.run_id,
         )
-        _change(connection, batch, is_last_run, **values)
-    elif _find(connection, batch) is not None:
+        _change(connection, batch, is_last_run, **values, SINK=batch.sink)
+    elif _find(connection, batch.app_id, batch.sink) is not None:
         raise _taken_over(connection, batch)
     else:
         connection.execute(
@@ -99,20 +116,30 @@ def other_runs(connection: Connection, batch: Batch) -> list[int]:
 
 
 def drop(connection: Connection, table: TableName) -> None:
-    """Forget the streams into a dropped table: a new table of its name has none of their rows."""
-    connection.execute(delete(STREAMS).where(S.SINK == table.key))
+    """Forget the streams into a dropped table, also those into others beside it: a new table of its
+    name has none of their rows.
+
+    Sinks of many tables name none. They have another name if one of the tables is made anew.
+    """
+    for app_id, sink in _naming(connection, table):
+        connection.execute(delete(STREAMS).where(S.TXN_APP_ID == app_id, S.SINK == sink))
 
 
 def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
     """Let the entries follow a renamed table, also those about several tables."""
+    for app_id, sink in _naming(connection, table):
+        new_sink = after_rename(sink, table, new_name, partial(rows.identity, connection))
+        of_app = S.TXN_APP_ID == app_id
+        # An entry of that name is about a table that was dropped before the batch was committed.
+        connection.execute(delete(STREAMS).where(of_app, S.SINK == new_sink))
+        connection.execute(update(STREAMS).where(of_app, S.SINK == sink).values(SINK=new_sink))
+
+
+def _naming(connection: Connection, table: TableName) -> list[tuple[str, str]]:
+    """The applications and sinks of the entries whose sink's name has a table in it."""
     query = select(S.TXN_APP_ID, S.SINK).where(S.SINK.contains(table.key, autoescape=True))
-    for app_id, sink in connection.execute(query).all():
-        new_sink = after_rename(sink, table, new_name)
-        if new_sink is not None:
-            of_app = S.TXN_APP_ID == app_id
-            # An entry of that name is about tables of which one was dropped.
-            connection.execute(delete(STREAMS).where(of_app, S.SINK == new_sink))
-            connection.execute(update(STREAMS).where(of_app, S.SINK == sink).values(SINK=new_sink))
+    pairs = ((app_id, sink) for app_id, sink in connection.execute(query))
+    return [(app_id, sink) for app_id, sink in pairs if table in tables_of(sink)]
 
 
 def _change(
@@ -122,16 +149,20 @@ def _change(
         raise _taken_over(connection, batch)
 
 
-def _is(batch: Batch) -> ColumnElement[bool]:
-    return and_(S.TXN_APP_ID == batch.app_id, S.SINK == batch.sink)
+def _is(connection: Connection, app_id: str, sink: str) -> ColumnElement[bool]:
+    """Whether an entry is of this sink, whose tables may have had too long names for one."""
+    sinks, tables = [sink], tables_of(sink)
+    if len(tables) > 1:
+        sinks.append(sink_of_identities(rows.identity(connection, table) for table in tables))
+    return and_(S.TXN_APP_ID == app_id, S.SINK.in_(sinks))
 
 
-def _find(connection: Connection, batch: Batch) -> Row[Any] | None:
-    return connection.execute(select(STREAMS).where(_is(batch))).first()
+def _find(connection: Connection, app_id: str, sink: str) -> Row[Any] | None:
+    return connection.execute(select(STREAMS).where(_is(connection, app_id, sink))).first()
 
 
 def _taken_over(connection: Connection, batch: Batch) -> Exception:
-    row = _find(connection, batch)
+    row = _find(connection, batch.app_id, batch.sink)
     return taken_over(batch, None if row is None else _entry(row))
 
 

@@ -60,11 +60,9 @@ class EmbeddedVersions:
             return None if number is None else int(number)
 
     def identity(self, table: TableName) -> str:
-        # SQLite may give the number of a dropped table again. Write ids are never given again.
         with self._store.read() as connection:
-            table_id = rows.need_table(connection, table)
-            found = select(TBLS.c.FIRST_WRITE_ID).where(TBLS.c.TBL_ID == table_id)
-            return f"{table_id}/{connection.execute(found).scalar_one()}"
+            rows.need_table(connection, table)
+            return rows.identity(connection, table)
 
     def forget_versions(self, table: TableName, oldest: int) -> None:
         with self._store.write() as connection:

@@ -34,7 +34,14 @@ from acidsql.metastore.hive.statistics import HiveStatistics
 from acidsql.metastore.hive.views import HiveViews
 from acidsql.metastore.interface import LockType, Operation
 from acidsql.metastore.stream_rules import taken_over
-from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, sink_of, tables_of
+from acidsql.metastore.streams import (
+    Batch,
+    NextBatch,
+    StreamEntry,
+    sink_of,
+    sink_of_identities,
+    tables_of,
+)
 
 DATABASE = "acidsql_streams"
 _ENTRY = "_meta.acidsql.batch"  # COMMIT may set properties that begin with _meta
@@ -82,6 +89,14 @@ class HiveLedger(HiveViews, HiveStatistics):
         """See ``StreamLedger``."""
         return entry_in(self._raw(self._place(app_id, sink).view), sink)
 
+    def sink(self, tables: Iterable[TableName]) -> str:
+        """See ``StreamLedger``."""
+        return sink_of(tables, self._identity)
+
+    def _identity(self, table: TableName) -> str:
+        raw = self._raw(table)
+        return "" if raw is None else convert.identity(raw)
+
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
         """See ``StreamLedger``."""
         entries = (noted.entry for noted in self._entries(app_id) if noted.is_valid)
@@ -107,9 +122,13 @@ class HiveLedger(HiveViews, HiveStatistics):
         return setting(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
 
     def _place(self, app_id: str, sink: str) -> Place:
-        raws = map(self._raw, tables_of(sink))
+        tables = tables_of(sink)
+        raws = map(self._raw, tables)
         identity = together(None if raw is None else convert.identity(raw) for raw in raws)
-        key = "\n".join((app_id, identity or sink))
+        subject = identity or sink
+        if identity and len(tables) > 1:  # the same whether the sink's name has their names or not
+            subject = sink_of_identities(identity.split(_BETWEEN))
+        key = "\n".join((app_id, subject))
         return Place(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
 
     def _lock_entry(
@@ -212,7 +231,10 @@ def _sink_now(identity: str, tables: Mapping[str, TableName]) -> str | None:
     """The present name of a sink of these tables; None: one of them has gone."""
     names_or_none = [tables.get(table_identity) for table_identity in identity.split(_BETWEEN)]
     names = [name for name in names_or_none if name is not None]
-    return sink_of(names) if len(names) == len(names_or_none) else None
+    if len(names) < len(names_or_none):
+        return None
+    identities = {name: table_identity for table_identity, name in tables.items()}
+    return sink_of(names, identities.__getitem__)
 
 
 def entry_state(batch: Batch | None) -> tuple[int, str] | None:
