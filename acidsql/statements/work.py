@@ -121,24 +121,37 @@ def new_columns(works: Sequence[Work]) -> dict[TableName, Sequence[Column]]:
 
 
 def changes(works: Sequence[Work]) -> list[Change]:
-    """What each statement did, for the versions of the tables."""
+    """What each statement did to each table, for the versions of the tables."""
     return [
-        Change(
-            table.name,
-            "INSERT OVERWRITE" if done.overwrote and work.operation == "INSERT" else work.operation,
-            work.text,
-            done.inserted,
-            done.updated,
-            done.deleted,
-            done.files,
-            done.bytes,
-            len(done.partitions),
-            work.reverted,
-        )
+        _change(work, name, writes)
         for work in works
-        for table, done in work.published
-        if done.write_id is not None
+        for name, writes in _writes_by_table(work).items()
     ]
+
+
+def _writes_by_table(work: Work) -> dict[TableName, list[Published]]:
+    writes: dict[TableName, list[Published]] = {}
+    for table, done in work.published:
+        if done.write_id is not None:
+            writes.setdefault(table.name, []).append(done)
+    return writes
+
+
+def _change(work: Work, table: TableName, writes: Sequence[Published]) -> Change:
+    """What a statement did to a table, also if it wrote there several times."""
+    overwrote = any(done.overwrote for done in writes)
+    return Change(
+        table,
+        "INSERT OVERWRITE" if overwrote and work.operation == "INSERT" else work.operation,
+        work.text,
+        sum(done.inserted for done in writes),
+        sum(done.updated for done in writes),
+        sum(done.deleted for done in writes),
+        sum(done.files for done in writes),
+        sum(done.bytes for done in writes),
+        len({partition for done in writes for partition in done.partitions}),
+        work.reverted,
+    )
 
 
 def _partition(table: Table, name: str) -> Partition:

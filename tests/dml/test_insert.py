@@ -190,6 +190,9 @@ def test_a_multi_insert_of_any_source(acid):
     acid.sql("FROM default.s AS x INSERT OVERWRITE s SELECT x.id + 10, v INSERT INTO t SELECT 9, v")
     assert table(acid, "s") == [(11, "a"), (12, "b")]
     assert sorted(row[0] for row in table(acid)) == [1, 1, 1, 2, 2, 2, 9, 9]
+    if acid.metastore.abilities.keeps_versions:
+        inserted = [row.numInsertedRows for row in acid.history("t").collect()]
+        assert inserted == [2, 3, 3, 0], "one row for each statement"
 
 
 def test_values_start_no_spark_job(spark, p):

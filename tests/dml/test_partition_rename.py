@@ -40,8 +40,11 @@ def test_the_rows_are_in_the_new_partition_and_the_old_one_is_gone(t):
     place = Path(t.metastore.find(TableName("default", "t")).location)
     assert not (place / "p=1").exists()
     if t.metastore.abilities.keeps_versions:
+        versions = [row.version for row in t.history("t").collect()]
+        assert len(set(versions)) == len(versions)
         newest = t.history("t", 1).first()
         assert (newest.operation, newest.numUpdatedRows) == ("RENAME PARTITION", 2)
+        assert newest.partitions == 2
     t.sql("INSERT INTO t VALUES (4, 'd', 1, 'x')")
     assert rows(t) == [(1, "a", 7, None), (2, "B", 7, None), (3, "c", 2, "x"), (4, "d", 1, "x")]
     t.sql("ALTER TABLE t PARTITION (p = 7, q = NULL) RENAME TO PARTITION (p = 8, q = 'a=b/c')")
