@@ -27,6 +27,7 @@ from acidsql.statements.result import Clock, Receipt, receipt
 from acidsql.statements.said import Said
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import literal, quote, quoted_path
+from acidsql.storage.reading.known_partitions import partition_values
 
 _KINDS = frozenset(
     {"tinyint", "smallint", "int", "bigint", "decimal", "string", "varchar", "date", "boolean"}
@@ -102,8 +103,10 @@ class PartitionRenames(Family):
         """The UPDATE that moves the rows, as ``Preparer.of_text``."""
         names = [quote(column.name) for column in table.partition_columns]
         kinds = [column.type for column in table.partition_columns]
+        # The name of an old directory, which others may have given, need not be its value's text.
         was, becomes = (
-            [_sql(*one) for one in zip(_values(name), kinds, strict=True)] for name in (old[0], new)
+            [_sql(*pair) for pair in zip(values, kinds, strict=True)]
+            for values in (partition_values(self._spark, table, [old[0]])[old[0]], _values(new))
         )
         sets = ", ".join(f"{name} = {value}" for name, value in zip(names, becomes, strict=True))
         where = " AND ".join(

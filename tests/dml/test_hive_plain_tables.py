@@ -145,6 +145,7 @@ def test_partitions_may_lie_anywhere_and_have_fewer_columns(acid, put, add, plac
     write(place / "p" / "p=1" / "q=x", "SELECT 1 a, 'b' b")
     write(place / "p" / "p=2" / "q=__HIVE_DEFAULT_PARTITION__", "SELECT 2 a, 'c' b")
     write(tmp_path / "old", "SELECT 3 a")
+    write(tmp_path / "unusual", "SELECT 5 a")
     write(place / "p" / "p=4" / "q=y" / "HIVE_UNION_SUBDIR_1", "SELECT 4 a, 'd' b")
     table = put("p", "a int, b string", by="p int, q string")
     add(table, place / "p" / "p=1" / "q=x", "1", "x")
@@ -152,8 +153,10 @@ def test_partitions_may_lie_anywhere_and_have_fewer_columns(acid, put, add, plac
         "__HIVE_DEFAULT_PARTITION__")  # fmt: skip
     add(table, tmp_path / "old", "3", "A/b")
     add(table, place / "p" / "p=4" / "q=y", "4", "y")
+    add(table, tmp_path / "unusual", "five", "z")
     assert rows(acid, "SELECT * FROM p") == [
-        (1, "b", 1, "x"), (2, "c", 2, None), (3, None, 3, "A/b"), (4, "d", 4, "y")
+        (1, "b", 1, "x"), (2, "c", 2, None), (3, None, 3, "A/b"), (4, "d", 4, "y"),
+        (5, None, None, "z"),
     ]  # fmt: skip
     assert rows(acid, "SELECT a FROM p WHERE p > 2 AND q = 'y'") == [(4,)]
     files = dict(rows(acid, "SELECT p.a, p.INPUT__FILE__NAME FROM p"))

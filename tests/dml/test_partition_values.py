@@ -11,6 +11,7 @@ from over_hive import needs
 
 from acidsql.acid.layout import partition_name
 from acidsql.acid.partition_names import canonical, in_doubt
+from acidsql.acid.partition_values import partition_value
 from acidsql.acid.table import Column
 from acidsql.errors import AnalysisError, ConstraintError
 
@@ -218,6 +219,52 @@ def test_a_name_without_a_value_of_the_type_is_shown_as_null_and_gets_no_rows(ac
     assert rows(acid, "SHOW PARTITIONS t") == [(name,) for name in names]
     acid.sql("INSERT OVERWRITE t PARTITION (p = NULL) SELECT 3")
     assert table(acid) == [(3, None)]
+
+
+def test_a_directory_without_a_value_of_the_type_is_renamed_as_the_one_of_null(acid, tmp_path):
+    acid = adopted(acid, tmp_path, ("p INT", ""), "(1, 1)", [("p=1", "p=one"), ("p=1", "p=two")])
+    acid.sql("ALTER TABLE t PARTITION (p = NULL) RENAME TO PARTITION (p = 2)")
+    assert table(acid) == [(1, 2), (1, 2)]
+    assert rows(acid, "SHOW PARTITIONS t") == [("p=2",)]
+
+
+def test_the_value_of_a_name_is_what_spark_casts_its_text_to(spark):
+    """Streams know it without Spark."""
+    numbers = [
+        "0",
+        "-0",
+        "+7",
+        " 8 ",
+        "007",
+        "1.5",
+        "1e3",
+        "٣",
+        "- 1",
+        "+",
+        "0x1",
+        "1_0",
+        "\t1\x7f",
+    ]
+    numbers += [f"{sign}{2**bits + more}" for sign in ("", "-", "-000") for bits in (7, 15, 31, 63)
+                for more in (-1, 0, 1)]  # fmt: skip
+    numbers += ["9" * 20, "0" * 5000 + "1", "9" * 5000, "", "\xa01"]
+    days = [
+        "2024-01-05", "2024-1-5", "2024-2", "2024", "2024-01-05 10:00", "2024-01-05Tx", "-1-01-01",
+        " 2024-01-06 ", "2024-02-30", "24-01-05", "+12024-01-05", "-0001-12-31", "0000-02-29",
+        "2024-001-01", "2024-01-", "2024-", "2024T", "2024-1T", "now", "2024-01-05x", "epoch",
+        "5881580-07-11", "5881580-07-12", "-5877641-06-23", "-5877641-06-22", "9999999-12-31",
+        "10000000-01-01", "1582-10-10", "1900-02-29", "2000-02-29", "2024-13-01", "2024-00-01",
+        "2024-01-00", "2024-01-05\n", "2024-01-05T", "٢٠٢٤-01-05", "--2024-01-05", "20240105",
+    ]  # fmt: skip
+    texts = spark.createDataFrame([(text,) for text in (*numbers, *days)], "text STRING")
+    kinds = ("tinyint", "smallint", "int", "bigint")
+    row_values = texts.selectExpr(
+        "text", *(f"try_cast(text AS {kind})" for kind in kinds),
+        "unix_date(try_cast(text AS DATE))",
+    ).collect()  # fmt: skip
+    for text, *values in row_values:
+        assert [partition_value(text, kind) for kind in (*kinds, "date")] == values, text
+    assert partition_value(None, "int") is None and partition_value(" a", "string") == " a"
 
 
 def test_locks_and_conflicts_are_about_the_directory_that_is_there(acid, tmp_path):

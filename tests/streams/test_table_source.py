@@ -6,6 +6,7 @@ Most tests ask the reader as Spark asks it, without a query, because a query tak
 from __future__ import annotations
 
 import pickle
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +17,7 @@ import pytest
 from over_hive import beside, needs
 
 import pyspark_acidsql
+from acidsql.acid.table import TableName
 from acidsql.errors import (
     CatalogError,
     SnapshotTooOldError,
@@ -229,3 +231,27 @@ def test_what_is_left_of_a_converted_table_comes_too(acid, reader, tmp_path):
     with pytest.raises(SnapshotTooOldError):
         strict.ids(end)
     assert lax.ids(end) == [2]
+
+
+@pytest.mark.classic
+def test_directories_of_other_writers_have_the_values_that_a_query_shows(acid, tmp_path):
+    """Beside canonical names, there are texts that Spark casts, and texts that are no values."""
+    texts = [
+        ("2024-01-05", "1"), ("2024-1-5", "+7"), ("2024-2", " 8 "), ("2024-01-05Tx", "abc"),
+        ("2024-02-30", "99999999999"), ("+12024-01-05", "007"), ("5881580-07-12", "1.5"),
+    ]  # fmt: skip
+    acid.sql("CREATE TABLE src (id INT) PARTITIONED BY (a DATE, b INT)")
+    acid.sql("INSERT INTO src VALUES (0, DATE '2000-01-01', 0)")
+    (made,) = Path(acid.metastore.find(TableName("default", "src")).location).glob("a=*/b=*")
+    place = tmp_path / "others"
+    for number, (day, text) in enumerate(texts):
+        shutil.copytree(made, place / f"a={day}" / f"b={text}{' ' * (number == 0)}")
+    acid.sql(f"CREATE TABLE found (id INT) PARTITIONED BY (a DATE, b INT) LOCATION '{place}'")
+    shown = "SELECT id, CAST(a AS STRING), b FROM found"
+    expected = sorted(map(tuple, acid.sql(shown).collect()), key=repr)
+    assert len(expected) == len(texts) and len({row[1] for row in expected}) == 4
+    for options in ({}, {"readChangeFeed": "true"}):
+        loaded = read(acid, table="found", **options).load()
+        frame = loaded.selectExpr("id", "CAST(a AS STRING)", "b")
+        rows = run(frame, tmp_path / f"c{len(options)}")
+        assert sorted((tuple(row)[:3] for row in rows), key=repr) == expected

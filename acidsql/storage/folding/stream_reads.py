@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from acidsql.acid.bucket_codec import decode
 from acidsql.acid.layout import bucket_id_of, parse_partition_name
+from acidsql.acid.partition_values import partition_value
 from acidsql.acid.table import Table
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
@@ -261,8 +262,10 @@ def as_shown(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBa
             width = int(parse_type(column.type).parameters[0])
             values = pc.utf8_rpad(values, width, " ")
         arrays.append(values)
-    values_by_name = dict(parse_partition_name(partition)) if partition else {}
-    for column in table.partition_columns:
-        value = pa.scalar(values_by_name[column.name.lower()], pa.string())
-        arrays.append(pa.repeat(value.cast(_PARTITION_TYPES[column.type]), batch.num_rows))
+    texts = [text for _, text in parse_partition_name(partition)] if partition else []
+    for column, text in zip(table.partition_columns, texts, strict=True):
+        shown_as = _PARTITION_TYPES[column.type]
+        stored_as = pa.int32() if column.type == "date" else shown_as
+        value = pa.scalar(partition_value(text, column.type), stored_as)
+        arrays.append(pa.repeat(value.cast(shown_as), batch.num_rows))
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.all_columns])

@@ -185,6 +185,11 @@ def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: s
         if any("%" in name for name in partitions):
             text = f"url_decode(replace({text}, '+', '%2B'))"
         text = f"nullif({text}, '{DEFAULT_PARTITION}')"
+    return shown_value(text, column)
+
+
+def shown_value(text: str, column: Column) -> str:
+    """SQL of a partition column's value, from SQL of its text; a text that is no value is NULL."""
     if parse_type(column.type).kind in ("string", "varchar", "char"):
         return shown(text, column.type, zone_offset_micros=None)
     return f"try_cast({text} AS {shown_type(column.type)})"

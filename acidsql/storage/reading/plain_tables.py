@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.layout import is_hidden, parse_directory, partition_name
 from acidsql.acid.table import ORC, Partition, Table
 from acidsql.errors import FormatError
-from acidsql.storage.columns import literal, quote, shown_type
+from acidsql.storage.columns import literal, quote
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.orc_schema import columns_of, has_no_names
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.partition_columns import shown_value
 
 
 def read_plain(
@@ -84,7 +85,7 @@ def _elsewhere(
     """A partition whose place does not tell its values."""
     rows = _read(spark, replace(table, partition_columns=()), {"": files}, text, virtual)
     values = (
-        f"CAST({'NULL' if value is None else literal(value)} AS {shown_type(column.type)}) AS "
+        f"{shown_value('NULL' if value is None else literal(value), column)} AS "
         f"{quote(column.name)}"
         for value, column in zip(partition.values, table.partition_columns, strict=True)
     )
