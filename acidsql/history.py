@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.arguments import checked_while_open, need_count
-from acidsql.sql.given_names import column_names, parts_of
+from acidsql.sql.given_names import column_names, table_parts
 from acidsql.sql.parameters import sql_values
 from acidsql.statements.frames import named_frames
 from acidsql.statements.runner import Runner
@@ -60,7 +60,7 @@ class HistoryMethods:
                 given, and the metastore does not keep versions; or either is, for a view.
         """
         return self._runner.read_table(
-            parts_of(name), row_id=row_id, version=version, timestamp=timestamp
+            table_parts(name), row_id=row_id, version=version, timestamp=timestamp
         )
 
     @checked_while_open

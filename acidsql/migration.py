@@ -11,7 +11,7 @@ from acidsql.metastore.hive.address import Address
 from acidsql.metastore.interface import Metastore
 from acidsql.opening import need_hive, open_hive
 from acidsql.plan.names import refuse_temporary
-from acidsql.sql.given_names import parts_of
+from acidsql.sql.given_names import table_parts
 from acidsql.statements.moving import Move, Side
 from acidsql.statements.runner import Runner
 
@@ -72,7 +72,7 @@ class Migration:
         self._move(ours, theirs, metastore, to_hive=False)
 
     def _named(self, name: str) -> TableName:
-        found = self._runner.qualify(parts_of(name))
+        found = self._runner.qualify(table_parts(name))
         if found is None:
             raise AnalysisError(f"'{name}' is not 'table' or 'database.table'.")
         refuse_temporary(found, "A move")

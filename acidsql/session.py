@@ -27,7 +27,7 @@ from acidsql.migration import Migration
 from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
 from acidsql.plan.names import need_acid_table
 from acidsql.settings import Settings
-from acidsql.sql.given_names import parts_of
+from acidsql.sql.given_names import table_parts
 from acidsql.sql.parameters import sql_values
 from acidsql.statements.frames import named_frames
 from acidsql.statements.result import Receipt
@@ -363,7 +363,7 @@ class Session(
             )  # fmt: skip
 
     def _table(self, name: str) -> Table:
-        parts = parts_of(name)
+        parts = table_parts(name)
         return need_acid_table(self.spark, self._runner.resolve(parts), parts)
 
 

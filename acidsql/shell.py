@@ -24,7 +24,7 @@ from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.plan.lower import no_log
 from acidsql.progress import interrupted
 from acidsql.session import Session
-from acidsql.sql.given_names import parts_of
+from acidsql.sql.given_names import table_parts
 from acidsql.sql.tokens import split_statements, tokenize
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.terminal import print_error, print_rows, run
@@ -121,7 +121,7 @@ class Shell:
         self._ended = True
 
     def _describe(self, argument: str, extended: str = "") -> None:
-        table = quoted_path(parts_of(argument)) if argument else ""
+        table = quoted_path(table_parts(argument)) if argument else ""
         self._statements(f"DESCRIBE TABLE {extended}{table}" if table else "SHOW TABLES")
 
     def _use(self, argument: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import Column
 
 from acidsql.errors import SettingError, SqlError, SqlSyntaxError
-from acidsql.sql.given_names import column_names, column_parts, parts_and_alias, parts_of
+from acidsql.sql.given_names import column_names, column_parts, parts_and_alias, table_parts
 from acidsql.sql.tokens import match_brackets, tokenize
 from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.storage.spark.columns.writer import ColumnSql
@@ -18,7 +18,7 @@ Expression = str | Column
 
 def table_name(table: str) -> str:
     """``database.table`` in a statement."""
-    return quoted_path(parts_of(table))
+    return quoted_path(table_parts(table))
 
 
 def table_and_alias(table: str) -> str:

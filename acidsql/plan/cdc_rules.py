@@ -148,10 +148,10 @@ def _refuse_with_history(
 def names_in(text: str) -> tuple[str, ...]:
     """The names in a list of columns, ``a, `b c` ``, in lower case. Raises SqlError."""
     c = Cursor(text, tokenize(text))
-    names = [c.name_part("the name of a column").value.lower()]
+    names = [c.take_name_part("the name of a column").value.lower()]
     while c.accept(","):
-        names.append(c.name_part("the name of a column").value.lower())
-    c.end("',' or the end of the list")
+        names.append(c.take_name_part("the name of a column").value.lower())
+    c.expect_end("',' or the end of the list")
     return tuple(names)
 
 

@@ -14,7 +14,7 @@ from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.plan.assignment import as_read, raise_told
 from acidsql.plan.sqltext import Edit, Text
-from acidsql.sql.conditions import mentioned
+from acidsql.sql.conditions import mentioned_columns
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import literal, quote, shown, shown_type
@@ -72,7 +72,7 @@ def _row_of(table: Table) -> str:
 
 def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
     """The columns that a condition names. A field of a struct with a column's name counts, too."""
-    chains = mentioned(condition, Span(0, len(condition))) if condition else ()
+    chains = mentioned_columns(condition, Span(0, len(condition))) if condition else ()
     names = {part for chain in chains for part in chain}
     return [column for column in columns if column.name in names]
 

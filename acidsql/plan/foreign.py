@@ -54,9 +54,9 @@ def dropped(text: str, *, double_quoted: bool) -> Name | None:
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if not c.accept("DROP", "TABLE") and not c.accept("DROP", "VIEW"):
         return None
-    if c.at("IF", "EXISTS") or c.at("IDENTIFIER", "(") or not c.token.is_name:
+    if c.is_at("IF", "EXISTS") or c.is_at("IDENTIFIER", "(") or not c.token.is_name:
         return None
-    return c.name("the name of a table")
+    return c.take_name("the name of a table")
 
 
 def nothing_to_drop(name: Name, text: str) -> AnalysisError:
@@ -77,11 +77,11 @@ def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_qu
         UnsupportedError: ``is_ours`` says so of the database.
     """
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
-    if not c.accept("ALTER") or not c.at_any(DATABASE_WORDS):
+    if not c.accept("ALTER") or not c.is_at_any(DATABASE_WORDS):
         return
     c.take()
-    name = c.name("the name of a database")
-    if c.at("SET", "LOCATION") and is_ours(name):
+    name = c.take_name("the name of a database")
+    if c.is_at("SET", "LOCATION") and is_ours(name):
         raise UnsupportedError(
             "A database of ACID tables keeps its location. CREATE TABLE … LOCATION makes a table "
             "elsewhere.",
@@ -93,10 +93,10 @@ def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_qu
 def _changed(text: str, double_quoted: bool) -> Name | None:
     """The target of UPDATE, DELETE or MERGE."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
-    if c.at("WITH"):
+    if c.is_at("WITH"):
         c.skip_ctes()
     if c.accept("UPDATE") or c.accept("DELETE", "FROM") or c.accept("MERGE", "INTO"):
-        return c.name("the name of a table")
+        return c.take_name("the name of a table")
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from acidsql.plan.equated import Term
 from acidsql.plan.event_query import Fields, Planned
-from acidsql.sql.conditions import mentioned
+from acidsql.sql.conditions import mentioned_columns
 from acidsql.sql.statements import Merge
 
 
@@ -25,7 +25,7 @@ def joining_columns(
     places = [term.place for term in terms] or [statement.on]
     found: set[str] = set()
     for place in places:
-        names = mentioned(planned.text, place)
+        names = mentioned_columns(planned.text, place)
         own = {one for one in names if target in one[:-1] or (len(one) == 1 and one[0] in mine)}
         others = {part for name in names - own for part in name}
         found |= others & theirs if own else set()

@@ -42,7 +42,7 @@ from acidsql.sql.statements import (
     Update,
     UpdateAction,
 )
-from acidsql.sql.table_changes import table_changes
+from acidsql.sql.table_changes import parse_table_changes
 from acidsql.sql.time_travel import AsOf
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote
@@ -330,7 +330,7 @@ class _Draft:
 
     def _changes(self, span: Span) -> Edit:
         """The edit that replaces a call of ``table_changes`` by a new stand-in."""
-        call = table_changes(self.text, span)
+        call = parse_table_changes(self.text, span)
         table = self._meant(call.parts)
         if table is None or not table.is_transactional:
             raise no_acid_table(call.name, self.text, call.name_span)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.properties import properties_and_places
+from acidsql.sql.properties import parse_properties_and_places
 from acidsql.sql.references import Reference
-from acidsql.sql.time_travel import AsOf, time_travel
+from acidsql.sql.time_travel import AsOf, parse_time_travel
 from acidsql.sql.tokens import Span, tokenize
 
 DELETED_ROWS = "acid.fetch.deleted.rows"
@@ -39,7 +39,7 @@ def as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
             text, span.start, span.end,
             condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
         )  # fmt: skip
-    return time_travel(text, span)
+    return parse_time_travel(text, span)
 
 
 def fetches_deleted(text: str, table: Table, reference: Reference) -> bool:
@@ -55,7 +55,7 @@ def fetches_deleted(text: str, table: Table, reference: Reference) -> bool:
         token._replace(start=token.start + span.start, end=token.end + span.start)
         for token in tokenize(span.of(text))
     ]
-    pairs, places = properties_and_places(Cursor(text, tokens))
+    pairs, places = parse_properties_and_places(Cursor(text, tokens))
     for (key, value), place in zip(pairs, places, strict=True):
         if key != DELETED_ROWS or value.lower() not in ("true", "false"):
             raise _refused(

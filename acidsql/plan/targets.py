@@ -144,7 +144,7 @@ def _head(text: str) -> tuple[str, int]:
     """The word that tells what a statement does, and where the statement begins behind WITH."""
     tokens = tokenize(text)
     c, start = Cursor(text, tokens), 0
-    if c.at("WITH") and c.skip_ctes():
+    if c.is_at("WITH") and c.skip_ctes():
         start = c.token.start
     name, found = effect_and_name(c)[1].split(), [token.upper for token in tokens]
     if name[-1] == "VIEW":

@@ -17,7 +17,7 @@ from acidsql.errors import AnalysisError, SqlError
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.sql.references import references
 from acidsql.sql.statements import Name
-from acidsql.sql.table_changes import table_changes
+from acidsql.sql.table_changes import parse_table_changes
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote, quoted_path
 
@@ -154,7 +154,7 @@ def qualified(
         if (name := full(one.parts)) != one.parts
     ]
     for place in found.changes:
-        call = table_changes(text, place)
+        call = parse_table_changes(text, place)
         if (name := full(call.parts)) != call.parts:
             edits.append(Edit(call.name_span.start, call.name_span.end, f"'{'.'.join(name)}'"))
     return Text(text, edits).verbatim(span).sql

@@ -6,7 +6,7 @@ Spark gets verbatim. Read ``tokens``, ``cursor`` and ``parser`` first.
 ===============  ================================================================================
 tokens           the text cut by sqlglot's lexer; ``Span``; ``split_statements`` for cells
 statements       the parsed statements, as frozen dataclasses (``parts``, ``…_statements``)
-cursor           a place among tokens: ``at``, ``accept``, ``expect``, and expressions as islands
+cursor           a place among tokens: ``is_at``, ``accept``, ``expect``; expressions as islands
 parser           ``parse``: decides whose a statement is, and which function reads it
 insert modify    INSERT and multi-insert; UPDATE, DELETE, MERGE; ``cdc`` is AUTO CDC
 tables columns   CREATE, ALTER, DROP, TRUNCATE TABLE; the columns in them

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from acidsql.sql.columns import AFTER_DEFAULT, column_def, column_type, columns_in_brackets
+from acidsql.sql.columns import (
+    AFTER_DEFAULT,
+    parse_column_def,
+    parse_column_type,
+    parse_columns_in_brackets,
+)
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.statements import (
     AddColumns,
@@ -23,56 +28,56 @@ _WITH_VALUES = "WITH VALUES"  # SQL Server's words for it
 _ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
 
 
-def alter_columns(c: Cursor, name: Name) -> Statement | None:
+def parse_alter_columns(c: Cursor, name: Name) -> Statement | None:
     """Parse the text after ``ALTER TABLE t``; None if it is not about columns."""
-    if c.at("ADD", "COLUMN") or c.at("ADD", "COLUMNS"):
+    if c.is_at("ADD", "COLUMN") or c.is_at("ADD", "COLUMNS"):
         c.take(2)
-        return _added(c, name)
+        return _parse_added_columns(c, name)
     if c.accept("REPLACE", "COLUMNS"):
-        columns = _columns(c)
-        c.end("',' or the end of the statement")
+        columns = _parse_columns(c)
+        c.expect_end("',' or the end of the statement")
         return ReplaceColumns(name, columns)
     if c.accept("RENAME", "COLUMN"):
-        return ChangeColumns(name, (_renamed(c),))
-    if c.at("ALTER") or c.at("CHANGE"):
+        return ChangeColumns(name, (_parse_column_rename(c),))
+    if c.is_at("ALTER") or c.is_at("CHANGE"):
         is_hives = c.take().upper == "CHANGE"
         c.accept("COLUMN")
-        if is_hives and not _is_action(c):
-            return ChangeColumns(name, (_changed(c),))
-        changes = [_action(c)]
+        if is_hives and not _is_spark_change(c):
+            return ChangeColumns(name, (_parse_hive_change(c),))
+        changes = [_parse_spark_change(c)]
         while c.accept(","):
-            changes.append(_action(c))
-        c.end("',' or the end of the statement")
+            changes.append(_parse_spark_change(c))
+        c.expect_end("',' or the end of the statement")
         return ChangeColumns(name, tuple(changes))
-    if c.at("DROP", "COLUMN") or c.at("DROP", "COLUMNS"):
+    if c.is_at("DROP", "COLUMN") or c.is_at("DROP", "COLUMNS"):
         _refuse_drop(c)
-    if c.at("PARTITION", "COLUMN"):
+    if c.is_at("PARTITION", "COLUMN"):
         c.refuse("The type of a partition column cannot be changed", _two_words(c))
     return None
 
 
-def _added(c: Cursor, name: Name) -> AddColumns:
-    columns, start = _columns(c, _WITH_VALUES), c.index
+def _parse_added_columns(c: Cursor, name: Name) -> AddColumns:
+    columns, start = _parse_columns(c, _WITH_VALUES), c.index
     is_filled = c.accept(*_WITH_VALUES.split()) is not None
     place = c.span_from(start) if is_filled else None
-    c.end("',' or the end of the statement")
+    c.expect_end("',' or the end of the statement")
     return AddColumns(name, columns) if place is None else AddFilledColumns(name, columns, place)
 
 
-def _columns(c: Cursor, *stops: str) -> tuple[ColumnDef, ...]:
-    if c.at("("):
-        columns = columns_in_brackets(c)
+def _parse_columns(c: Cursor, *stops: str) -> tuple[ColumnDef, ...]:
+    if c.is_at("("):
+        columns = parse_columns_in_brackets(c)
     else:
         stops = ("CASCADE", "RESTRICT", *stops)
-        found = [column_def(c, stops=stops)]
+        column_defs = [parse_column_def(c, stops=stops)]
         while c.accept(","):
-            found.append(column_def(c, stops=stops))
-        columns = tuple(found)
-    _cascade(c)
+            column_defs.append(parse_column_def(c, stops=stops))
+        columns = tuple(column_defs)
+    _accept_cascade(c)
     return columns
 
 
-def _cascade(c: Cursor) -> None:
+def _accept_cascade(c: Cursor) -> None:
     """Accept CASCADE and RESTRICT, which change nothing for an ACID table.
 
     They decide about the columns of partitions, which Hive's readers of ACID tables do not use.
@@ -81,31 +86,31 @@ def _cascade(c: Cursor) -> None:
         c.accept("RESTRICT")
 
 
-def _column(c: Cursor) -> Name:
-    name = c.name("the name of a column")
+def _parse_column_name(c: Cursor) -> Name:
+    name = c.take_name("the name of a column")
     if len(name.parts) > 1:
         c.refuse("Changing a field of a struct is not supported", name.span)
     return name
 
 
-def _renamed(c: Cursor) -> ColumnChange:
+def _parse_column_rename(c: Cursor) -> ColumnChange:
     start = c.index
-    column = _column(c)
+    column = _parse_column_name(c)
     c.expect("TO")
-    new_name = _column(c)
-    c.end()
+    new_name = _parse_column_name(c)
+    c.expect_end()
     return ColumnChange(column, new_name, span=c.span_from(start))
 
 
-def _changed(c: Cursor) -> ColumnChange:
+def _parse_hive_change(c: Cursor) -> ColumnChange:
     """Parse Hive's ``[COLUMN] a b type [COMMENT '…'] [FIRST|AFTER c] [CASCADE|RESTRICT]``."""
     start = c.index
-    column = _column(c)
+    column = _parse_column_name(c)
     at = c.index
-    new = column_def(c, stops=("FIRST", "AFTER", "CASCADE", "RESTRICT"))
+    new = parse_column_def(c, stops=("FIRST", "AFTER", "CASCADE", "RESTRICT"))
     _refuse_position(c)
-    _cascade(c)
-    c.end("COMMENT or the end of the statement")
+    _accept_cascade(c)
+    c.expect_end("COMMENT or the end of the statement")
     return ColumnChange(
         column,
         Name((new.name,), c.tokens[at].span),
@@ -117,7 +122,7 @@ def _changed(c: Cursor) -> ColumnChange:
     )
 
 
-def _is_action(c: Cursor) -> bool:
+def _is_spark_change(c: Cursor) -> bool:
     """Whether Spark's form of CHANGE follows (``CHANGE COLUMN a COMMENT '…'``).
 
     Spark tries this form first, so ``CHANGE a type INT`` changes the type of ``a``. It does not
@@ -141,7 +146,7 @@ def _is_action(c: Cursor) -> bool:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _ChangeDraft:
     type: Span | None = None
     comment: str | None = None
     default: Span | None = None
@@ -150,19 +155,19 @@ class _Draft:
     must_not_be_null: bool = False
 
 
-def _action(c: Cursor) -> ColumnChange:
+def _parse_spark_change(c: Cursor) -> ColumnChange:
     """Parse Spark's ``a TYPE … | COMMENT '…' | SET | DROP DEFAULT … | SET | DROP NOT NULL``."""
     start = c.index
-    column = _column(c)
-    draft = _Draft()
+    column = _parse_column_name(c)
+    draft = _ChangeDraft()
     if c.accept("TYPE"):
-        draft.type = column_type(c)
+        draft.type = parse_column_type(c)
     elif c.accept("COMMENT"):
-        draft.comment = c.string("the comment in quotes")
+        draft.comment = c.take_string("the comment in quotes")
     elif c.accept("SET", "NOT", "NULL"):
         draft.must_not_be_null = True
     elif c.accept("SET", "DEFAULT"):
-        draft.default = c.expression((",", *AFTER_DEFAULT), what="a value")
+        draft.default = c.take_expression((",", *AFTER_DEFAULT), noun="a value")
     elif c.accept("DROP", "DEFAULT"):
         draft.drops_default = True
     elif c.accept("DROP", "NOT", "NULL"):
@@ -184,9 +189,9 @@ def _action(c: Cursor) -> ColumnChange:
 
 
 def _refuse_position(c: Cursor) -> None:
-    if c.at("FIRST"):
+    if c.is_at("FIRST"):
         span = c.token.span
-    elif c.at("AFTER"):
+    elif c.is_at("AFTER"):
         span = Span(c.token.start, c.peek().end)
     else:
         return

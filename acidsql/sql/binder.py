@@ -69,27 +69,29 @@ def bind_insert(
             struct, or PARTITION (…) names only some of the partition columns.
     """
     static = bind_partition(text, table, partition)
-    taken = {column.name for column, _ in static}
+    bound_names = {column.name for column, _ in static}
     if columns is None:
-        wanted = [column for column in table.all_columns if column.name not in taken]
-        return InsertColumns(tuple(wanted), static, ())
+        remaining_columns = [
+            column for column in table.all_columns if column.name not in bound_names
+        ]
+        return InsertColumns(tuple(remaining_columns), static, ())
     named: list[Column] = []
     for name in columns:
-        column, fields = _resolved(text, table, alias or table.name.shown, name)
+        column, fields = _resolve(text, table, alias or table.name.shown, name)
         if fields:
             raise _error(
                 text, name.span, NO_FIELD, "42K09",
                 f"INSERT names whole columns: '{column.name}' is one, "
                 f"'{'.'.join((column.name, *fields))}' is a part of it.",
             )  # fmt: skip
-        if column.name in taken:
+        if column.name in bound_names:
             raise _error(
                 text, name.span, "DUPLICATE_ASSIGNMENTS", "42701",
                 f"Column '{column.name}' is given twice.",
             )  # fmt: skip
-        taken.add(column.name)
+        bound_names.add(column.name)
         named.append(column)
-    omitted = tuple(column for column in table.all_columns if column.name not in taken)
+    omitted = tuple(column for column in table.all_columns if column.name not in bound_names)
     return InsertColumns(tuple(named), static, omitted)
 
 
@@ -106,8 +108,8 @@ def bind_assignments(
     bound: list[BoundAssignment] = []
     for assignment in assignments:
         target = assignment.target
-        column, names = _resolved(text, table, alias, target)
-        fields = _fields(text, column, names, target.span)
+        column, names = _resolve(text, table, alias, target)
+        fields = _resolve_fields(text, column, names, target.span)
         new = BoundAssignment(column, assignment.value, fields)
         if fields and isinstance(new.value, Default):
             raise UnsupportedError(
@@ -115,26 +117,26 @@ def bind_assignments(
                 text, new.value.span.start, new.value.span.end,
                 condition="UNSUPPORTED_FEATURE.DEFAULT_OF_FIELD",
             )  # fmt: skip
-        for other in bound:
-            _need_apart(text, new, other, target.span)
+        for earlier in bound:
+            _need_apart(text, new, earlier, target.span)
         bound.append(new)
     return tuple(bound)
 
 
-def _need_apart(text: str, new: BoundAssignment, other: BoundAssignment, span: Span) -> None:
+def _need_apart(text: str, new: BoundAssignment, earlier: BoundAssignment, span: Span) -> None:
     """Raise AnalysisError if two assignments give the same column or field a value."""
-    length = min(len(new.fields), len(other.fields))
-    if new.column is not other.column or new.fields[:length] != other.fields[:length]:
+    length = min(len(new.fields), len(earlier.fields))
+    if new.column is not earlier.column or new.fields[:length] != earlier.fields[:length]:
         return
-    if new.fields == other.fields:
+    if new.fields == earlier.fields:
         kind = "Field" if new.fields else "Column"
         raise _error(
             text, span, "DUPLICATE_ASSIGNMENTS", "42701", f"{kind} '{new.path}' is assigned twice."
         )
-    whole, part = sorted((new, other), key=lambda one: len(one.fields))
+    outer, inner = sorted((new, earlier), key=lambda assignment: len(assignment.fields))
     raise _error(
         text, span, NO_FIELD, "42K09",
-        f"Conflicting assignments for '{whole.path}': '{part.path}', a part of it, is assigned, "
+        f"Conflicting assignments for '{outer.path}': '{inner.path}', a part of it, is assigned, "
         "too.",
     )  # fmt: skip
 
@@ -159,14 +161,14 @@ def bind_partition(
 ) -> tuple[tuple[Column, Span], ...]:
     """Resolve a PARTITION clause: the columns that it names a value for, and the values.
 
-    ``is_whole``: it must name all partition columns, if any.
+    ``is_whole``: a PARTITION clause must name all partition columns.
 
     Raises:
         AnalysisError: A column is no partition column, is named twice, or is missing.
     """
     names = {column.name: column for column in table.partition_columns}
     static: list[tuple[Column, Span]] = []
-    seen: set[str] = set()
+    clause_names: set[str] = set()
     for item in partition:
         column = names.get(item.name.lower())
         if column is None:
@@ -175,15 +177,15 @@ def bind_partition(
                 f"'{item.name}' is not a partition column of {table.name}"
                 + (f" ({', '.join(names)})." if names else ", which is not partitioned."),
             )  # fmt: skip
-        if column.name in seen:
+        if column.name in clause_names:
             raise _error(
                 text, item.span, "DUPLICATE_KEY", "23505",
                 f"Partition column '{column.name}' is named twice.",
             )  # fmt: skip
-        seen.add(column.name)
+        clause_names.add(column.name)
         if item.value is not None:
             static.append((column, item.value))
-    if partition and is_whole and (missing := [name for name in names if name not in seen]):
+    if partition and is_whole and (missing := [name for name in names if name not in clause_names]):
         raise _error(
             text, partition[0].span, "NEED_PARTITION", "42000",
             f"PARTITION (…) must name every partition column; '{missing[0]}' is missing.",
@@ -191,10 +193,10 @@ def bind_partition(
     return tuple(static)
 
 
-def _resolved(text: str, table: Table, alias: str, name: Name) -> tuple[Column, tuple[str, ...]]:
-    """The column of a name, and what the name has behind the column: names of fields."""
+def _resolve(text: str, table: Table, alias: str, name: Name) -> tuple[Column, tuple[str, ...]]:
+    """The column that a name means, and the names of fields behind the column."""
     column, fields = column_part(table, alias, name)
-    if any(column == other.name for other in table.all_columns):
+    if any(column == table_column.name for table_column in table.all_columns):
         return need_column(text, table, Name((column,), name.span)), fields
     raise _no_column(text, table, ".".join((column, *fields)), name.span)
 
@@ -215,25 +217,25 @@ def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, .
     return parts[start].lower(), parts[start + 1 :]
 
 
-def _fields(text: str, column: Column, names: Sequence[str], span: Span) -> tuple[str, ...]:
+def _resolve_fields(text: str, column: Column, names: Sequence[str], span: Span) -> tuple[str, ...]:
     """The names of fields as a column's type has them.
 
     Raises:
         AnalysisError: There is no such field.
     """
-    found: list[str] = []
+    field_names: list[str] = []
     node = parse_type(column.type) if names else HiveType("void")
     for name in names:
-        path = ".".join((column.name, *found))
+        path = ".".join((column.name, *field_names))
         if node.kind != "struct":
             raise _no_struct(text, path, node, span)
-        field = _field(text, path, node, name, span)
-        found.append(field)
+        field = _resolve_field(text, path, node, name, span)
+        field_names.append(field)
         node = node.children[node.names.index(field)]
-    return tuple(found)
+    return tuple(field_names)
 
 
-def _field(text: str, path: str, node: HiveType, name: str, span: Span) -> str:
+def _resolve_field(text: str, path: str, node: HiveType, name: str, span: Span) -> str:
     if name in node.names:
         return name
     similar = [field for field in node.names if field.lower() == name.lower()]
@@ -265,7 +267,7 @@ def _no_struct(text: str, path: str, node: HiveType, span: Span) -> AnalysisErro
     )  # fmt: skip
 
 
-def _unqualified(table: Table, parts: tuple[str, ...]) -> tuple[str, ...]:
+def _unqualified_parts(table: Table, parts: tuple[str, ...]) -> tuple[str, ...]:
     """A column's name without the table's name before it."""
     if len(parts) > 1 and parts[0].lower() == table.name.shown.lower():
         return parts[1:]
@@ -280,7 +282,7 @@ def need_column(text: str, table: Table, name: Name) -> Column:
     Raises:
         AnalysisError: The table has no such column.
     """
-    parts = _unqualified(table, name.parts)
+    parts = _unqualified_parts(table, name.parts)
     for column in table.all_columns:
         if len(parts) == 1 and column.name == parts[0].lower():
             return column

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, NoReturn
 from acidsql.errors import AnalysisError, SqlSyntaxError
 from acidsql.metastore.compaction_queue import CompactionState, CompactionType
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.insert import static_partition
-from acidsql.sql.properties import properties
+from acidsql.sql.insert import parse_static_partition
+from acidsql.sql.properties import parse_properties
 from acidsql.sql.statements import (
     CompactionOrder,
     CompactTable,
@@ -36,14 +36,14 @@ ORDERED = (
 _DATABASE = ("DATABASE", "SCHEMA")
 # Words that can follow a query's ORDER BY. COMPACT's ORDER BY is put into the query of the
 # rebalance, and these words could make this query lose or add rows.
-_NO_ORDER = words(
+_NOT_IN_ORDER = words(
     "WHERE LIMIT OFFSET SORT CLUSTER DISTRIBUTE WINDOW GROUP HAVING QUALIFY UNION EXCEPT MINUS "
     "INTERSECT |>"
 )
 
 
 @dataclass(slots=True)
-class _Draft:
+class _CompactionDraft:
     """The values of the clauses that were read so far."""
 
     type: CompactionType | None = None
@@ -63,98 +63,101 @@ class _Clause(NamedTuple):
 
     word: str
     shown: str
-    read: Callable[[Cursor, _Draft], None]
+    read: Callable[[Cursor, _CompactionDraft], None]
 
 
 # ── ALTER TABLE … COMPACT ────────────────────────────────────────────────────────────────────
 
 
-def at_compact(c: Cursor) -> bool:
+def is_at_compact(c: Cursor) -> bool:
     """Whether ``[PARTITION (…)] COMPACT`` comes next."""
-    if c.at("PARTITION", "("):
-        return c.words_at(c.partner[c.index + 1] + 1, "COMPACT")
-    return c.at("COMPACT")
+    if c.is_at("PARTITION", "("):
+        return c.has_words_at(c.partner[c.index + 1] + 1, "COMPACT")
+    return c.is_at("COMPACT")
 
 
-def compact(c: Cursor, name: Name) -> CompactTable:
+def parse_compact(c: Cursor, name: Name) -> CompactTable:
     """Parse ``[PARTITION (…)] COMPACT 'type' …`` after the name of the table.
 
     Args:
         c: A cursor at a place where ``at_compact`` is true.
         name: The name of the table.
     """
-    partition = static_partition(c) if c.at("PARTITION") else ()
+    partition = parse_static_partition(c) if c.is_at("PARTITION") else ()
     c.expect("COMPACT")
-    found = _Draft()
-    kind = found.type = _type(c)
-    _clauses(c, _COMPACT, found, "COMPACT")
+    draft = _CompactionDraft()
+    kind = draft.type = _parse_type(c)
+    _parse_clauses(c, _COMPACT, draft, "COMPACT")
     return CompactTable(
-        name, partition, kind, found.buckets, found.and_wait, found.pool, found.properties,
-        found.order_by,
+        name, partition, kind, draft.buckets, draft.and_wait, draft.pool, draft.properties,
+        draft.order_by,
     )  # fmt: skip
 
 
-def _type(c: Cursor) -> CompactionType:
+def _parse_type(c: Cursor) -> CompactionType:
     token = c.token
-    said = c.string("a type of compaction in quotes")
-    kind = CompactionType.__members__.get(said.upper())
+    type_name = c.take_string("a type of compaction in quotes")
+    kind = CompactionType.__members__.get(type_name.upper())
     if kind is None:
-        known = _choice(f"'{one.name.lower()}'" for one in CompactionType)
-        _unknown(
-            c, token, f"There is no compaction of type '{said}' (Hive 10282): say {known}",
+        choices = _listed_choice(
+            f"'{compaction_type.name.lower()}'" for compaction_type in CompactionType
+        )
+        _refuse_unknown(
+            c, token, f"There is no compaction of type '{type_name}' (Hive 10282): say {choices}",
             "INVALID_COMPACTION_TYPE",
         )  # fmt: skip
     return kind
 
 
-def _clustered(c: Cursor, draft: _Draft) -> None:
+def _parse_clustered(c: Cursor, draft: _CompactionDraft) -> None:
     _need_rebalance(c, draft, "CLUSTERED INTO")
     c.expect("CLUSTERED", "INTO")
     at = c.token
-    draft.buckets = c.number()
+    draft.buckets = c.take_number()
     if not 0 < draft.buckets <= 4096:
         c.fail("Expected a number of buckets from 1 to 4096", at)
     c.expect("BUCKETS")
 
 
-def _and_wait(c: Cursor, draft: _Draft) -> None:
+def _parse_and_wait(c: Cursor, draft: _CompactionDraft) -> None:
     c.expect("AND", "WAIT")
     draft.and_wait = True
 
 
-def _pool(c: Cursor, draft: _Draft) -> None:
+def _parse_pool(c: Cursor, draft: _CompactionDraft) -> None:
     c.expect("POOL")
     at = c.token
-    draft.pool = c.string("the name of a pool in quotes").lower()
+    draft.pool = c.take_string("the name of a pool in quotes").lower()
     if not draft.pool:
         c.fail("Expected the name of a pool in quotes", at)
 
 
-def _overwrite(c: Cursor, draft: _Draft) -> None:
+def _parse_overwrite(c: Cursor, draft: _CompactionDraft) -> None:
     c.expect("WITH", "OVERWRITE", "TBLPROPERTIES")
-    draft.properties = properties(c)
+    draft.properties = parse_properties(c)
 
 
-def _order_by(c: Cursor, draft: _Draft) -> None:
+def _parse_order_by(c: Cursor, draft: _CompactionDraft) -> None:
     _need_rebalance(c, draft, "ORDER BY")
     c.expect("ORDER", "BY")
     start = c.index
     while True:
         # AND WAIT could be part of a condition, but nobody orders rows by a condition.
-        c.expression((",", "AND WAIT", "CLUSTERED INTO", "WITH OVERWRITE"))
+        c.take_expression((",", "AND WAIT", "CLUSTERED INTO", "WITH OVERWRITE"))
         if not c.accept(","):
             break
     for index in range(start, c.index):
-        _refuse_tail(c, index)
+        _refuse_clause_word(c, index)
     draft.order_by = c.span_from(start)
 
 
-def _refuse_tail(c: Cursor, index: int) -> None:
-    """Refuse a word that may end the ORDER BY. In doubt refuse, because rows could be lost."""
+def _refuse_clause_word(c: Cursor, index: int) -> None:
+    """Refuse a word that may begin a clause after ORDER BY. In doubt the word is refused, because
+    rows could be lost."""
     token = c.tokens[index]
     if token.upper == "POOL" and c.tokens[index + 1].kind is Kind.STRING:
-        _out_of_place(c, token, _COMPACT, "COMPACT")
-    if token.upper in _NO_ORDER and c.tokens[index - 1].text != ".":
+        _refuse_order(c, token, _COMPACT, "COMPACT")
+    if token.upper in _NOT_IN_ORDER and c.tokens[index - 1].text != ".":
         c.refuse(
             f"{token.upper} is not supported in COMPACT's ORDER BY (a column of that name is "
             "written in back-quotes)",
@@ -162,12 +165,12 @@ def _refuse_tail(c: Cursor, index: int) -> None:
         )
 
 
-def _need_rebalance(c: Cursor, draft: _Draft, what: str) -> None:
+def _need_rebalance(c: Cursor, draft: _CompactionDraft, clause_name: str) -> None:
     if draft.type is not CompactionType.REBALANCE:
         span = Span(c.token.start, c.peek().end)
         c.refuse(
-            f"{what} is supported by COMPACT 'rebalance' only: other compactions leave rows in "
-            "their buckets and in their order",
+            f"{clause_name} is supported by COMPACT 'rebalance' only: other compactions leave rows "
+            "in their buckets and in their order",
             span,
         )
 
@@ -175,30 +178,30 @@ def _need_rebalance(c: Cursor, draft: _Draft, what: str) -> None:
 # ── SHOW COMPACTIONS ─────────────────────────────────────────────────────────────────────────
 
 
-def show_compactions(c: Cursor) -> ShowCompactions:
+def parse_show_compactions(c: Cursor) -> ShowCompactions:
     """Parse the text after ``SHOW COMPACTIONS``."""
-    if c.at("COMPACTIONID", "="):
+    if c.is_at("COMPACTIONID", "="):
         c.take(2)
-        number = c.number()
-        c.end("the end of the statement, as a number needs no filters")
+        number = c.take_number()
+        c.expect_end("the end of the statement, as a number needs no filters")
         return ShowCompactions(id=number)
     name = database = None
     partition: tuple[PartitionItem, ...] = ()
-    if c.at_any(_DATABASE) and c.peek().is_name and not _at_clause(c, 1):
+    if c.is_at_any(_DATABASE) and c.peek().is_name and not _is_at_clause(c, 1):
         c.take()
-        database = c.name("the name of a database")
-    elif c.token.is_name and not _at_clause(c):
-        name = c.name()
-        partition = static_partition(c) if c.at("PARTITION") else ()
-    found = _Draft()
-    _clauses(c, _SHOW, found, "SHOW COMPACTIONS")
+        database = c.take_name("the name of a database")
+    elif c.token.is_name and not _is_at_clause(c):
+        name = c.take_name()
+        partition = parse_static_partition(c) if c.is_at("PARTITION") else ()
+    draft = _CompactionDraft()
+    _parse_clauses(c, _SHOW, draft, "SHOW COMPACTIONS")
     return ShowCompactions(
-        None, name, partition, database, found.pool, found.type, found.state, found.orders,
-        found.limit, found.offset,
+        None, name, partition, database, draft.pool, draft.type, draft.state, draft.orders,
+        draft.limit, draft.offset,
     )  # fmt: skip
 
 
-def _at_clause(c: Cursor, ahead: int = 0) -> bool:
+def _is_at_clause(c: Cursor, ahead: int = 0) -> bool:
     """Whether a clause begins here. Words such as POOL can also be the name of a table."""
     word, following = c.peek(ahead).upper, c.peek(ahead + 1)
     if word in ("POOL", "TYPE", "STATUS"):
@@ -208,41 +211,43 @@ def _at_clause(c: Cursor, ahead: int = 0) -> bool:
     return (word, following.upper) in (("ORDER", "BY"), ("PARTITION", "("))
 
 
-def _type_filter(c: Cursor, draft: _Draft) -> None:
+def _parse_type_filter(c: Cursor, draft: _CompactionDraft) -> None:
     c.expect("TYPE")
-    draft.type = _type(c)
+    draft.type = _parse_type(c)
 
 
-def _status_filter(c: Cursor, draft: _Draft) -> None:
+def _parse_status_filter(c: Cursor, draft: _CompactionDraft) -> None:
     c.expect("STATUS")
     token = c.token
-    said = c.string("a state of compactions in quotes")
-    draft.state = CompactionState.__members__.get(re.sub(r"[\s_]+", "_", said.strip()).upper())
+    state_name = c.take_string("a state of compactions in quotes")
+    draft.state = CompactionState.__members__.get(
+        re.sub(r"[\s_]+", "_", state_name.strip()).upper()
+    )
     if draft.state is None:
-        known = _choice(f"'{state.shown}'" for state in CompactionState)
-        _unknown(
-            c, token, f"No compaction has the state '{said}': say {known}",
+        choices = _listed_choice(f"'{state.shown}'" for state in CompactionState)
+        _refuse_unknown(
+            c, token, f"No compaction has the state '{state_name}': say {choices}",
             "INVALID_COMPACTION_STATE",
         )  # fmt: skip
 
 
-def _orders(c: Cursor, draft: _Draft) -> None:
+def _parse_orders(c: Cursor, draft: _CompactionDraft) -> None:
     c.expect("ORDER", "BY")
-    found = [_order(c)]
+    orders = [_parse_order(c)]
     while c.accept(","):
-        found.append(_order(c))
-    draft.orders = tuple(found)
+        orders.append(_parse_order(c))
+    draft.orders = tuple(orders)
 
 
-def _order(c: Cursor) -> CompactionOrder:
+def _parse_order(c: Cursor) -> CompactionOrder:
     start = c.index
     is_text = c.token.kind is Kind.STRING
-    token = c.take() if is_text else c.name_part("the name of a column")
+    token = c.take() if is_text else c.take_name_part("the name of a column")
     column = token.value.upper()
     if column not in ORDERED:
-        _unknown(
+        _refuse_unknown(
             c, token, f"SHOW COMPACTIONS cannot be ordered by '{token.value}', only by "
-            f"{_choice(ORDERED)}",
+            f"{_listed_choice(ORDERED)}",
             "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
         )  # fmt: skip
     descending = c.accept("DESC") is not None
@@ -251,56 +256,60 @@ def _order(c: Cursor) -> CompactionOrder:
     return CompactionOrder(column, descending, c.span_from(start))
 
 
-def _limit(c: Cursor, draft: _Draft) -> None:
+def _parse_limit(c: Cursor, draft: _CompactionDraft) -> None:
     """Parse ``LIMIT n [OFFSET m]`` or ``LIMIT m, n``."""
     c.expect("LIMIT")
-    draft.limit = c.number()
+    draft.limit = c.take_number()
     if c.accept("OFFSET"):
-        draft.offset = c.number()
+        draft.offset = c.take_number()
     elif c.accept(","):
-        draft.offset, draft.limit = draft.limit, c.number()
+        draft.offset, draft.limit = draft.limit, c.take_number()
 
 
 # ── clauses ──────────────────────────────────────────────────────────────────────────────────
 
 _COMPACT = (
-    _Clause("CLUSTERED", "CLUSTERED INTO … BUCKETS", _clustered),
-    _Clause("AND", "AND WAIT", _and_wait),
-    _Clause("POOL", "POOL", _pool),
-    _Clause("WITH", "WITH OVERWRITE TBLPROPERTIES", _overwrite),
-    _Clause("ORDER", "ORDER BY", _order_by),
+    _Clause("CLUSTERED", "CLUSTERED INTO … BUCKETS", _parse_clustered),
+    _Clause("AND", "AND WAIT", _parse_and_wait),
+    _Clause("POOL", "POOL", _parse_pool),
+    _Clause("WITH", "WITH OVERWRITE TBLPROPERTIES", _parse_overwrite),
+    _Clause("ORDER", "ORDER BY", _parse_order_by),
 )
 _SHOW = (
-    _Clause("POOL", "POOL", _pool),
-    _Clause("TYPE", "TYPE", _type_filter),
-    _Clause("STATUS", "STATUS", _status_filter),
-    _Clause("ORDER", "ORDER BY", _orders),
-    _Clause("LIMIT", "LIMIT", _limit),
+    _Clause("POOL", "POOL", _parse_pool),
+    _Clause("TYPE", "TYPE", _parse_type_filter),
+    _Clause("STATUS", "STATUS", _parse_status_filter),
+    _Clause("ORDER", "ORDER BY", _parse_orders),
+    _Clause("LIMIT", "LIMIT", _parse_limit),
 )
 
 
-def _clauses(c: Cursor, known: Sequence[_Clause], draft: _Draft, statement: str) -> None:
-    """Parse clauses to the end: each of ``known`` at most once, and in the order of ``known``."""
-    places = {clause.word: place for place, clause in enumerate(known)}
+def _parse_clauses(
+    c: Cursor, clauses: Sequence[_Clause], draft: _CompactionDraft, statement: str
+) -> None:
+    """Parse all remaining clauses: each of ``clauses`` at most once, and in that order."""
+    places = {clause.word: place for place, clause in enumerate(clauses)}
     last = -1
-    while not c.done:
+    while not c.is_at_end:
         place = places.get(c.token.upper)
         if place is None:
-            left = [clause.shown for clause in known[last + 1 :] if _can_have(draft, clause)]
-            c.fail(f"Expected {_choice([*left, 'the end of the statement'])}")
+            expected_clauses = [
+                clause.shown for clause in clauses[last + 1 :] if _can_have(draft, clause)
+            ]
+            c.fail(f"Expected {_listed_choice([*expected_clauses, 'the end of the statement'])}")
         if place <= last:
-            _out_of_place(c, c.token, known, statement)
+            _refuse_order(c, c.token, clauses, statement)
         last = place
-        known[place].read(c, draft)
+        clauses[place].read(c, draft)
 
 
-def _can_have(draft: _Draft, clause: _Clause) -> bool:
+def _can_have(draft: _CompactionDraft, clause: _Clause) -> bool:
     is_rebalance = draft.type is CompactionType.REBALANCE
-    return is_rebalance or clause.read not in (_clustered, _order_by)
+    return is_rebalance or clause.read not in (_parse_clustered, _parse_order_by)
 
 
-def _out_of_place(c: Cursor, token: Token, known: Sequence[_Clause], statement: str) -> NoReturn:
-    order = ", ".join(clause.shown for clause in known)
+def _refuse_order(c: Cursor, token: Token, clauses: Sequence[_Clause], statement: str) -> NoReturn:
+    order = ", ".join(clause.shown for clause in clauses)
     raise SqlSyntaxError(
         f"{token.upper} stands in the wrong place: the clauses of {statement} come once each, in "
         f"this order: {order}.",
@@ -308,7 +317,7 @@ def _out_of_place(c: Cursor, token: Token, known: Sequence[_Clause], statement: 
     )  # fmt: skip
 
 
-def _unknown(
+def _refuse_unknown(
     c: Cursor, token: Token, message: str, condition: str, sqlstate: str = "42601"
 ) -> NoReturn:
     raise AnalysisError(
@@ -316,6 +325,6 @@ def _unknown(
     )
 
 
-def _choice(names: Iterable[Any]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else str(last)
+def _listed_choice(names: Iterable[Any]) -> str:
+    *earlier_names, last_name = names
+    return f"{', '.join(earlier_names)} or {last_name}" if earlier_names else str(last_name)

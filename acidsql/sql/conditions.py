@@ -27,7 +27,7 @@ def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]
         Each term's place, and for ``x.a = s.b`` the two (qualifier, column) pairs in lower case,
         else None. Empty if the top level has an OR or a CASE.
     """
-    return [(place, _pair(term)) for place, term in _placed_terms(text, condition)]
+    return [(place, _equated_pair(term)) for place, term in _placed_terms(text, condition)]
 
 
 def terms_about(
@@ -66,8 +66,12 @@ def plain_comparisons(
         For each the name in lower case, ``=``, ``<``, ``<=``, ``>``, ``>=`` or ``in``, and the
         literals: integers, ``'…'`` without escapes, and ``DATE '…'`` as ``date '…'``.
     """
-    found = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
-    return [one for some in (takewhile(bool, found) if leading else found) for one in some]
+    by_term = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
+    return [
+        comparison
+        for comparisons in (takewhile(bool, by_term) if leading else by_term)
+        for comparison in comparisons
+    ]
 
 
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
@@ -114,8 +118,8 @@ def where_at(text: str, start: int) -> Span:
 _NO_COLUMNS = words(
     "TRUE FALSE NULL CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER SESSION_USER USER"
 )
-_TURNED = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_ORDERS = {operator: operator for operator in _TURNED.values()} | {"==": "="}
+_MIRRORED_OPERATORS = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPERATORS = {operator: operator for operator in _MIRRORED_OPERATORS.values()} | {"==": "="}
 _PLAIN_LITERAL = re.compile(r"[0-9]{1,18}|'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'", re.ASCII)
 
 
@@ -123,35 +127,39 @@ def _plain_comparison(
     term: list[Token], qualifiers: Collection[str]
 ) -> list[tuple[str, str, list[str]]]:
     rest = deque(term)
-    first = _literal(rest)
+    first = _take_literal(rest)
     if first is not None:
-        turned = _TURNED.get(rest.popleft().text) if rest else None
-        name = _column(rest, qualifiers)
+        turned = _MIRRORED_OPERATORS.get(rest.popleft().text) if rest else None
+        name = _take_column(rest, qualifiers)
         return [(name, turned, [first])] if turned and name and not rest else []
-    name = _column(rest, qualifiers)
+    name = _take_column(rest, qualifiers)
     if name is None or not rest:
         return []
     word = rest.popleft()
     if word.upper == "BETWEEN":
-        low, _, high = _literal(rest), rest and rest.popleft(), _literal(rest)
+        low, _, high = _take_literal(rest), rest and rest.popleft(), _take_literal(rest)
         if low is None or high is None or rest:
             return []
         return [(name, ">=", [low]), (name, "<=", [high])]
     if word.upper == "IN":
         values, before = [], [token.text for token in term if token.text in ("(", ",", ")")]
-        while rest and rest.popleft().text in ("(", ",") and (one := _literal(rest)) is not None:
-            values.append(one)
+        while (
+            rest
+            and rest.popleft().text in ("(", ",")
+            and (literal := _take_literal(rest)) is not None
+        ):
+            values.append(literal)
         plain = (
             0 < len(values) <= VALUES_MAX
             and not rest
             and before == ["(", *[","] * (len(values) - 1), ")"]
         )
         return [(name, "in", values)] if plain else []
-    value, operator = _literal(rest), _ORDERS.get(word.text)
+    value, operator = _take_literal(rest), _OPERATORS.get(word.text)
     return [(name, operator, [value])] if operator and value is not None and not rest else []
 
 
-def _column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
+def _take_column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
     """Take a name, perhaps with a qualifier, from the tokens; None: they begin otherwise."""
     if not rest or not rest[0].is_name or rest[0].kind is Kind.FRAME:
         return None
@@ -164,7 +172,7 @@ def _column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
     return name
 
 
-def _literal(rest: deque[Token]) -> str | None:
+def _take_literal(rest: deque[Token]) -> str | None:
     """Take a plain literal from the tokens; None: they begin otherwise."""
     before = ""
     if len(rest) > 1 and rest[0].text == "-" and rest[1].kind is Kind.NUMBER:
@@ -180,9 +188,9 @@ def _literal(rest: deque[Token]) -> str | None:
     return None
 
 
-def mentioned(text: str, condition: Span) -> set[tuple[str, ...]]:
+def mentioned_columns(text: str, condition: Span) -> set[tuple[str, ...]]:
     """The names of columns in an expression, in lower case, each with its qualifiers."""
-    found: set[tuple[str, ...]] = set()
+    names: set[tuple[str, ...]] = set()
     tokens = tokenize(condition.of(text))
     chain: list[str] = []
     for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
@@ -192,9 +200,9 @@ def mentioned(text: str, condition: Span) -> set[tuple[str, ...]]:
             chain.append(token.value.lower())
         if following.text != "." and chain:
             if following.text != "(":
-                found.add(tuple(chain))
+                names.add(tuple(chain))
             chain = []
-    return found
+    return names
 
 
 _PLAIN_WORDS = words("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE")
@@ -259,7 +267,7 @@ def may_correlate(query: str) -> bool:
 
 def _up_to_last_query(query: str) -> list[Token]:
     """The tokens up to the last word that may begin a query. Many rows may come behind VALUES."""
-    end = max((found.end() for found in _QUERY.finditer(query)), default=0)
+    end = max((match.end() for match in _QUERY.finditer(query)), default=0)
     try:
         return tokenize(query[:end])
     except SqlSyntaxError:  # the word is in a string
@@ -288,7 +296,7 @@ def window_function(text: str, expression: Span) -> Span | None:
 def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
     return [
         (Span(condition.start + term[0].start, condition.start + term[-1].end), term)
-        for term in _terms(_unwrapped(text, condition))
+        for term in _terms(_unwrapped_tokens(text, condition))
         if term
     ]
 
@@ -315,7 +323,7 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
     return terms
 
 
-def _unwrapped(text: str, condition: Span) -> list[Token]:
+def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
     """The condition's tokens, without brackets around the whole condition."""
     tokens = [token for token in tokenize(condition.of(text)) if token.kind is not Kind.END]
     while len(tokens) > 2 and _is_wrapped(tokens):
@@ -332,11 +340,11 @@ def _is_wrapped(tokens: list[Token]) -> bool:
     return False
 
 
-def _pair(term: list[Token]) -> set[tuple[str, str]] | None:
+def _equated_pair(term: list[Token]) -> set[tuple[str, str]] | None:
     if len(term) != 7 or [term[1].text, term[3].text, term[5].text] != [".", "=", "."]:
         return None
     names = [term[i] for i in (0, 2, 4, 6)]
     if any(token.kind not in (Kind.WORD, Kind.QUOTED) for token in names):
         return None
-    left, right = [(names[i].value.lower(), names[i + 1].value.lower()) for i in (0, 2)]
-    return {left, right}
+    left_name, right_name = [(names[i].value.lower(), names[i + 1].value.lower()) for i in (0, 2)]
+    return {left_name, right_name}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acidsql.acid.constraints import Kind
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.insert import column_list
+from acidsql.sql.insert import parse_column_list
 from acidsql.sql.statements import (
     AddConstraint,
     ConstraintDef,
@@ -21,97 +21,103 @@ _TRAITS = {
     ("VALIDATE",): ("validated", True), ("NOVALIDATE",): ("validated", False),
     ("RELY",): ("relied", True), ("NORELY",): ("relied", False),
 }  # fmt: skip
-TRAIT_STARTS = tuple(" ".join(one) for one in _TRAITS)
+TRAIT_STARTS = tuple(" ".join(words) for words in _TRAITS)
 _STARTS = (("CHECK", "("), ("PRIMARY", "KEY", "("), ("UNIQUE", "("), ("FOREIGN", "KEY", "("))
-_NAMED = ("CHECK", "PRIMARY", "UNIQUE", "FOREIGN")
+_KIND_WORDS = ("CHECK", "PRIMARY", "UNIQUE", "FOREIGN")
 
 
-def at_table_constraint(c: Cursor) -> bool:
+def is_at_table_constraint(c: Cursor) -> bool:
     """Whether a constraint of the table begins here. A column may have the name CHECK."""
-    if c.at("CONSTRAINT"):
-        return c.peek().is_name and c.peek(2).upper in _NAMED
-    return any(c.at(*start) for start in _STARTS)
+    if c.is_at("CONSTRAINT"):
+        return c.peek().is_name and c.peek(2).upper in _KIND_WORDS
+    return any(c.is_at(*start) for start in _STARTS)
 
 
-def table_constraint(c: Cursor) -> ConstraintDef:
+def parse_table_constraint(c: Cursor) -> ConstraintDef:
     """Parse ``[CONSTRAINT name] CHECK (…) | PRIMARY KEY (…) | UNIQUE (…) | FOREIGN KEY (…) …``."""
     start = c.index
-    name = constraint_name(c)
-    if c.at("CHECK"):
-        return check(c, start, name)
-    kind = _key(c)
-    columns = column_list(c) if c.at("(") else c.fail("Expected '('")
-    return _keyed(c, start, name, kind, columns)
+    name = parse_constraint_name(c)
+    if c.is_at("CHECK"):
+        return _parse_check(c, start, name)
+    kind = _parse_key_kind(c)
+    columns = parse_column_list(c) if c.is_at("(") else c.fail("Expected '('")
+    return _parse_key_constraint(c, start, name, kind, columns)
 
 
-def column_constraint(c: Cursor, start: int, name: Name | None, column: Name) -> ConstraintDef:
+def parse_column_constraint(
+    c: Cursor, start: int, name: Name | None, column: Name
+) -> ConstraintDef:
     """Parse a CHECK or a key behind a column; ``start``: the index of the first token."""
-    if c.at("CHECK"):
-        return check(c, start, name)
-    kind = Kind.FOREIGN_KEY if c.at("REFERENCES") else _key(c)
-    return _keyed(c, start, name, kind, (column,))
+    if c.is_at("CHECK"):
+        return _parse_check(c, start, name)
+    kind = Kind.FOREIGN_KEY if c.is_at("REFERENCES") else _parse_key_kind(c)
+    return _parse_key_constraint(c, start, name, kind, (column,))
 
 
-def constraint_name(c: Cursor) -> Name | None:
+def parse_constraint_name(c: Cursor) -> Name | None:
     """Parse ``CONSTRAINT name``; None if another word comes."""
     if not c.accept("CONSTRAINT"):
         return None
-    token = c.name_part("the name of a constraint")
+    token = c.take_name_part("the name of a constraint")
     return Name((token.value,), token.span)
 
 
-def check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
-    """Parse ``CHECK (…)`` and the words behind it."""
+def _parse_check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
+    """Parse ``CHECK (…)`` and the words behind the bracket."""
     c.expect("CHECK")
-    if not c.at("("):
+    if not c.is_at("("):
         c.fail("Expected '('")
     if c.peek().text == ")":
         c.fail("Expected a condition", c.peek())
     first = c.index + 1
     c.skip_brackets()
     condition = Span(c.tokens[first].start, c.tokens[c.index - 2].end)
-    found = traits(c)
-    return ConstraintDef(Kind.CHECK, c.span_from(start), name, condition, traits=found)
+    check_traits = parse_traits(c)
+    return ConstraintDef(Kind.CHECK, c.span_from(start), name, condition, traits=check_traits)
 
 
-def traits(c: Cursor) -> Traits:
+def parse_traits(c: Cursor) -> Traits:
     """Parse ``ENABLE | DISABLE | [NOT] ENFORCED | [NO]VALIDATE | RELY | NORELY``, in any order."""
-    found: dict[str, bool] = {}
-    while words := next((words for words in _TRAITS if c.at(*words)), None):
+    values_by_trait: dict[str, bool] = {}
+    while words := next((words for words in _TRAITS if c.is_at(*words)), None):
         trait, value = _TRAITS[words]
-        if trait in found:
-            others = (" ".join(one) for one, (other, _) in _TRAITS.items() if other == trait)
-            c.fail(f"Expected one of {', '.join(others)}")
-        if trait == "validated" and value and found.get("enforced") is False:
+        if trait in values_by_trait:
+            alternatives = (
+                " ".join(phrase)
+                for phrase, (phrase_trait, _) in _TRAITS.items()
+                if phrase_trait == trait
+            )
+            c.fail(f"Expected one of {', '.join(alternatives)}")
+        if trait == "validated" and value and values_by_trait.get("enforced") is False:
             c.refuse("VALIDATE of a constraint that is not enforced is not supported")
-        found[trait] = value
+        values_by_trait[trait] = value
         c.take(len(words))
-    return Traits(**found)
+    return Traits(**values_by_trait)
 
 
-def alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstraint | None:
+def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstraint | None:
     """Parse the text after ``ALTER TABLE t``; None if it is not about constraints."""
-    if c.at("DROP", "CONSTRAINT"):
+    if c.is_at("DROP", "CONSTRAINT"):
         c.take(2)
         if_exists = c.accept("IF", "EXISTS") is not None
-        token = c.name_part("the name of a constraint")
+        token = c.take_name_part("the name of a constraint")
         if not c.accept("RESTRICT"):
             c.accept("CASCADE")
-        c.end()
+        c.expect_end()
         return DropConstraint(name, Name((token.value,), token.span), if_exists)
     starts = (("ADD", "CONSTRAINT"), *(("ADD", *start) for start in _STARTS))
-    if not any(c.at(*start) for start in starts):
+    if not any(c.is_at(*start) for start in starts):
         return None
     c.take()
-    if c.at("CONSTRAINT") and c.peek(2).upper not in _NAMED:
+    if c.is_at("CONSTRAINT") and c.peek(2).upper not in _KIND_WORDS:
         c.index += 2
         c.fail("Expected CHECK, PRIMARY KEY, UNIQUE or FOREIGN KEY")
-    constraint = table_constraint(c)
-    c.end()
+    constraint = parse_table_constraint(c)
+    c.expect_end()
     return AddConstraint(name, constraint)
 
 
-def _key(c: Cursor) -> Kind:
+def _parse_key_kind(c: Cursor) -> Kind:
     for kind in (Kind.PRIMARY_KEY, Kind.UNIQUE, Kind.FOREIGN_KEY):
         if c.accept(*kind.value.split()):
             return kind
@@ -119,21 +125,21 @@ def _key(c: Cursor) -> Kind:
     raise AssertionError("unreachable")
 
 
-def _keyed(
+def _parse_key_constraint(
     c: Cursor, start: int, name: Name | None, kind: Kind, columns: tuple[Name, ...]
 ) -> ConstraintDef:
     parent, parent_columns = None, tuple[Name, ...]()
     if kind is Kind.FOREIGN_KEY:
         c.expect("REFERENCES")
-        parent = c.name("the name of a table")
-        parent_columns = column_list(c) if c.at("(") else ()
+        parent = c.take_name("the name of a table")
+        parent_columns = parse_column_list(c) if c.is_at("(") else ()
     first = c.token
-    found = traits(c)
-    if found.enforced:
+    key_traits = parse_traits(c)
+    if key_traits.enforced:
         c.refuse(
             f"{kind.value} … {first.upper} is not supported: keys are information, as in Hive. "
             "Say DISABLE NOVALIDATE, or nothing",
             first.span,
         )
     span = c.span_from(start)
-    return ConstraintDef(kind, span, name, None, columns, parent, parent_columns, found)
+    return ConstraintDef(kind, span, name, None, columns, parent, parent_columns, key_traits)

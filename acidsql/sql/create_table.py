@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from acidsql.sql.columns import columns_in_brackets, table_elements
+from acidsql.sql.columns import parse_columns_in_brackets, parse_table_elements
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.insert import IsAcid, column_list
-from acidsql.sql.properties import properties, properties_and_places
+from acidsql.sql.insert import IsAcid, parse_column_list
+from acidsql.sql.properties import parse_properties, parse_properties_and_places
 from acidsql.sql.statements import (
     ColumnDef,
     ConstraintDef,
@@ -22,15 +22,15 @@ from acidsql.sql.statements import (
 )
 from acidsql.sql.tokens import Span
 
-_KIND = "transactional_properties"
-_OURS = {"TRANSACTIONAL", "MANAGED"}  # words that only tables of ours have
+_KIND_PROPERTY = "transactional_properties"
+_ACID_WORDS = {"TRANSACTIONAL", "MANAGED"}  # words that only tables of ours have
 _ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
 _Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
-class _Draft:
-    """The clauses of a CREATE TABLE that were read so far."""
+class _TableDraft:
+    """The clauses of a CREATE TABLE that were read so far, and their first words."""
 
     columns: tuple[ColumnDef, ...] = ()
     constraints: list[ConstraintDef] = field(default_factory=list)
@@ -45,33 +45,33 @@ class _Draft:
     property_spans: tuple[Span, ...] = ()
     comment: str | None = None
     like: Name | None = None
-    seen: set[str] = field(default_factory=set)
+    clause_words: set[str] = field(default_factory=set)
 
 
-def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
+def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
     """Parse ``CREATE [OR REPLACE] [TEMPORARY] [TRANSACTIONAL | MANAGED] TABLE …``, ours or
     Spark's."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
     words: set[str] = set()
-    while not c.at("TABLE"):
+    while not c.is_at("TABLE"):
         words.add(c.take().upper)
     foreign = _foreign_clause(c, is_acid, words)
     if foreign is not None:
         _refuse_half_ours(c, words, foreign)
         reads = Reads.NOTHING if foreign[0] == "LIKE" else Reads.QUERY
-        return SparkStatement(whole, reads)
+        return SparkStatement(statement_span, reads)
     c.expect("TABLE")
-    if replace and c.at("IF", "NOT", "EXISTS"):
+    if replace and c.is_at("IF", "NOT", "EXISTS"):
         c.fail("Expected the name of the new table, as OR REPLACE excludes IF NOT EXISTS")
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
-    name = c.name("the name of the new table")
-    draft = _Draft()
+    name = c.take_name("the name of the new table")
+    draft = _TableDraft()
     if c.accept("LIKE"):
-        draft.like = c.name("the name of a table")
-    elif c.at("("):
-        draft.columns, draft.constraints = table_elements(c)
-    query = _clauses(c, draft)
+        draft.like = c.take_name("the name of a table")
+    elif c.is_at("("):
+        draft.columns, draft.constraints = parse_table_elements(c)
+    query = _parse_clauses(c, draft)
     _check_draft(c, draft, query)
     if replace and draft.location is not None:
         c.refuse(
@@ -122,37 +122,37 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
                 return word, c.token.span
         c.take()
         c.accept("IF", "NOT", "EXISTS")
-        name = c.name("the name of the new table")
-        like = c.name() if c.accept("LIKE") else None
-        found = _foreign_words(c)
-        if found is None and like is not None and not is_acid(like.parts):
+        name = c.take_name("the name of the new table")
+        like = c.take_name() if c.accept("LIKE") else None
+        foreign_clause = _foreign_words(c)
+        if foreign_clause is None and like is not None and not is_acid(like.parts):
             return "LIKE", name.span
-        return found
+        return foreign_clause
     finally:
         c.index = start
 
 
 def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
-    """The first such clause between the table's name and the query, and its place, or None."""
+    """The first clause of Spark's between the table's name and the query, and its place."""
     pairs: _Pairs = ()
-    while not c.done and not c.at("AS"):
-        if c.at("USING"):
+    while not c.is_at_end and not c.is_at("AS"):
+        if c.is_at("USING"):
             return "USING", c.token.span
         if _accept_orc(c):
             continue
-        if c.at("ROW", "FORMAT") or c.at("STORED", "BY"):
+        if c.is_at("ROW", "FORMAT") or c.is_at("STORED", "BY"):
             return f"{c.token.upper} {c.peek().upper}", c.token.span
-        if c.at("STORED", "AS") and not _is_ours(c.peek(2).upper, pairs + _properties_ahead(c)):
+        if c.is_at("STORED", "AS") and not _is_ours(c.peek(2).upper, pairs + _properties_ahead(c)):
             return f"STORED AS {c.peek(2).upper}", c.token.span
-        if c.at("STORED", "AS"):
+        if c.is_at("STORED", "AS"):
             c.take(2)
-        elif c.at("TBLPROPERTIES", "("):
+        elif c.is_at("TBLPROPERTIES", "("):
             at = c.take()
-            pairs += properties(c)
-            if _says(pairs, "false"):
+            pairs += parse_properties(c)
+            if _has_transactional(pairs, "false"):
                 return "'transactional'='false'", at.span
             continue
-        if c.at("("):
+        if c.is_at("("):
             c.skip_brackets()
         else:
             c.take()
@@ -161,11 +161,11 @@ def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
 
 def _accept_orc(c: Cursor) -> bool:
     """Take STORED AS ORC in the form in which Hive's SHOW CREATE TABLE prints the clause."""
-    if c.at("ROW", "FORMAT", "SERDE") and c.peek(3).value == f"{_ORC}Serde":
+    if c.is_at("ROW", "FORMAT", "SERDE") and c.peek(3).value == f"{_ORC}Serde":
         c.take(4)
         return True
     formats = (c.peek(3).value, c.peek(4).upper, c.peek(5).value)
-    if c.at("STORED", "AS", "INPUTFORMAT") and formats == (
+    if c.is_at("STORED", "AS", "INPUTFORMAT") and formats == (
         f"{_ORC}InputFormat", "OUTPUTFORMAT", f"{_ORC}OutputFormat",
     ):  # fmt: skip
         c.take(6)
@@ -173,150 +173,152 @@ def _accept_orc(c: Cursor) -> bool:
     return False
 
 
-def _says(pairs: _Pairs, value: str) -> bool:
+def _has_transactional(pairs: _Pairs, value: str) -> bool:
     return any(k.lower() == "transactional" and v.lower() == value for k, v in pairs)
 
 
 def _is_ours(file_format: str, pairs: _Pairs) -> bool:
     """Whether a transactional table can have the format that STORED AS names."""
     if file_format == "PARQUET":
-        return [v.lower() for k, v in pairs if k.lower() == _KIND] == ["insert_only"]
+        return [v.lower() for k, v in pairs if k.lower() == _KIND_PROPERTY] == ["insert_only"]
     return file_format == "ORC"
 
 
 def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
-    what, span = foreign
+    clause_name, span = foreign
     pairs = _properties_ahead(c)
-    sentence = f"A transactional table cannot have {what}: it is stored as ORC and managed by Hive"
-    is_meant = bool(_OURS & words) or _says(pairs, "true")
-    if what.startswith("STORED AS"):
-        sentence += f"; only one with '{_KIND}'='insert_only' may be STORED AS PARQUET"
-        named = any(k.lower() == _KIND for k, _ in pairs)
-        is_meant = is_meant or (named and not _says(pairs, "false"))
+    sentence = (
+        f"A transactional table cannot have {clause_name}: it is stored as ORC and managed by Hive"
+    )
+    is_meant = bool(_ACID_WORDS & words) or _has_transactional(pairs, "true")
+    if clause_name.startswith("STORED AS"):
+        sentence += f"; only one with '{_KIND_PROPERTY}'='insert_only' may be STORED AS PARQUET"
+        named = any(k.lower() == _KIND_PROPERTY for k, _ in pairs)
+        is_meant = is_meant or (named and not _has_transactional(pairs, "false"))
     if is_meant:
         c.refuse(sentence, span)
 
 
 def _properties_ahead(c: Cursor) -> _Pairs:
     """The TBLPROPERTIES that follow before the query. The cursor does not move."""
-    start, found = c.index, _Pairs()
-    while not c.done and not c.at("AS"):
-        if c.at("TBLPROPERTIES", "("):
+    start, pairs = c.index, _Pairs()
+    while not c.is_at_end and not c.is_at("AS"):
+        if c.is_at("TBLPROPERTIES", "("):
             c.take()
-            found += properties(c)
-        elif c.at("STORED", "AS"):
+            pairs += parse_properties(c)
+        elif c.is_at("STORED", "AS"):
             c.take(2)
-        elif c.at("("):
+        elif c.is_at("("):
             c.skip_brackets()
         else:
             c.take()
     c.index = start
-    return found
+    return pairs
 
 
 # ── the clauses ──────────────────────────────────────────────────────────────────────────────
 
 
-def _clauses(c: Cursor, draft: _Draft) -> Query | None:
-    while not c.done:
+def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
+    while not c.is_at_end:
         if c.accept("AS"):
-            return Query(c.rest()) if not c.done else c.fail("Expected a query")
-        if c.at_any(("SELECT", "WITH", "(")):
-            return Query(c.rest())
+            return Query(c.take_rest()) if not c.is_at_end else c.fail("Expected a query")
+        if c.is_at_any(("SELECT", "WITH", "(")):
+            return Query(c.take_rest())
         if _accept_orc(c):
             draft.stored_as = "ORC"
             continue
         at = c.token
-        key = next((words for words in _CLAUSES if c.at(*words)), None)
+        key = next((words for words in _CLAUSES if c.is_at(*words)), None)
         if key is None:
-            if c.at("CLUSTER", "BY"):
+            if c.is_at("CLUSTER", "BY"):
                 c.refuse("CLUSTER BY is not supported: use CLUSTERED BY (…) INTO n BUCKETS")
-            if c.at("SKEWED", "BY"):
+            if c.is_at("SKEWED", "BY"):
                 c.refuse("SKEWED BY is not supported")
             c.fail("Expected a clause of CREATE TABLE or the end of the statement")
-        if key[0] in draft.seen:
+        if key[0] in draft.clause_words:
             c.fail(f"Expected one {' '.join(key)} clause", at)
-        draft.seen.add(key[0])
+        draft.clause_words.add(key[0])
         c.take(len(key))
         _CLAUSES[key](c, draft)
     return None
 
 
-def _comment(c: Cursor, draft: _Draft) -> None:
-    draft.comment = c.string("the comment in quotes")
+def _parse_comment(c: Cursor, draft: _TableDraft) -> None:
+    draft.comment = c.take_string("the comment in quotes")
 
 
-def _location(c: Cursor, draft: _Draft) -> None:
-    draft.location = c.string("a path in quotes")
+def _parse_location(c: Cursor, draft: _TableDraft) -> None:
+    draft.location = c.take_string("a path in quotes")
 
 
-def _tblproperties(c: Cursor, draft: _Draft) -> None:
-    draft.properties, draft.property_spans = properties_and_places(c)
+def _parse_tblproperties(c: Cursor, draft: _TableDraft) -> None:
+    draft.properties, draft.property_spans = parse_properties_and_places(c)
 
 
-def _stored_as(c: Cursor, draft: _Draft) -> None:
-    draft.stored_as = c.name_part("a format").value
+def _parse_stored_as(c: Cursor, draft: _TableDraft) -> None:
+    draft.stored_as = c.take_name_part("a format").value
 
 
-def _partitioned_by(c: Cursor, draft: _Draft) -> None:
-    if not c.at("("):
+def _parse_partitioned_by(c: Cursor, draft: _TableDraft) -> None:
+    if not c.is_at("("):
         c.fail("Expected '('")
     second = c.peek(2)
     if c.peek().is_name and second.upper in (",", ")"):
-        draft.partition_names = column_list(c)
+        draft.partition_names = parse_column_list(c)
     elif second.upper == "(":
         c.take()
         c.refuse("A transform in PARTITIONED BY is not supported: name the columns")
     else:
-        draft.partitioned_by = columns_in_brackets(c, draft.constraints)
+        draft.partitioned_by = parse_columns_in_brackets(c, draft.constraints)
 
 
-def _clustered_by(c: Cursor, draft: _Draft) -> None:
-    draft.bucket_columns = column_list(c)
+def _parse_clustered_by(c: Cursor, draft: _TableDraft) -> None:
+    draft.bucket_columns = parse_column_list(c)
     if c.accept("SORTED", "BY"):
-        draft.sorted_by = _sort_columns(c)
+        draft.sorted_by = _parse_sort_columns(c)
     c.expect("INTO")
     at = c.token
-    draft.num_buckets = c.number()
+    draft.num_buckets = c.take_number()
     if not 0 < draft.num_buckets <= 4096:
         c.fail("Expected a number of buckets from 1 to 4096", at)
     c.expect("BUCKETS")
 
 
-def _sort_columns(c: Cursor) -> tuple[SortBy, ...]:
+def _parse_sort_columns(c: Cursor) -> tuple[SortBy, ...]:
     if not c.accept("("):
         c.fail("Expected '('")
-    found = [_sort_column(c)]
-    while c.inside():
-        found.append(_sort_column(c))
-    return tuple(found)
+    sort_columns = [_parse_sort_column(c)]
+    while c.take_separator():
+        sort_columns.append(_parse_sort_column(c))
+    return tuple(sort_columns)
 
 
-def _sort_column(c: Cursor) -> SortBy:
+def _parse_sort_column(c: Cursor) -> SortBy:
     start = c.index
-    name = c.name("the name of a column")
+    name = c.take_name("the name of a column")
     descending = c.accept("DESC") is not None
     if not descending:
         c.accept("ASC")
-    if c.at("NULLS"):
+    if c.is_at("NULLS"):
         c.refuse("NULLS FIRST and NULLS LAST are not supported here: Hive has nulls first in "
                  "ascending order, last in descending order")  # fmt: skip
     return SortBy(name, descending, c.span_from(start))
 
 
-_CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _Draft], None]] = {
-    ("COMMENT",): _comment,
-    ("LOCATION",): _location,
-    ("TBLPROPERTIES",): _tblproperties,
-    ("STORED", "AS"): _stored_as,
-    ("PARTITIONED", "BY"): _partitioned_by,
-    ("CLUSTERED", "BY"): _clustered_by,
+_CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _TableDraft], None]] = {
+    ("COMMENT",): _parse_comment,
+    ("LOCATION",): _parse_location,
+    ("TBLPROPERTIES",): _parse_tblproperties,
+    ("STORED", "AS"): _parse_stored_as,
+    ("PARTITIONED", "BY"): _parse_partitioned_by,
+    ("CLUSTERED", "BY"): _parse_clustered_by,
 }
 
 
-def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
+def _check_draft(c: Cursor, draft: _TableDraft, query: Query | None) -> None:
     if draft.like is not None:
-        if query is not None or draft.seen & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
+        if query is not None or draft.clause_words & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
             c.refuse(
                 "CREATE TABLE … LIKE takes its columns, partitions and buckets from the "
                 "other table; further clauses are not supported",

@@ -1,6 +1,6 @@
 """A cursor over the tokens of a statement, with the operations that all parsers here use.
 
-``at`` looks at the next tokens, ``accept`` takes them if they match, ``expect`` takes them or
+``is_at`` looks at the next tokens, ``accept`` takes them if they match, ``expect`` takes them or
 raises an error. A word is compared by its upper-cased text. No word is reserved: each may be a
 name. Expressions are not parsed. They are islands: runs of tokens with balanced brackets, which
 end before a word that the statement's grammar allows next.
@@ -50,7 +50,7 @@ class Cursor:
         return self.tokens[self.index]
 
     @property
-    def done(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether all tokens are taken."""
         return self.index >= self._end
 
@@ -58,30 +58,30 @@ class Cursor:
         """The token ``ahead`` places after the next one."""
         return self.tokens[min(self.index + ahead, self._end)]
 
-    def at(self, *words: str) -> bool:
+    def is_at(self, *words: str) -> bool:
         """Whether the next tokens are these words or symbols."""
-        return self.words_at(self.index, *words)
+        return self.has_words_at(self.index, *words)
 
-    def words_at(self, index: int, *words: str) -> bool:
+    def has_words_at(self, index: int, *words: str) -> bool:
         """Whether the tokens from ``index`` are these words or symbols."""
         tokens = self.tokens[index : index + len(words)]
         return [token.upper for token in tokens] == list(words)
 
-    def at_any(self, words: Iterable[str]) -> bool:
+    def is_at_any(self, words: Iterable[str]) -> bool:
         """Whether the next token is one of these words or symbols."""
         return self.token.upper in words and self.token.upper != ""
 
-    def before(self, index: int) -> Cursor:
+    def cut_before(self, index: int) -> Cursor:
         """A cursor at the same place whose tokens end before the token at ``index``."""
-        found = Cursor(self.text, self.tokens[:index])
-        found.index = self.index
-        return found
+        cursor = Cursor(self.text, self.tokens[:index])
+        cursor.index = self.index
+        return cursor
 
     # ── taking ───────────────────────────────────────────────────────────────────────────────
 
     def accept(self, *words: str) -> Token | None:
         """Take these words if they come next. Return the first token, or None."""
-        if not self.at(*words):
+        if not self.is_at(*words):
             return None
         return self.take(len(words))
 
@@ -99,46 +99,46 @@ class Cursor:
                 self.fail(f"Expected {word}")
         return self.take(len(words))
 
-    def name_part(self, what: str = "a name") -> Token:
+    def take_name_part(self, noun: str = "a name") -> Token:
         """Take one part of a name."""
         if not self.token.is_name:
-            self.fail(f"Expected {what}")
+            self.fail(f"Expected {noun}")
         return self.take()
 
-    def name(self, what: str = "a name") -> Name:
+    def take_name(self, noun: str = "a name") -> Name:
         """Take a name, which may be qualified."""
-        if self.at("IDENTIFIER", "("):
+        if self.is_at("IDENTIFIER", "("):
             self.refuse("IDENTIFIER(…) in the place of a name is not supported")
-        first = last = self.name_part(what)
+        first = last = self.take_name_part(noun)
         parts = [first.value]
         while self.accept("."):
-            last = self.name_part("a name behind '.'")
+            last = self.take_name_part("a name behind '.'")
             parts.append(last.value)
         return Name(tuple(parts), Span(first.start, last.end))
 
-    def string(self, what: str = "a string in quotes") -> str:
+    def take_string(self, noun: str = "a string in quotes") -> str:
         """Take a string literal and return its value."""
         if self.token.kind is not Kind.STRING:
-            self.fail(f"Expected {what}")
+            self.fail(f"Expected {noun}")
         return self.take().value
 
-    def number(self) -> int:
+    def take_number(self) -> int:
         """Take a whole number."""
         if not self.token.text.isascii() or not self.token.text.isdigit():
             self.fail("Expected a whole number")
         return int(self.take().text)
 
-    def inside(self) -> bool:
-        """Take ``,`` and return True, or take ``)`` and return False. For lists in brackets."""
+    def take_separator(self) -> bool:
+        """Take the token after an item of a list in brackets: True for ``,``, False for ``)``."""
         if self.accept(","):
             return True
         if not self.accept(")"):
             self.fail("Expected ',' or ')'")
         return False
 
-    def end(self, expected: str = "the end of the statement") -> None:
+    def expect_end(self, expected: str = "the end of the statement") -> None:
         """Raise an error unless all tokens are taken."""
-        if not self.done:
+        if not self.is_at_end:
             self.fail(f"Expected {expected}")
 
     def skip_brackets(self) -> Span:
@@ -151,7 +151,7 @@ class Cursor:
         """The span from the token at ``index`` to the last taken token."""
         return Span(self.tokens[index].start, self.tokens[max(index, self.index - 1)].end)
 
-    def rest(self) -> Span:
+    def take_rest(self) -> Span:
         """Take all tokens that are left, and return their span."""
         start = self.index
         self.index = self._end
@@ -162,21 +162,23 @@ class Cursor:
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
         """Raise a SqlSyntaxError that names what was expected, and the token that was found."""
         token = token or self.token
-        found = "the end of the statement" if token.kind is Kind.END else f"'{_short(token.text)}'"
-        raise SqlSyntaxError(f"{expected}, found {found}.", self.text, token.start, token.end)
+        token_text = (
+            "the end of the statement" if token.kind is Kind.END else f"'{_short(token.text)}'"
+        )
+        raise SqlSyntaxError(f"{expected}, found {token_text}.", self.text, token.start, token.end)
 
-    def refuse(self, what: str, span: Span | None = None) -> NoReturn:
+    def refuse(self, message: str, span: Span | None = None) -> NoReturn:
         """Raise an UnsupportedError that names what is not supported."""
         span = span or self.token.span
-        raise UnsupportedError(f"{what}.", self.text, span.start, span.end)
+        raise UnsupportedError(f"{message}.", self.text, span.start, span.end)
 
     # ── islands ──────────────────────────────────────────────────────────────────────────────
 
-    def expression(
+    def take_expression(
         self,
         stops: Iterable[str] = (),
         refused: Mapping[str, str] | None = None,
-        what: str = "an expression",
+        noun: str = "an expression",
     ) -> Span:
         """Take an expression: all tokens up to one of ``stops`` outside brackets and CASE … END.
 
@@ -184,44 +186,44 @@ class Cursor:
             stops: Symbols, words, or pairs of words (``"WHEN MATCHED"``) that end the expression.
             refused: Words that end the expression in other SQL dialects, each with the error
                 message that refuses it.
-            what: A name for the expression, for the error if the expression is missing.
+            noun: A name for the expression, for the error if the expression is missing.
         """
         start = self.index
         ends = tuple(tuple(stop.split()) for stop in stops)
-        while not self.done:
+        while not self.is_at_end:
             if self._ends_here(start, ends):
                 break
             if refused and self.token.upper in refused and self._follows_operand(start):
                 self.refuse(refused[self.token.upper])
             self._step()
         if self.index == start:
-            self.fail(f"Expected {what}")
+            self.fail(f"Expected {noun}")
         return self.span_from(start)
 
     def skip_to(self, *stops: tuple[str, ...]) -> None:
         """Move to the first of ``stops`` outside brackets, or to the end."""
-        while not self.done:
-            if any(self.at(*stop) for stop in stops) and not self._behind("."):
+        while not self.is_at_end:
+            if any(self.is_at(*stop) for stop in stops) and not self._is_after("."):
                 return
             self._step()
 
     def skip_ctes(self) -> bool:
         """Move past ``WITH a [(…)] [AS] (…), …``; False if the tokens do not have this form."""
         self.expect("WITH")
-        if self.at("RECURSIVE") and self.peek().is_name:
+        if self.is_at("RECURSIVE") and self.peek().is_name:
             self.take()
         while True:
             if not self.token.is_name:
                 return False
             self.take()
-            if self.at("("):
-                behind = self.tokens[self.partner[self.index] + 1].upper
-                if behind in ("AS", "(", "MAX"):
+            if self.is_at("("):
+                next_word = self.tokens[self.partner[self.index] + 1].upper
+                if next_word in ("AS", "(", "MAX"):
                     self.skip_brackets()
             if self.accept("MAX", "RECURSION", "LEVEL"):
                 self.take()
             self.accept("AS")
-            if not self.at("("):
+            if not self.is_at("("):
                 return False
             self.skip_brackets()
             if not self.accept(","):
@@ -235,17 +237,17 @@ class Cursor:
         else:
             self.index += 1
 
-    def _behind(self, symbol: str) -> bool:
+    def _is_after(self, symbol: str) -> bool:
         return self.index > 0 and self.tokens[self.index - 1].text == symbol
 
     def _ends_here(self, start: int, ends: tuple[tuple[str, ...], ...]) -> bool:
-        if not any(self.at(*end) for end in ends):
+        if not any(self.is_at(*end) for end in ends):
             return False
         if self.token.kind is Kind.SYMBOL:
             return True
-        if self.at("FROM") and self.tokens[self.index - 1].upper == "DISTINCT":
+        if self.is_at("FROM") and self.tokens[self.index - 1].upper == "DISTINCT":
             return False  # IS [NOT] DISTINCT FROM
-        return not self._behind(".") and not self._is_operand(start)
+        return not self._is_after(".") and not self._is_operand(start)
 
     def _is_operand(self, start: int) -> bool:
         """Whether a word that could end the expression is a column of it (``where = 1``)."""
@@ -256,7 +258,7 @@ class Cursor:
         return following.upper in _BINARY or following.upper == self.token.upper
 
     def _follows_operand(self, start: int) -> bool:
-        if self.index == start or self._behind("."):
+        if self.index == start or self._is_after("."):
             return False
         before = self.tokens[self.index - 1]
         if before.kind is Kind.SYMBOL:
@@ -266,7 +268,7 @@ class Cursor:
 
     def _case_end(self) -> int | None:
         """The index of the END of the CASE at the cursor; None if ``case`` is a name here."""
-        if self._behind(".") or self.peek().upper in _BINARY - {"-", "+"}:
+        if self._is_after(".") or self.peek().upper in _BINARY - {"-", "+"}:
             return None
         depth, index = 1, self.index + 1
         while index < self._end:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.properties import properties, property_keys
+from acidsql.sql.properties import parse_properties, parse_property_keys
 from acidsql.sql.statements import (
     AlterDatabase,
     CreateDatabase,
@@ -16,69 +16,71 @@ DATABASE_WORDS = ("DATABASE", "SCHEMA", "NAMESPACE")
 _PROPERTIES = ("DBPROPERTIES", "PROPERTIES")
 
 
-def create_database(c: Cursor) -> CreateDatabase:
+def parse_create_database(c: Cursor) -> CreateDatabase:
     """Parse ``CREATE DATABASE [IF NOT EXISTS] d``, then COMMENT, LOCATION and WITH DBPROPERTIES."""
     c.take(2)
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
-    name = c.name("the name of the new database")
-    found: dict[str, str] = {}
+    name = c.take_name("the name of the new database")
+    clause_texts: dict[str, str] = {}
     pairs: tuple[tuple[str, str], ...] = ()
-    while not c.done:
+    while not c.is_at_end:
         word = c.token.upper
-        if c.at("MANAGEDLOCATION"):
+        if c.is_at("MANAGEDLOCATION"):
             c.refuse("MANAGEDLOCATION is not supported: LOCATION is the directory of ACID tables")
-        if c.at("WITH") and c.peek().upper in _PROPERTIES and not pairs:
+        if c.is_at("WITH") and c.peek().upper in _PROPERTIES and not pairs:
             c.take(2)
-            pairs = properties(c)
+            pairs = parse_properties(c)
             continue
-        if word not in ("COMMENT", "LOCATION") or word in found:
+        if word not in ("COMMENT", "LOCATION") or word in clause_texts:
             c.fail("Expected COMMENT, LOCATION, WITH DBPROPERTIES or the end of the statement")
         c.take()
-        found[word] = c.string()
-    return CreateDatabase(name, if_not_exists, found.get("COMMENT"), found.get("LOCATION"), pairs)
+        clause_texts[word] = c.take_string()
+    return CreateDatabase(
+        name, if_not_exists, clause_texts.get("COMMENT"), clause_texts.get("LOCATION"), pairs
+    )
 
 
-def alter_database(c: Cursor) -> AlterDatabase | None:
+def parse_alter_database(c: Cursor) -> AlterDatabase | None:
     """Parse ``ALTER DATABASE d SET|UNSET DBPROPERTIES (…)``; None if it is Spark's."""
     c.take(2)
     if not c.token.is_name:
         return None
-    name = c.name("the name of a database")
-    if not c.at_any(("SET", "UNSET")) or c.peek().upper not in _PROPERTIES:
+    name = c.take_name("the name of a database")
+    if not c.is_at_any(("SET", "UNSET")) or c.peek().upper not in _PROPERTIES:
         return None
     word = c.token.upper
     c.take(2)
     if word == "UNSET":
-        return AlterDatabase(name, unset=property_keys(c))
-    return AlterDatabase(name, properties(c))
+        return AlterDatabase(name, unset=parse_property_keys(c))
+    return AlterDatabase(name, parse_properties(c))
 
 
-def describe_database(c: Cursor) -> DescribeDatabase:
+def parse_describe_database(c: Cursor) -> DescribeDatabase:
     """Parse ``DESCRIBE DATABASE [EXTENDED] d``."""
     c.take(2)
-    extended = c.at("EXTENDED") and c.peek().is_name
+    extended = c.is_at("EXTENDED") and c.peek().is_name
     if extended:
         c.take()
-    return DescribeDatabase(c.name("the name of a database"), extended)
+    return DescribeDatabase(c.take_name("the name of a database"), extended)
 
 
-def drop_database(c: Cursor) -> DropDatabase:
+def parse_drop_database(c: Cursor) -> DropDatabase:
     """Parse ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``."""
     c.take(2)
     if_exists = c.accept("IF", "EXISTS") is not None
-    name = c.name("the name of a database")
+    name = c.take_name("the name of a database")
     cascade = c.accept("CASCADE") is not None
     if not cascade:
         c.accept("RESTRICT")
-    c.end("CASCADE, RESTRICT or the end of the statement")
+    c.expect_end("CASCADE, RESTRICT or the end of the statement")
     return DropDatabase(name, if_exists, cascade)
 
 
-def use(c: Cursor) -> Use:
+def parse_use(c: Cursor) -> Use:
     """Parse ``USE [DATABASE] d``."""
     c.expect("USE")
-    if c.at_any(DATABASE_WORDS) and c.peek().is_name:
+    if c.is_at_any(DATABASE_WORDS) and c.peek().is_name:
         c.take()
-    name = c.name("the name of a database")
-    c.end()
+    name = c.take_name("the name of a database")
+    c.expect_end()
     return Use(name)

@@ -20,7 +20,8 @@ def is_frame(parts: tuple[str, ...]) -> bool:
 
 
 def frame_name(parts: tuple[str, ...]) -> str:
-    """The last part of a name, without a DataFrame's braces: the alias, if there is no other."""
+    """The last part of a name, without a DataFrame's braces. It is the alias of a relation that has
+    no other alias."""
     return parts[0][1:-1] if is_frame(parts) else parts[-1]
 
 
@@ -42,14 +43,14 @@ def frame_tokens(text: str, *, double_quoted: bool) -> list[Token]:
     return [token for token in tokens if token.kind is Kind.FRAME]
 
 
-def need_frames(text: str, given: Collection[str], *, double_quoted: bool) -> None:
+def need_frames(text: str, argument_names: Collection[str], *, double_quoted: bool) -> None:
     """Check that each DataFrame which a statement names is among the arguments.
 
     Raises:
-        AnalysisError: One was not given.
+        AnalysisError: The arguments have no DataFrame of that name.
     """
     for token in frame_tokens(text, double_quoted=double_quoted):
-        if frame_argument(name := token.text[1:-1]) not in given:
+        if frame_argument(name := token.text[1:-1]) not in argument_names:
             raise AnalysisError(
                 f"There is no DataFrame '{name}'. Pass it by its name: acid.sql(…, {name}=…).",
                 text, token.start, token.end,
@@ -57,19 +58,21 @@ def need_frames(text: str, given: Collection[str], *, double_quoted: bool) -> No
             )  # fmt: skip
 
 
-def need_relations(text: str, known: Collection[int] = (), *, double_quoted: bool = False) -> None:
+def need_relations(
+    text: str, relation_places: Collection[int] = (), *, double_quoted: bool = False
+) -> None:
     """Check that a statement names DataFrames only where a query reads a table.
 
     Args:
         text: The user's statement.
-        known: Where queries read DataFrames.
+        relation_places: The places where queries read DataFrames.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
         AnalysisError: A DataFrame is named at another place.
     """
     for token in frame_tokens(text, double_quoted=double_quoted):
-        if token.start not in known:
+        if token.start not in relation_places:
             raise AnalysisError(
                 "A DataFrame can only be named where a query reads a table, as in FROM {df}, JOIN "
                 "{df} or USING {df}.",

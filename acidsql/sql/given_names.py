@@ -22,7 +22,7 @@ _TABLE = re.compile(
 )
 
 
-def parts_of(table: str) -> tuple[str, ...]:
+def table_parts(table: str) -> tuple[str, ...]:
     """The parts of ``table`` or ``database.table``.
 
     Raises:
@@ -30,7 +30,7 @@ def parts_of(table: str) -> tuple[str, ...]:
     """
     parts, alias = parts_and_alias(table)
     if alias is not None:
-        raise _no_table(table)
+        raise _no_table_name(table)
     return parts
 
 
@@ -42,9 +42,9 @@ def parts_and_alias(table: str) -> tuple[tuple[str, ...], str | None]:
     """
     match = _TABLE.fullmatch(table)
     if match is None:
-        raise _no_table(table)
+        raise _no_table_name(table)
     alias = match["alias"]
-    return _parts(match["table"]), None if alias is None else _plain(alias)
+    return _split_parts(match["table"]), None if alias is None else _without_backticks(alias)
 
 
 def column_parts(column: str) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def column_parts(column: str) -> tuple[str, ...]:
             "t.`a.b`.",
             condition="INVALID_ATTRIBUTE_NAME_SYNTAX", sqlstate="42601", name=column,
         )  # fmt: skip
-    return _parts(column)
+    return _split_parts(column)
 
 
 def column_name(column: str, argument: str) -> str:
@@ -89,16 +89,16 @@ def column_names(columns: Sequence[str] | str, argument: str) -> list[str]:
     return [column_name(column, argument) for column in listed]
 
 
-def _parts(name: str) -> tuple[str, ...]:
-    return tuple(_plain(part) for part in _COLUMN_PART.findall(name))
+def _split_parts(name: str) -> tuple[str, ...]:
+    return tuple(_without_backticks(part) for part in _COLUMN_PART.findall(name))
 
 
-def _plain(part: str) -> str:
+def _without_backticks(part: str) -> str:
     """A part of a name without its backticks."""
     return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 
-def _no_table(text: str) -> CatalogError:
+def _no_table_name(text: str) -> CatalogError:
     return CatalogError(
         f"'{text}' is no name of a table: write 'table' or 'database.table'.", table=text
     )

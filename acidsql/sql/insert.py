@@ -26,7 +26,7 @@ IsAcid = Callable[[tuple[str, ...]], bool]
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "MAP", "REDUCE"})
 BRANCHES = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"))
 # Not FROM, which IS DISTINCT FROM has, and no bracket, which may be a part of the condition.
-_BEHIND_CONDITION = ("SELECT", "WITH", "VALUES", "TABLE")
+_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE")
 _HEAD_ENDS = QUERY_STARTS | {"PARTITION", "BY", "REPLACE", "IF"}
 # A VALUES list with one of these words outside brackets is a query.
 _QUERY_TAIL = words(
@@ -34,22 +34,22 @@ _QUERY_TAIL = words(
 )
 
 
-def insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
+def parse_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
     """Parse ``INSERT …``; None if its target is Spark's."""
     c.expect("INSERT")
     evolution = c.accept("WITH", "SCHEMA", "EVOLUTION")
-    overwrite, target = _head(c)
+    overwrite, target = _parse_head(c)
     if target is None or not is_acid(target.parts):
         return None
-    columns, partition, by_name = _destination(c)
+    columns, partition, by_name = _parse_destination(c)
     if evolution and not by_name:
         c.refuse("INSERT WITH SCHEMA EVOLUTION needs BY NAME before the query", evolution.span)
-    replacing = _replacing(c, alone=not (overwrite or columns or partition))
-    if c.done:
+    replacing = _parse_replacing(c, alone=not (overwrite or columns or partition))
+    if c.is_at_end:
         c.fail("Expected VALUES or a query")
-    source: Values | Query | None = values(c) if c.at("VALUES") else None
+    source: Values | Query | None = parse_values(c) if c.is_at("VALUES") else None
     if source is None:
-        source = _query(c)
+        source = _parse_query(c)
     elif evolution:
         c.refuse("INSERT WITH SCHEMA EVOLUTION needs a query: VALUES have no names", source.span)
     return Insert(
@@ -58,72 +58,72 @@ def insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
     )  # fmt: skip
 
 
-def _head(c: Cursor) -> tuple[bool, Name | None]:
+def _parse_head(c: Cursor) -> tuple[bool, Name | None]:
     """Parse ``INTO|OVERWRITE [TABLE] t``; no name for ``OVERWRITE DIRECTORY`` of Spark's."""
     overwrite = c.accept("OVERWRITE") is not None
     if not overwrite and not c.accept("INTO"):
         c.fail("Expected INTO or OVERWRITE")
-    if overwrite and (_at_directory(c) or (c.at("LOCAL") and _at_directory(c, 1))):
+    if overwrite and (_is_at_directory(c) or (c.is_at("LOCAL") and _is_at_directory(c, 1))):
         return overwrite, None
-    if c.at("TABLE") and _is_noise(c):
+    if c.is_at("TABLE") and _is_table_keyword(c):
         c.take()
-    return overwrite, c.name("the name of a table")
+    return overwrite, c.take_name("the name of a table")
 
 
-def _at_directory(c: Cursor, ahead: int = 0) -> bool:
+def _is_at_directory(c: Cursor, ahead: int = 0) -> bool:
     following = c.peek(ahead + 1)
     return c.peek(ahead).upper == "DIRECTORY" and (
         following.kind is Kind.STRING or following.upper in ("OPTIONS", "USING")
     )
 
 
-def _is_noise(c: Cursor) -> bool:
-    """Whether TABLE is the keyword here. In ``INSERT INTO table VALUES …`` it is a table's name."""
+def _is_table_keyword(c: Cursor) -> bool:
+    """Whether the next word, TABLE, is the keyword. ``INSERT INTO table VALUES …`` has a name."""
     following = c.peek()
     if following.upper in _HEAD_ENDS or not following.is_name:
         return c.peek(2).upper in QUERY_STARTS - {"("} or following.upper == "PARTITION"
     return True
 
 
-def _destination(
+def _parse_destination(
     c: Cursor,
 ) -> tuple[tuple[Name, ...] | None, tuple[PartitionItem, ...], bool]:
     """Parse ``[(columns)] [PARTITION (…)] [(columns) | BY NAME]`` after the target."""
     _refuse_options(c)
-    columns = column_list(c) if _at_column_list(c) else None
+    columns = parse_column_list(c) if _is_at_column_list(c) else None
     partition: tuple[PartitionItem, ...] = ()
-    if c.at("PARTITION", "("):
-        partition = partition_clause(c)
-    if c.at("IF", "NOT", "EXISTS"):
+    if c.is_at("PARTITION", "("):
+        partition = parse_partition_clause(c)
+    if c.is_at("IF", "NOT", "EXISTS"):
         c.refuse("INSERT … IF NOT EXISTS is not supported")
     by_name = c.accept("BY", "NAME")
     if by_name and columns is not None:
         c.fail("Expected a query, as BY NAME and a list of columns exclude each other", by_name)
-    if _at_column_list(c):
+    if _is_at_column_list(c):
         if columns is not None or by_name:
             c.fail("Expected VALUES or a query, as the columns are named already")
-        columns = column_list(c)
-    _no_second_clause(c)
+        columns = parse_column_list(c)
+    _refuse_second_clause(c)
     return columns, partition, by_name is not None
 
 
 def _refuse_options(c: Cursor) -> None:
-    if c.at("WITH", "(") or c.at("OPTIONS", "("):
+    if c.is_at("WITH", "(") or c.is_at("OPTIONS", "("):
         c.refuse("Options of an INSERT's target are not supported")
-    ahead = 2 if c.at("AS") else 1
+    ahead = 2 if c.is_at("AS") else 1
     if c.token.is_name and c.peek(ahead).upper == "REPLACE" and c.peek(ahead + 1).upper == "ON":
         c.take(ahead)
-        _refuse_on(c)
+        _refuse_replace_on(c)
 
 
-def _replacing(c: Cursor, *, alone: bool) -> Replacing | None:
-    """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``, if it is there.
+def _parse_replacing(c: Cursor, *, alone: bool) -> Replacing | None:
+    """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``; None without REPLACE.
 
-    ``alone``: no clause is there that REPLACE excludes.
+    ``alone``: the statement has no clause that REPLACE excludes.
     """
     start = c.index
-    if c.at("REPLACE", "ON"):
-        _refuse_on(c)
+    if c.is_at("REPLACE", "ON"):
+        _refuse_replace_on(c)
     is_where = c.accept("REPLACE", "WHERE") is not None
     if not is_where and not c.accept("REPLACE", "USING"):
         return None
@@ -134,31 +134,31 @@ def _replacing(c: Cursor, *, alone: bool) -> Replacing | None:
             c.tokens[start],
         )
     if not is_where:
-        columns = column_list(c)
+        columns = parse_column_list(c)
         return Replacing(c.span_from(start), using=columns)
-    where = c.expression(_BEHIND_CONDITION, what="a condition")
-    if c.done:
+    where = c.take_expression(_QUERY_WORDS, noun="a condition")
+    if c.is_at_end:
         c.fail("Expected a query behind the condition: SELECT, WITH, VALUES or TABLE")
     return Replacing(c.span_from(start), where)
 
 
-def _refuse_on(c: Cursor) -> NoReturn:
+def _refuse_replace_on(c: Cursor) -> NoReturn:
     c.refuse(
         "INSERT … REPLACE ON is not supported: use REPLACE USING (columns), or MERGE with WHEN NOT "
         "MATCHED BY SOURCE"
     )
 
 
-def _no_second_clause(c: Cursor) -> None:
-    if c.at("PARTITION", "("):
+def _refuse_second_clause(c: Cursor) -> None:
+    if c.is_at("PARTITION", "("):
         c.fail("Expected VALUES or a query, as there is a PARTITION clause already")
-    if c.at("BY", "NAME"):
+    if c.is_at("BY", "NAME"):
         c.fail("Expected VALUES or a query, as BY NAME excludes a list of columns")
 
 
-def _at_column_list(c: Cursor) -> bool:
+def _is_at_column_list(c: Cursor) -> bool:
     """Whether a bracket with only names comes next, and is not the end of the statement."""
-    if not c.at("("):
+    if not c.is_at("("):
         return False
     close, index = c.partner[c.index], c.index + 1
     if c.tokens[close + 1].kind is Kind.END:
@@ -175,29 +175,29 @@ def _at_column_list(c: Cursor) -> bool:
     return True
 
 
-def column_list(c: Cursor) -> tuple[Name, ...]:
+def parse_column_list(c: Cursor) -> tuple[Name, ...]:
     """Parse ``(a, b, …)``."""
     c.expect("(")
-    names = [c.name("the name of a column")]
-    while c.inside():
-        names.append(c.name("the name of a column"))
+    names = [c.take_name("the name of a column")]
+    while c.take_separator():
+        names.append(c.take_name("the name of a column"))
     return tuple(names)
 
 
-def partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
+def parse_partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
     """Parse ``PARTITION (p = value, q)``."""
     c.expect("PARTITION")
     c.expect("(")
-    items = [_partition_item(c)]
-    while c.inside():
-        items.append(_partition_item(c))
+    items = [_parse_partition_item(c)]
+    while c.take_separator():
+        items.append(_parse_partition_item(c))
     return tuple(items)
 
 
-def static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
+def parse_static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
     """Parse ``PARTITION (p = value, …)``, where each column must have a value."""
     start = c.index
-    items = partition_clause(c)
+    items = parse_partition_clause(c)
     for item in items:
         if item.value is None:
             after = next(t for t in c.tokens[start:] if t.start >= item.span.end)
@@ -205,45 +205,45 @@ def static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
     return items
 
 
-def _partition_item(c: Cursor) -> PartitionItem:
+def _parse_partition_item(c: Cursor) -> PartitionItem:
     start = c.index
-    name = c.name_part("the name of a partition column").value
+    name = c.take_name_part("the name of a partition column").value
     value = None
     if c.accept("=") or c.accept("=="):
-        value = c.expression((",", ")"), what="a value")
-    elif not c.at_any((",", ")")):
+        value = c.take_expression((",", ")"), noun="a value")
+    elif not c.is_at_any((",", ")")):
         c.fail("Expected '=', ',' or ')'")
     return PartitionItem(name, value, c.span_from(start))
 
 
-def _query(c: Cursor) -> Query:
-    if not c.at_any(QUERY_STARTS):
+def _parse_query(c: Cursor) -> Query:
+    if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected VALUES or a query")
     begin = c.index
     c.skip_to(*BRANCHES)
-    if not c.done:
+    if not c.is_at_end:
         c.fail("Expected one INSERT (several stand behind FROM)")
     c.index = begin
-    return Query(c.rest())
+    return Query(c.take_rest())
 
 
 # ── VALUES ───────────────────────────────────────────────────────────────────────────────────
 
 
-def values(c: Cursor) -> Values | None:
+def parse_values(c: Cursor) -> Values | None:
     """Parse ``VALUES row, row, …`` up to the end; None, without moving, if VALUES is a query."""
     start = c.index
     c.expect("VALUES")
     rows: list[tuple[Value, ...]] = []
     while True:
-        row = _row(c)
+        row = _parse_row(c)
         if row is None:
             c.index = start
             return None
         rows.append(row)
         if not c.accept(","):
             break
-    c.end("',' or the end of the statement")
+    c.expect_end("',' or the end of the statement")
     _check_widths(c, rows)
     return Values(c.span_from(start), tuple(rows))
 
@@ -262,14 +262,14 @@ def _check_widths(c: Cursor, rows: list[tuple[Value, ...]]) -> None:
             )
 
 
-def _row(c: Cursor) -> tuple[Value, ...] | None:
+def _parse_row(c: Cursor) -> tuple[Value, ...] | None:
     """Parse one row; None if an alias, a UNION or the like makes VALUES a query."""
-    if c.at("("):
+    if c.is_at("("):
         following = c.tokens[c.partner[c.index] + 1]
         if following.upper == "," or following.kind is Kind.END:
-            return value_list(c)
+            return parse_value_list(c)
     start = c.index
-    span = c.expression((",",), what="a row")
+    span = c.take_expression((",",), noun="a row")
     for index in range(start + 1, c.index):
         token = c.tokens[index]
         # An alias needs no AS: VALUES (1), (2) v
@@ -279,36 +279,36 @@ def _row(c: Cursor) -> tuple[Value, ...] | None:
     return (Default(span) if only is not None and only.upper == "DEFAULT" else span,)
 
 
-def value_list(c: Cursor) -> tuple[Value, ...]:
+def parse_value_list(c: Cursor) -> tuple[Value, ...]:
     """Parse ``(value, …)``. For speed with long VALUES lists, ``expression`` is not used."""
     tokens, partner = c.tokens, c.partner
     close = partner[c.index]
     index = first = c.index + 1
-    found: list[Value] = []
+    row_values: list[Value] = []
     while True:
         if index == close or tokens[index].text == ",":
             if index == first:
                 c.fail("Expected a value", tokens[index])
             span = Span(tokens[first].start, tokens[index - 1].end)
             is_default = index == first + 1 and tokens[first].upper == "DEFAULT"
-            found.append(Default(span) if is_default else span)
+            row_values.append(Default(span) if is_default else span)
             if index == close:
                 break
             first = index + 1
         index = partner.get(index, index) + 1
     c.index = close + 1
-    return tuple(found)
+    return tuple(row_values)
 
 
 # ── one source, many targets ─────────────────────────────────────────────────────────────────
 
 
-def multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert | None:
+def parse_multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert | None:
     """Parse ``FROM s INSERT … INSERT …``; None if there is no INSERT, or no target is ours."""
     c.expect("FROM")
     start = c.index
     c.skip_to(*BRANCHES)
-    if c.done:
+    if c.is_at_end:
         return None
     if c.index == start:
         c.fail("Expected a source behind FROM")
@@ -319,37 +319,37 @@ def multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert |
         return None
     for (name, span), acid in zip(targets, ours, strict=True):
         if not acid:
-            what = "a directory" if name is None else f"'{'.'.join(name.parts)}'"
-            c.refuse(f"One INSERT cannot write to ACID tables and to {what}, too", span)
+            foreign_target = "a directory" if name is None else f"'{'.'.join(name.parts)}'"
+            c.refuse(f"One INSERT cannot write to ACID tables and to {foreign_target}, too", span)
     branches = []
-    while not c.done:
-        branches.append(_branch(c))
+    while not c.is_at_end:
+        branches.append(_parse_branch(c))
     return MultiInsert(source, tuple(branches), ctes)
 
 
 def _targets(c: Cursor) -> list[tuple[Name | None, Span]]:
     """The branches' targets (None for a directory) and their places. The cursor does not move."""
-    start, found = c.index, []
-    while not c.done:
+    start, targets = c.index, []
+    while not c.is_at_end:
         c.expect("INSERT")
         at = c.index
-        _, name = _head(c)
-        found.append((name, name.span if name else c.tokens[at + 1].span))
+        _, name = _parse_head(c)
+        targets.append((name, name.span if name else c.tokens[at + 1].span))
         c.skip_to(*BRANCHES)
     c.index = start
-    return found
+    return targets
 
 
-def _branch(c: Cursor) -> InsertBranch:
+def _parse_branch(c: Cursor) -> InsertBranch:
     c.expect("INSERT")
-    overwrite, target = _head(c)
+    overwrite, target = _parse_head(c)
     assert target is not None  # _targets has refused directories
-    columns, partition, by_name = _destination(c)
+    columns, partition, by_name = _parse_destination(c)
     if by_name:
         c.refuse("BY NAME in a multi-insert is not supported")
-    if c.at("REPLACE"):
+    if c.is_at("REPLACE"):
         c.refuse("REPLACE in a multi-insert is not supported")
-    if not c.at_any(("SELECT", "MAP", "REDUCE")):
+    if not c.is_at_any(("SELECT", "MAP", "REDUCE")):
         c.fail("Expected SELECT")
     start = c.index
     c.skip_to(*BRANCHES)

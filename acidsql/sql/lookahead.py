@@ -19,9 +19,9 @@ RELATION_ENDS = (
     )
 )
 QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
-TRAVEL = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
+TIME_TRAVEL_WORDS = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
 # After an operand these words go on with the expression.
-_GO_ON = words("AND OR IS IN BETWEEN LIKE DIV COLLATE AT TO")
+_EXPRESSION_WORDS = words("AND OR IS IN BETWEEN LIKE DIV COLLATE AT TO")
 # A word before one of these is a column or a table, not the start of a query.
 AFTER_NAME = words(". , ) = < > + / % <=> <= >= != <> || ; -> => ::")
 INSERT_WORDS = frozenset({"INTO", "OVERWRITE", "WITH"})
@@ -38,7 +38,7 @@ def is_cte(parts: Sequence[str], visible: Collection[str]) -> bool:
 
 
 @dataclass(slots=True)
-class FoundStar:
+class StarDraft:
     """A ``*`` that was found. ``kind`` is the name of a ``StarKind``."""
 
     span: Span
@@ -48,16 +48,16 @@ class FoundStar:
 
 
 @dataclass(slots=True)
-class FoundBlock:
+class BlockDraft:
     """A query block, while the scanner fills it."""
 
     parent: int | None
     mentions: set[str] = field(default_factory=set)
-    stars: list[FoundStar] = field(default_factory=list)
+    stars: list[StarDraft] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Found:
+class RelationDraft:
     """A relation, while the scanner fills it."""
 
     parts: tuple[str, ...]
@@ -91,7 +91,7 @@ class Lookahead:
     def _span(self, start: int, end: int) -> Span:
         return Span(self.tokens[start].start, self.tokens[max(start, end - 1)].end)
 
-    def _chain(self, i: int) -> tuple[tuple[str, ...], int]:
+    def _dotted_name(self, i: int) -> tuple[tuple[str, ...], int]:
         """The parts of the dotted name at ``i``, and the index after it."""
         parts = [self.tokens[i].value]
         i += 1
@@ -114,8 +114,8 @@ class Lookahead:
         if following.kind is Kind.END:
             return False
         if word == "TABLE":
-            behind = self._chain(i + 1)[1] if following.is_name else i + 1
-            after = self.tokens[behind]
+            next_index = self._dotted_name(i + 1)[1] if following.is_name else i + 1
+            after = self.tokens[next_index]
             return following.is_name and (
                 after.kind is Kind.END
                 or after.text in (")", "|>")
@@ -134,7 +134,7 @@ class Lookahead:
             i += 1
         return self._starts_query(i)
 
-    def _behind_target(self, i: int) -> int:
+    def _index_after_target(self, i: int) -> int:
         """The index after the ``INSERT INTO|OVERWRITE [TABLE] t`` at ``i``."""
         i += 1
         if self._word(i) == "WITH":
@@ -145,7 +145,7 @@ class Lookahead:
             and not (self._word(i) == "TABLE" and self._starts_source(i + 1))
         ):
             i += 1
-        return self._chain(i)[1] if self.tokens[i].is_name else i + 1
+        return self._dotted_name(i)[1] if self.tokens[i].is_name else i + 1
 
     def _starts_source(self, i: int) -> bool:
         return self._starts_query(i) and self.tokens[i].upper in ("SELECT", "VALUES")
@@ -177,38 +177,42 @@ class Lookahead:
             return False
         return following.upper not in AFTER_NAME
 
-    def _behind_name(self, i: int, found: Found) -> int:
-        """Scan what may stand between a name and its alias. Return the index after it."""
+    def _scan_table_clauses(self, i: int, relation: RelationDraft) -> int:
+        """Scan the clauses between a table's name and its alias. Return the index after them."""
         if self._are_properties(i):
             close = self.partner[i] + 1
-            found.properties, i = self._span(i, close), close
+            relation.properties, i = self._span(i, close), close
         start = i
-        if self._word(i) == "FOR" and self._word(i + 1) in TRAVEL:
+        if self._word(i) == "FOR" and self._word(i + 1) in TIME_TRAVEL_WORDS:
             i += 1
-        if self._word(i) in TRAVEL and self._word(i + 1) == "AS" and self._word(i + 2) == "OF":
+        if (
+            self._word(i) in TIME_TRAVEL_WORDS
+            and self._word(i + 1) == "AS"
+            and self._word(i + 2) == "OF"
+        ):
             i += 3
             if "VERSION" in self._word(i - 3) or self.tokens[i].kind is Kind.STRING:
                 i += 1
-            while i < self.size and not self._ends_travel(i):
+            while i < self.size and not self._ends_time_travel(i):
                 i = self.partner.get(i, i) + 1
-            found.time_travel = self._span(start, i)
+            relation.time_travel = self._span(start, i)
         else:
             i = start
         if self._word(i) == "WITH" and self.tokens[i + 1].text == "(":
             close = self.partner[i + 1] + 1
-            found.options, i = self._span(i, close), close
+            relation.options, i = self._span(i, close), close
         if self._word(i) == "TABLESAMPLE" and i + 1 < self.size:
             start = i
             i += 1 + (self._word(i + 1) in ("SYSTEM", "BERNOULLI"))
             i = self.partner.get(i, i) + 1
             if self._word(i) == "REPEATABLE":
                 i = self.partner.get(i + 1, i) + 1
-            found.sample = self._span(start, i)
+            relation.sample = self._span(start, i)
         return i
 
-    def _ends_travel(self, i: int) -> bool:
+    def _ends_time_travel(self, i: int) -> bool:
         token = self.tokens[i]
-        if token.is_name and self._word(i) not in _GO_ON and self._ends_operand(i - 1):
+        if token.is_name and self._word(i) not in _EXPRESSION_WORDS and self._ends_operand(i - 1):
             return True  # the alias in `OF '2024' x` and `OF now() x`
         return token.text in (")", ",", "|>") or self._word(i) in RELATION_ENDS | {"AS"}
 

@@ -54,7 +54,7 @@ _ZONED = re.compile(rf"TIMESTAMP{_S}'", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class LiteralRules:
     """The facts about a session that are needed to read plain literals.
 
     Attributes:
@@ -67,14 +67,14 @@ class Plain:
     is_utc: Callable[[], bool]
 
 
-def plain_insert(text: str, plain: Plain) -> Insert | None:
+def plain_insert(text: str, plain: LiteralRules) -> Insert | None:
     """Read ``INSERT INTO t [(columns)] VALUES (literal, …), …``; None for any other statement."""
     head = _HEAD.match(text)
     # Not if the text has a variable, which may still be substituted, or a reserved name, which is
     # refused after the grammar has read the statement.
     if head is None or "${" in text or "__acidsql_" in text.lower():
         return None
-    target = _name(head["target"], head.start("target"))
+    target = _split_name(head["target"], head.start("target"))
     if any(part.upper() in _NO_TARGETS for part in target.parts):
         return None
     columns = None if head["columns"] is None else _columns(head["columns"], head.start("columns"))
@@ -84,13 +84,13 @@ def plain_insert(text: str, plain: Plain) -> Insert | None:
     return Insert(target, Literals(Span(head.end(), len(text)), values), columns)
 
 
-def _name(text: str, start: int) -> Name:
+def _split_name(text: str, start: int) -> Name:
     parts = tuple(part.strip("`") for part in _PART.findall(text))
     return Name(parts, Span(start, start + len(text)))
 
 
 def _columns(text: str, start: int) -> tuple[Name, ...]:
-    return tuple(_name(found[0], start + found.start()) for found in _PART.finditer(text))
+    return tuple(_split_name(match[0], start + match.start()) for match in _PART.finditer(text))
 
 
 def _rows(text: str, at: int, rows_max: int) -> tuple[tuple[str, ...], ...] | None:

@@ -6,36 +6,36 @@ from acidsql.sql.cursor import Cursor
 from acidsql.sql.tokens import Kind, Span
 
 
-def properties(c: Cursor) -> tuple[tuple[str, str], ...]:
+def parse_properties(c: Cursor) -> tuple[tuple[str, str], ...]:
     """Parse ``('key' = 'value', key.part = 1, …)``."""
-    return properties_and_places(c)[0]
+    return parse_properties_and_places(c)[0]
 
 
-def properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...], tuple[Span, ...]]:
+def parse_properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...], tuple[Span, ...]]:
     """Parse the same as ``properties``, and give the place of each property, too."""
     if not c.accept("("):
         c.fail("Expected '('")
     pairs: list[tuple[str, str]] = []
     places: list[Span] = []
-    while not pairs or c.inside():
+    while not pairs or c.take_separator():
         start = c.index
-        pairs.append(_property(c))
+        pairs.append(_parse_property(c))
         places.append(c.span_from(start))
     return tuple(pairs), tuple(places)
 
 
-def property_keys(c: Cursor) -> tuple[str, ...]:
+def parse_property_keys(c: Cursor) -> tuple[str, ...]:
     """Parse ``('key', key.part, …)``."""
     if not c.accept("("):
         c.fail("Expected '('")
-    keys = [property_key(c)]
-    while c.inside():
-        keys.append(property_key(c))
+    keys = [parse_property_key(c)]
+    while c.take_separator():
+        keys.append(parse_property_key(c))
     return tuple(keys)
 
 
-def _property(c: Cursor) -> tuple[str, str]:
-    key = property_key(c)
+def _parse_property(c: Cursor) -> tuple[str, str]:
+    key = parse_property_key(c)
     if not c.accept("=") and not c.accept("=="):
         c.fail("Expected '='")
     token = c.token
@@ -48,8 +48,8 @@ def _property(c: Cursor) -> tuple[str, str]:
     c.fail("Expected a value in quotes, a number, TRUE or FALSE")
 
 
-def property_key(c: Cursor) -> str:
+def parse_property_key(c: Cursor) -> str:
     """Parse ``'a.b'`` or ``a.b``."""
     if c.token.kind is Kind.STRING:
         return c.take().value
-    return ".".join(c.name("the key of a property").parts)
+    return ".".join(c.take_name("the key of a property").parts)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from acidsql.errors import SqlSyntaxError
-from acidsql.sql.lookahead import Found
+from acidsql.sql.lookahead import RelationDraft
 from acidsql.sql.scanner import StatementScanner
-from acidsql.sql.table_changes import table_changes
+from acidsql.sql.table_changes import parse_table_changes
 from acidsql.sql.tokens import Span, Token, tokenize
 
 
@@ -194,14 +194,14 @@ def references(
             nested too deeply.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
-    with _not_too_deep(text, span.start if span else 0):
-        scan = scanner.value if is_value else scanner.statement
+    with _refuse_deep_nesting(text, span.start if span else 0):
+        scan = scanner.scan_value if is_value else scanner.scan_statement
         scan(visible)
-    return _result(scanner)
+    return _scan_result(scanner)
 
 
 @contextmanager
-def _not_too_deep(text: str, start: int) -> Iterator[None]:
+def _refuse_deep_nesting(text: str, start: int) -> Iterator[None]:
     try:
         yield
     except RecursionError:
@@ -217,8 +217,8 @@ def declared_names(text: str, clause: list[Token]) -> frozenset[str]:
     """The lower-cased names that a WITH clause declares, from its tokens. Raises SqlSyntaxError as
     ``references``."""
     scanner = StatementScanner(text, clause)
-    with _not_too_deep(text, clause[0].start):
-        return scanner.with_clause(0, scanner.block(None), frozenset())[1]
+    with _refuse_deep_nesting(text, clause[0].start):
+        return scanner.scan_with_clause(0, scanner.add_block(None), frozenset())[1]
 
 
 def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
@@ -230,11 +230,11 @@ def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
     """
     scanner = StatementScanner(text, tokens)
     try:
-        scanner.statement(frozenset())
+        scanner.scan_statement(frozenset())
     except RecursionError:
         return []  # whoever reads the query refuses it
-    changed = [table_changes(text, span).parts for span in scanner.changes]
-    return [one.parts for one in scanner.found] + changed
+    changed = [parse_table_changes(text, span).parts for span in scanner.changes]
+    return [relation.parts for relation in scanner.relations] + changed
 
 
 def mentioned_tables(
@@ -245,12 +245,12 @@ def mentioned_tables(
     In doubt a name is in the result. This is for statements that must not name an ACID table.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
-    with _not_too_deep(text, span.start if span else 0):
-        scanner.targets()
-    targets = _result(scanner).references
+    with _refuse_deep_nesting(text, span.start if span else 0):
+        scanner.scan_targets()
+    targets = _scan_result(scanner).references
     inside = references(text, span, double_quoted_identifiers=double_quoted_identifiers).references
-    found = {reference.span: reference for reference in (*targets, *inside)}
-    return tuple(sorted(found.values(), key=lambda reference: reference.span.start))
+    references_by_span = {reference.span: reference for reference in (*targets, *inside)}
+    return tuple(sorted(references_by_span.values(), key=lambda reference: reference.span.start))
 
 
 def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScanner:
@@ -268,7 +268,7 @@ def _tokens(text: str, span: Span, double_quoted: bool) -> list[Token]:
     ]
 
 
-def _result(scanner: StatementScanner) -> References:
+def _scan_result(scanner: StatementScanner) -> References:
     blocks = tuple(
         Block(
             number,
@@ -278,7 +278,7 @@ def _result(scanner: StatementScanner) -> References:
         )
         for number, draft in enumerate(scanner.blocks)
     )
-    found = tuple(
+    relations = tuple(
         Reference(
             r.parts,
             r.span,
@@ -292,7 +292,7 @@ def _result(scanner: StatementScanner) -> References:
             r.properties,
             _prefixes(scanner, r),
         )
-        for r in sorted(scanner.found, key=lambda r: r.span.start)
+        for r in sorted(scanner.relations, key=lambda r: r.span.start)
     )
     doubts = tuple(Doubt(Obstacle[kind], span, block) for kind, span, block in scanner.doubts)
     named = tuple(Named(*relation) for relation in scanner.named)
@@ -307,25 +307,27 @@ def _result(scanner: StatementScanner) -> References:
         if scanner.tokens[end].text != "("
         for tokens in [scanner.tokens[start:end:2]]
     )
-    return References(blocks, found, doubts, named, chains, tuple(scanner.changes))
+    return References(blocks, relations, doubts, named, chains, tuple(scanner.changes))
 
 
-def _prefixes(scanner: StatementScanner, found: Found) -> tuple[Span, ...]:
+def _prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span, ...]:
     """The places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``."""
-    if len(found.parts) == 1 or found.alias is not None or found.alias_at is None:
+    if len(relation.parts) == 1 or relation.alias is not None or relation.alias_at is None:
         return ()
-    wanted, spans = [part.lower() for part in found.parts], set()
+    name_parts, spans = [part.lower() for part in relation.parts], set()
     for start, end, block in scanner.chains:
         parts = [scanner.tokens[i].value.lower() for i in range(start, end, 2)]
-        is_column = len(parts) > len(wanted) and scanner.tokens[end].text != "("
-        is_ours = parts[: len(wanted)] == wanted and found.block in _around(scanner, block)
+        is_column = len(parts) > len(name_parts) and scanner.tokens[end].text != "("
+        is_ours = parts[: len(name_parts)] == name_parts and relation.block in _enclosing_blocks(
+            scanner, block
+        )
         if is_column and is_ours:
-            last = scanner.tokens[start + 2 * (len(wanted) - 1)]
+            last = scanner.tokens[start + 2 * (len(name_parts) - 1)]
             spans.add(Span(scanner.tokens[start].start, last.start))
     return tuple(sorted(spans, key=lambda span: span.start))
 
 
-def _around(scanner: StatementScanner, block: int) -> Iterator[int]:
+def _enclosing_blocks(scanner: StatementScanner, block: int) -> Iterator[int]:
     at: int | None = block
     while at is not None:
         yield at

@@ -10,7 +10,7 @@ from acidsql.sql.tokens import Kind, Span
 
 # What serves instead, by the first words after ALTER TABLE t [PARTITION (…)].
 _REPAIR = "acid.repair(table, dry_run=False) makes the partitions what the directories are"
-_INSTEAD = {
+_ALTER_SUBSTITUTES = {
     "ARCHIVE PARTITION": "COMPACT 'major' makes few files of many",
     "CLUSTERED BY": "CREATE TABLE … CLUSTERED BY … AS SELECT copies the rows into buckets",
     "CONCATENATE": "COMPACT 'major' makes few files of many",
@@ -25,7 +25,7 @@ _INSTEAD = {
 
 
 # What serves instead, by the first words of statements that Delta Lake, Snowflake and others have.
-_OF_OTHERS = {
+_FOREIGN_STATEMENTS = {
     "VACUUM": "acid.clean() deletes what nobody needs any more, as the compactor does by itself",
     "OPTIMIZE": "ALTER TABLE … COMPACT 'major' makes few files of many",
     "REORG TABLE": "ALTER TABLE … COMPACT 'major' writes the live rows into new files",
@@ -37,42 +37,42 @@ _OF_OTHERS = {
     "FLASHBACK TABLE": "RESTORE TABLE … TO VERSION AS OF … brings an older version back",
     "UNDROP TABLE": "a table of that name exists, and the files of a dropped one are deleted",
 }
-FIRST_WORDS = frozenset(one.split()[0] for one in _OF_OTHERS)
+FIRST_WORDS = frozenset(words.split()[0] for words in _FOREIGN_STATEMENTS)
 
 
-def refuse_of_others(c: Cursor, is_acid: IsAcid) -> None:
+def refuse_foreign_statement(c: Cursor, is_acid: IsAcid) -> None:
     """Refuse a statement that only other systems have, if it names an ACID table."""
-    for words, instead in _OF_OTHERS.items():
+    for words, instead in _FOREIGN_STATEMENTS.items():
         count = len(words.split())
-        if c.at(*words.split()) and c.peek(count).is_name:
+        if c.is_at(*words.split()) and c.peek(count).is_name:
             span = Span(c.token.start, c.peek(count - 1).end)
             c.take(count)
-            if is_acid(c.name("the name of a table").parts):
+            if is_acid(c.take_name("the name of a table").parts):
                 c.refuse(f"{words} is not supported: {instead}", span)
             return
 
 
 def refuse_alter(c: Cursor) -> NoReturn:
     """Refuse an ALTER TABLE of an ACID table that is not supported, or is none."""
-    if c.done:
+    if c.is_at_end:
         c.fail(
             "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, ADD or DROP CONSTRAINT, SET or UNSET "
             "TBLPROPERTIES, ADD, DROP or RENAME PARTITION, RENAME TO or COMPACT"
         )
-    if c.accept("PARTITION") and c.at("("):
+    if c.accept("PARTITION") and c.is_at("("):
         c.skip_brackets()
     words = [c.peek(n).upper for n in range(2) if c.peek(n).kind is Kind.WORD]
     span = Span(c.token.start, c.peek(max(0, len(words) - 1)).end)
-    known = (one for n in (2, 1) if (one := " ".join(words[:n])) in _INSTEAD)
-    instead = next((f": {_INSTEAD[one]}" for one in known), "")
+    phrases = (phrase for n in (2, 1) if (phrase := " ".join(words[:n])) in _ALTER_SUBSTITUTES)
+    instead = next((f": {_ALTER_SUBSTITUTES[known_phrase]}" for known_phrase in phrases), "")
     c.refuse(f"ALTER TABLE … {' '.join(words)} is not supported on an ACID table{instead}", span)
 
 
 def refuse_export(c: Cursor, is_acid: IsAcid) -> None:
     """Refuse ``EXPORT TABLE t TO '…'`` of an ACID table."""
-    if c.at("EXPORT", "TABLE"):
+    if c.is_at("EXPORT", "TABLE"):
         span = c.take(2).span
-        if is_acid(c.name("the name of a table").parts):
+        if is_acid(c.take_name("the name of a table").parts):
             c.refuse(
                 "EXPORT TABLE is not supported: INSERT OVERWRITE DIRECTORY '…' USING orc SELECT … "
                 "writes a table's rows into files, and acid.export_to_hive moves a table to a Hive "

@@ -10,7 +10,7 @@ from acidsql.sql.insert import IsAcid
 from acidsql.sql.statements import Delete, Insert, Merge, MultiInsert, Returning, Update
 from acidsql.sql.tokens import Kind, Span, words
 
-_Read = Callable[
+_Parser = Callable[
     [Cursor, IsAcid, Span | None], Insert | Update | Delete | Merge | MultiInsert | None
 ]
 
@@ -38,40 +38,40 @@ _REFUSED = {
 }
 
 
-def with_returning(read: _Read) -> _Read:
+def with_returning(read: _Parser) -> _Parser:
     """The parser of a statement that may end with RETURNING, from the parser of the rest."""
 
     def parse(
         c: Cursor, is_acid: IsAcid, ctes: Span | None
     ) -> Insert | Update | Delete | Merge | MultiInsert | None:
-        at = _clause(c)
+        at = _clause_index(c)
         if at is None:
             return read(c, is_acid, ctes)
-        body = c.before(at)
+        body = c.cut_before(at)
         statement = read(body, is_acid, ctes)
         if statement is None:
             return None
-        body.end()
+        body.expect_end()
         c.index = at
         if isinstance(statement, MultiInsert):
             c.refuse("RETURNING of several INSERTs is not supported: their tables differ")
         if isinstance(statement, Insert) and statement.replacing is not None:
             c.refuse("RETURNING of INSERT … REPLACE is not supported")
-        return replace(statement, returning=_returning(c))
+        return replace(statement, returning=_parse_returning(c))
 
     return parse
 
 
-def _clause(c: Cursor) -> int | None:
+def _clause_index(c: Cursor) -> int | None:
     """The index of the word RETURNING that begins the clause; None without the clause."""
     if "returning" not in c.text.lower():  # a VALUES list may have a million tokens
         return None
-    found, index = None, c.index
+    clause_index, index = None, c.index
     while index < len(c.tokens) - 1:
         if c.tokens[index].upper == "RETURNING" and _begins_clause(c, index):
-            found = index
+            clause_index = index
         index = c.partner.get(index, index) + 1
-    return found
+    return clause_index
 
 
 def _begins_clause(c: Cursor, index: int) -> bool:
@@ -86,53 +86,53 @@ def _begins_clause(c: Cursor, index: int) -> bool:
     return after.upper not in _BEHIND_ALIAS or is_function
 
 
-def _returning(c: Cursor) -> Returning:
+def _parse_returning(c: Cursor) -> Returning:
     start = c.index
     c.expect("RETURNING")
-    names = _names(c) if c.at("WITH", "(") else {}
-    if c.at("DISTINCT") and c.peek().kind is not Kind.END and c.peek().text != ",":
+    names = _parse_row_names(c) if c.is_at("WITH", "(") else {}
+    if c.is_at("DISTINCT") and c.peek().kind is not Kind.END and c.peek().text != ",":
         c.refuse("RETURNING DISTINCT is not supported: it is one row for each changed row")
-    items = [_item(c)]
+    items = [_parse_item(c)]
     while c.accept(","):
-        items.append(_item(c))
+        items.append(_parse_item(c))
     return Returning(c.span_from(start), tuple(items), names.get("OLD"), names.get("NEW"))
 
 
-def _names(c: Cursor) -> dict[str, str]:
+def _parse_row_names(c: Cursor) -> dict[str, str]:
     """Parse ``WITH (OLD AS x, NEW AS y)``."""
     c.take(2)
-    found: dict[str, str] = {}
+    row_names: dict[str, str] = {}
     while True:
         row = c.token
         if row.upper not in ("OLD", "NEW"):
             c.fail("Expected OLD or NEW")
-        if row.upper in found:
+        if row.upper in row_names:
             c.fail(f"Expected {row.upper} once")
         c.take()
         c.expect("AS")
-        found[row.upper] = c.name_part().value
-        if not c.inside():
-            return found
+        row_names[row.upper] = c.take_name_part().value
+        if not c.take_separator():
+            return row_names
 
 
-def _item(c: Cursor) -> Span:
+def _parse_item(c: Cursor) -> Span:
     start = c.index
-    if not _star(c):
-        c.expression((",",), _REFUSED, "a column, an expression or *")
+    if not _take_star(c):
+        c.take_expression((",",), _REFUSED, "a column, an expression or *")
     return c.span_from(start)
 
 
-def _star(c: Cursor) -> bool:
-    """Take ``*`` or ``x.*``, perhaps with EXCEPT (…), if the item is that."""
+def _take_star(c: Cursor) -> bool:
+    """Take ``*`` or ``x.*``, perhaps with EXCEPT (…). False, without moving, for another item."""
     ahead = 0
     while c.peek(ahead).is_name and c.peek(ahead + 1).text == ".":
         ahead += 2
     if c.peek(ahead).text != "*":
         return False
     c.take(ahead + 1)
-    if c.at("EXCEPT", "("):
+    if c.is_at("EXCEPT", "("):
         c.take()
         c.skip_brackets()
-    if not c.done and not c.at(","):
+    if not c.is_at_end and not c.is_at(","):
         c.fail("Expected ',' or the end of the statement")
     return True

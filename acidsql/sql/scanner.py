@@ -11,7 +11,7 @@ EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "CHANGES
 class StatementScanner(QueryScanner):
     """Scans the tokens of a statement of Spark's, a query, or an expression."""
 
-    def statement(self, visible: Names) -> None:
+    def scan_statement(self, visible: Names) -> None:
         """Scan all tokens as a statement, a query or an expression (see ``references``)."""
         i = 0
         if self._word(0) == "EXPLAIN" and self.size > 1:
@@ -20,34 +20,34 @@ class StatementScanner(QueryScanner):
                 i += 1
         word, following = self._word(i), self.tokens[i + 1]
         if word == "INSERT" and following.upper in INSERT_WORDS:
-            self._insert(i, visible)
+            self._scan_insert(i, visible)
         elif word in ("CREATE", "CACHE", "ALTER", "REPLACE", "DESCRIBE", "DESC") and (
             following.is_name or following.text == "("
         ):
-            self._holder(i + 1, visible)
+            self._scan_holder(i + 1, visible)
         elif self._is_query(i):
-            self._query(i, self.size, None, visible)
+            self._scan_query(i, self.size, None, visible)
         else:
-            self.value(visible, i)
+            self.scan_value(visible, i)
 
-    def value(self, visible: Names, start: int = 0) -> None:
+    def scan_value(self, visible: Names, start: int = 0) -> None:
         """Scan all tokens from ``start`` as an expression."""
-        self._expression(start, self.size, self.block(None), visible)
+        self._scan_expression(start, self.size, self.add_block(None), visible)
 
-    def _insert(self, i: int, visible: Names) -> None:
+    def _scan_insert(self, i: int, visible: Names) -> None:
         """Skip the target of ``INSERT INTO t … query``, then scan the query."""
-        i = self._behind_target(i)
-        root = self.block(None)
+        i = self._index_after_target(i)
+        root = self.add_block(None)
         while i < self.size and not self._starts_query(i):
             if self.tokens[i].text == "(":
                 if self._is_query(i):
                     break
-                self._expression(i + 1, self.partner[i], root, visible)
+                self._scan_expression(i + 1, self.partner[i], root, visible)
                 i = self.partner[i]
             i += 1
-        self._query(i, self.size, root, visible)
+        self._scan_query(i, self.size, root, visible)
 
-    def _holder(self, i: int, visible: Names) -> None:
+    def _scan_holder(self, i: int, visible: Names) -> None:
         """Scan the query of ``CREATE … AS query`` and the like, if there is one."""
         start = i
         while i < self.size:
@@ -67,16 +67,16 @@ class StatementScanner(QueryScanner):
                 break
             i += 1
         if i < self.size and self._is_query(i):
-            self._query(i, self.size, None, visible)
+            self._scan_query(i, self.size, None, visible)
 
-    def targets(self) -> None:
+    def scan_targets(self) -> None:
         """Find the names after the words that a table's name can follow, such as INTO."""
-        root, i = self.block(None), 0
+        root, i = self.add_block(None), 0
         declared: Names = frozenset()
         if self._word(0) == "WITH" and self._starts_query(0):
-            i, declared = self.with_clause(0, root, declared)
+            i, declared = self.scan_with_clause(0, root, declared)
         if self._word(0) in ("DESCRIBE", "DESC", "REFRESH", "UPDATE") and self.tokens[1].is_name:
-            self._name(1, root, declared)
+            self._scan_name(1, root, declared)
         words = ("TABLE", "INTO", "VIEW", "FROM", "USING", "LIKE", "EXISTS", "JOIN", "TABLES")
         while i < self.size:
             word = self._word(i)
@@ -84,5 +84,5 @@ class StatementScanner(QueryScanner):
                 return
             if word in words and self.tokens[i + 1].is_name:
                 is_read = word in ("FROM", "USING", "JOIN") and self._word(i - 1) != "DELETE"
-                self._name(i + 1, root, declared if is_read else frozenset())
+                self._scan_name(i + 1, root, declared if is_read else frozenset())
             i = self.partner.get(i, i) + 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from acidsql.sql.compactions import show_compactions
+from acidsql.sql.compactions import parse_show_compactions
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.databases import DATABASE_WORDS
-from acidsql.sql.insert import IsAcid, partition_clause
-from acidsql.sql.properties import property_key
+from acidsql.sql.insert import IsAcid, parse_partition_clause
+from acidsql.sql.properties import parse_property_key
 from acidsql.sql.statements import (
     DescribeHistory,
     DescribeTable,
@@ -29,138 +29,142 @@ from acidsql.sql.tokens import Kind, Span
 _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 
 
-def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
+def parse_show(c: Cursor, is_acid: IsAcid) -> Statement | None:
     """Parse a SHOW statement; None if it is Spark's."""
     c.expect("SHOW")
     if c.accept("COMPACTIONS"):
-        return show_compactions(c)
+        return parse_show_compactions(c)
     if c.accept("LOCKS"):
-        return _show_locks(c)
+        return _parse_show_locks(c)
     if c.accept("TRANSACTIONS"):
-        c.end()
+        c.expect_end()
         return ShowTransactions()
     if c.accept("STREAMS"):
-        c.end()
+        c.expect_end()
         return ShowStreams()
-    if c.at_any(_DATABASES_WORDS):
+    if c.is_at_any(_DATABASES_WORDS):
         c.take()
         # SHOW NAMESPACES IN a catalog is Spark's.
-        return None if c.at("IN") or c.at("FROM") else ShowDatabases(_pattern(c))
+        return None if c.is_at("IN") or c.is_at("FROM") else ShowDatabases(_parse_pattern(c))
     for word, kind in (("TABLES", ShowTables), ("VIEWS", ShowViews)):
         if c.accept(word):
-            database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
-            return kind(database, _pattern(c))
-    return _show_table(c, is_acid)
+            database = c.take_name("a database") if c.accept("IN") or c.accept("FROM") else None
+            return kind(database, _parse_pattern(c))
+    return _parse_show_table(c, is_acid)
 
 
-def _show_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
+def _parse_show_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     if c.accept("PARTITIONS"):
-        return _show_partitions(c, is_acid)
+        return _parse_show_partitions(c, is_acid)
     if c.accept("CREATE", "TABLE"):
-        name = c.name("the name of a table")
+        name = c.take_name("the name of a table")
         if not is_acid(name.parts):
             return None
-        if c.at("AS", "SERDE"):
+        if c.is_at("AS", "SERDE"):
             c.refuse("SHOW CREATE TABLE … AS SERDE is not supported")
-        c.end()
+        c.expect_end()
         return ShowCreateTable(name)
     if c.accept("TBLPROPERTIES"):
-        return _show_properties(c, is_acid)
+        return _parse_show_properties(c, is_acid)
     if c.accept("COLUMNS"):
-        return _show_columns(c, is_acid)
+        return _parse_show_columns(c, is_acid)
     return None
 
 
-def _show_partitions(c: Cursor, is_acid: IsAcid) -> ShowPartitions | None:
-    name = c.name("the name of a table")
+def _parse_show_partitions(c: Cursor, is_acid: IsAcid) -> ShowPartitions | None:
+    name = c.take_name("the name of a table")
     if not is_acid(name.parts):
         return None
-    partition = partition_clause(c) if c.at("PARTITION") else ()
-    c.end("PARTITION or the end of the statement")
+    partition = parse_partition_clause(c) if c.is_at("PARTITION") else ()
+    c.expect_end("PARTITION or the end of the statement")
     return ShowPartitions(name, partition)
 
 
-def _show_properties(c: Cursor, is_acid: IsAcid) -> ShowTableProperties | None:
-    name = c.name("the name of a table")
+def _parse_show_properties(c: Cursor, is_acid: IsAcid) -> ShowTableProperties | None:
+    name = c.take_name("the name of a table")
     if not is_acid(name.parts):
         return None
     key = None
     if c.accept("("):
-        key = property_key(c)
+        key = parse_property_key(c)
         c.expect(")")
-    c.end()
+    c.expect_end()
     return ShowTableProperties(name, key)
 
 
-def _show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
+def _parse_show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
     if not c.accept("IN") and not c.accept("FROM"):
         c.fail("Expected IN or FROM")
-    name = c.name("the name of a table")
+    name = c.take_name("the name of a table")
     if c.accept("IN") or c.accept("FROM"):
-        database = c.name("a database")
+        database = c.take_name("a database")
         parts = (*database.parts, name.parts[-1])
         name = Name(parts, Span(name.span.start, database.span.end))
     if not is_acid(name.parts):
         return None
-    c.end()
+    c.expect_end()
     return ShowColumns(name)
 
 
-def _show_locks(c: Cursor) -> ShowLocks:
+def _parse_show_locks(c: Cursor) -> ShowLocks:
     name = database = None
     partition: tuple[PartitionItem, ...] = ()
-    if c.at_any(DATABASE_WORDS[:2]) and c.peek().is_name:
+    if c.is_at_any(DATABASE_WORDS[:2]) and c.peek().is_name:
         c.take()
-        database = c.name("the name of a database")
-    elif not c.done and not (c.at("EXTENDED") and c.peek().kind is Kind.END):
-        name = c.name("the name of a table, DATABASE or EXTENDED")
-        partition = partition_clause(c) if c.at("PARTITION") else ()
+        database = c.take_name("the name of a database")
+    elif not c.is_at_end and not (c.is_at("EXTENDED") and c.peek().kind is Kind.END):
+        name = c.take_name("the name of a table, DATABASE or EXTENDED")
+        partition = parse_partition_clause(c) if c.is_at("PARTITION") else ()
     extended = c.accept("EXTENDED") is not None
-    c.end("EXTENDED or the end of the statement")
+    c.expect_end("EXTENDED or the end of the statement")
     return ShowLocks(name, partition, database, extended)
 
 
-def _pattern(c: Cursor) -> str | None:
+def _parse_pattern(c: Cursor) -> str | None:
     pattern = None
     if c.accept("LIKE") or c.token.kind is Kind.STRING:
-        pattern = c.string("a pattern in quotes")
-    c.end("LIKE or the end of the statement")
+        pattern = c.take_string("a pattern in quotes")
+    c.expect_end("LIKE or the end of the statement")
     return pattern
 
 
-def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | None:
+def parse_describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | None:
     """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`` or ``DESCRIBE HISTORY t``; None if
     it is Spark's."""
     c.take()
-    if c.at("HISTORY") and c.peek().is_name and (of_history := _describe_history(c, is_acid)):
+    if (
+        c.is_at("HISTORY")
+        and c.peek().is_name
+        and (of_history := _parse_describe_history(c, is_acid))
+    ):
         return of_history
-    if c.at("TABLE") and (c.peek().is_name or c.peek().upper in ("EXTENDED", "FORMATTED")):
+    if c.is_at("TABLE") and (c.peek().is_name or c.peek().upper in ("EXTENDED", "FORMATTED")):
         c.take()
-    extended = c.at_any(("EXTENDED", "FORMATTED")) and c.peek().is_name
+    extended = c.is_at_any(("EXTENDED", "FORMATTED")) and c.peek().is_name
     if extended:
         c.take()
     if not c.token.is_name:
         return None
-    name = c.name("the name of a table")
+    name = c.take_name("the name of a table")
     if not is_acid(name.parts):
         return None
-    if c.at("AS", "JSON"):
+    if c.is_at("AS", "JSON"):
         c.refuse("DESCRIBE … AS JSON is not supported")
-    if c.at("PARTITION"):
+    if c.is_at("PARTITION"):
         c.refuse("DESCRIBE … PARTITION is not supported")
-    column = None if c.done else c.name("the name of a column")
-    c.end()
+    column = None if c.is_at_end else c.take_name("the name of a column")
+    c.expect_end()
     return DescribeTable(name, extended, column)
 
 
-def _describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:
+def _parse_describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:
     """DESCRIBE HISTORY t; None if it is ``DESCRIBE history column`` of an ACID table."""
     start = c.index
     c.take()
-    name = c.name("the name of a table")
+    name = c.take_name("the name of a table")
     if not is_acid(name.parts) and is_acid(("history",)):
         c.index = start
         return None
-    limit = c.number() if c.accept("LIMIT") else None
-    c.end("LIMIT or the end of the statement")
+    limit = c.take_number() if c.accept("LIMIT") else None
+    c.expect_end("LIMIT or the end of the statement")
     return DescribeHistory(name, limit)

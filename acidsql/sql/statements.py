@@ -121,7 +121,7 @@ class MultiInsert:
 
 
 @dataclass(frozen=True, slots=True)
-class _Changing:
+class _RowChange:
     """A statement that changes rows of ``target``, which the statement may give an alias."""
 
     target: Name
@@ -134,7 +134,7 @@ class _Changing:
 
 
 @dataclass(frozen=True, slots=True)
-class Update(_Changing):
+class Update(_RowChange):
     """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …] [RETURNING …]``.
 
     ``new_columns``: columns that the table gets by the same commit.
@@ -148,7 +148,7 @@ class Update(_Changing):
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(_Changing):
+class Delete(_RowChange):
     """``[WITH …] DELETE FROM t [[AS] x] [WHERE …] [RETURNING …]``."""
 
     where: Span | None
@@ -157,11 +157,11 @@ class Delete(_Changing):
 
 
 @dataclass(frozen=True, slots=True)
-class Merge(_Changing):
+class Merge(_RowChange):
     """``[WITH …] MERGE INTO t [[AS] x] USING source [[AS] s] ON condition WHEN …``.
 
     Also ``UPDATE t SET … FROM source WHERE condition`` and ``DELETE FROM t USING source WHERE
-    condition``; ``called`` tells the word that the user wrote.
+    condition``; ``keyword`` is the first word that the user wrote.
 
     ``source`` spans the relation without its alias. ``source_alias`` is the qualifier of the
     source's columns: the alias, or the last part of a table's name; None for a subquery without an
@@ -177,7 +177,7 @@ class Merge(_Changing):
     clauses: tuple[MergeClause, ...]
     ctes: Span | None = None
     returning: Returning | None = None
-    called: str = "MERGE"
+    keyword: str = "MERGE"
     evolves: bool = False
 
 

@@ -9,34 +9,36 @@ from acidsql.sql.statistics_statements import AnalyzeTable, AnalyzeTables
 from acidsql.sql.tokens import Span
 
 
-def analyze(c: Cursor, is_acid: IsAcid, whole: Span) -> AnalyzeTable | AnalyzeTables | None:
+def parse_analyze(
+    c: Cursor, is_acid: IsAcid, statement_span: Span
+) -> AnalyzeTable | AnalyzeTables | None:
     """Parse a statement that begins with ANALYZE; None if it is Spark's."""
     c.expect("ANALYZE")
     if c.accept("TABLES"):
-        database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
-        return AnalyzeTables(database, _reads_rows(c))
+        database = c.take_name("a database") if c.accept("IN") or c.accept("FROM") else None
+        return AnalyzeTables(database, _parse_reads_rows(c))
     if not c.accept("TABLE"):
         return None
-    name = c.name("the name of a table")
+    name = c.take_name("the name of a table")
     if not is_acid(name.parts):
         return None
-    if c.at("PARTITION"):
+    if c.is_at("PARTITION"):
         c.refuse(
             "ANALYZE TABLE … PARTITION is not supported: ANALYZE TABLE … COMPUTE STATISTICS "
             "counts the rows of all partitions"
         )
-    reads_rows = _reads_rows(c)
-    columns = _columns(c) if reads_rows else ()
-    c.end("NOSCAN, FOR COLUMNS or the end of the statement")
+    reads_rows = _parse_reads_rows(c)
+    columns = _parse_columns(c) if reads_rows else ()
+    c.expect_end("NOSCAN, FOR COLUMNS or the end of the statement")
     return AnalyzeTable(name, reads_rows, columns)
 
 
-def _reads_rows(c: Cursor) -> bool:
+def _parse_reads_rows(c: Cursor) -> bool:
     c.expect("COMPUTE", "STATISTICS")
     return c.accept("NOSCAN") is None
 
 
-def _columns(c: Cursor) -> tuple[Name, ...] | None:
+def _parse_columns(c: Cursor) -> tuple[Name, ...] | None:
     """The columns behind FOR; None: all, () without FOR."""
     if not c.accept("FOR"):
         return ()
@@ -44,9 +46,9 @@ def _columns(c: Cursor) -> tuple[Name, ...] | None:
         c.expect("COLUMNS")
         return None
     c.expect("COLUMNS")
-    if c.done:
+    if c.is_at_end:
         return None
-    found = [c.name("the name of a column")]
+    columns = [c.take_name("the name of a column")]
     while c.accept(","):
-        found.append(c.name("the name of a column"))
-    return tuple(found)
+        columns.append(c.take_name("the name of a column"))
+    return tuple(columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acidsql.errors import SqlSyntaxError
-from acidsql.sql.given_names import parts_of
+from acidsql.sql.given_names import table_parts
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
 
 TABLE_CHANGES = "TABLE_CHANGES"
@@ -30,10 +30,10 @@ class TableChanges:
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of the table's name."""
-        return parts_of(self.name)
+        return table_parts(self.name)
 
 
-def table_changes(text: str, span: Span) -> TableChanges:
+def parse_table_changes(text: str, span: Span) -> TableChanges:
     """Parse the call at a place that a scan has found.
 
     Raises:
@@ -41,7 +41,11 @@ def table_changes(text: str, span: Span) -> TableChanges:
     """
     tokens = tokenize(span.of(text))
     arguments = _split(tokens[2:-1])
-    spans = [Span(span.start + one[0].start, span.start + one[-1].end) for one in arguments if one]
+    spans = [
+        Span(span.start + argument[0].start, span.start + argument[-1].end)
+        for argument in arguments
+        if argument
+    ]
     if len(spans) not in (2, 3) or len(spans) != len(arguments):
         raise SqlSyntaxError(
             "Expected table_changes('table', start[, end]): start and end are versions, as "

@@ -25,7 +25,7 @@ class AsOf:
     timestamp: Span | None = None
 
 
-def time_travel(text: str, span: Span) -> AsOf:
+def parse_time_travel(text: str, span: Span) -> AsOf:
     """Parse the clause at a place that a scan has found.
 
     Raises:
@@ -33,14 +33,14 @@ def time_travel(text: str, span: Span) -> AsOf:
     """
     tokens = tokenize(span.of(text))
     words = [token.upper for token in tokens]
-    said = words.index("OF") + 1
-    left = tokens[said:]
-    if not left:
+    value_index = words.index("OF") + 1
+    value_tokens = tokens[value_index:]
+    if not value_tokens:
         raise SqlSyntaxError("Expected a value after AS OF.", text, span.start, span.end)
-    inside = Span(span.start + left[0].start, span.start + left[-1].end)
-    if not words[said - 3].endswith("VERSION"):
+    inside = Span(span.start + value_tokens[0].start, span.start + value_tokens[-1].end)
+    if not words[value_index - 3].endswith("VERSION"):
         return AsOf(timestamp=inside)
-    (value, *more) = left
+    (value, *more) = value_tokens
     number = value.value if value.kind in (Kind.NUMBER, Kind.STRING) else ""
     if more or not (number.isascii() and number.isdigit()):
         raise SqlSyntaxError(

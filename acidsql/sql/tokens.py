@@ -135,9 +135,9 @@ def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
     except TokenError:
         raise _unterminated(text) from None
     tokens = []
-    for found in raw:
-        start, end = found.start, found.end + 1
-        token = _token(found.token_type, text[start:end], start, end)
+    for raw_token in raw:
+        start, end = raw_token.start, raw_token.end + 1
+        token = _token(raw_token.token_type, text[start:end], start, end)
         if token.kind is Kind.WORD and _NUMBER_AND_WORD.match(token.text):
             raise SqlSyntaxError(
                 "A number ends before a word: put a blank there.", text, start, end
@@ -150,20 +150,20 @@ def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
             else token
             for token in tokens
         ]
-    return tuple(_with_hints(text, _with_frames(text, tokens)))
+    return tuple(_add_hints(text, _join_frames(text, tokens)))
 
 
-def _with_frames(text: str, tokens: list[Token]) -> list[Token]:
+def _join_frames(text: str, tokens: list[Token]) -> list[Token]:
     """Make one token of each ``{name}``."""
     if "{" not in text:
         return tokens
-    found: list[Token] = []
+    merged_tokens: list[Token] = []
     for token in tokens:
-        found.append(token)
-        if token.text == "}" and _is_frame(found[-3:]):
-            start, end = found[-3].start, token.end
-            found[-3:] = [Token(Kind.FRAME, text[start:end], "", start, end)]
-    return found
+        merged_tokens.append(token)
+        if token.text == "}" and _is_frame(merged_tokens[-3:]):
+            start, end = merged_tokens[-3].start, token.end
+            merged_tokens[-3:] = [Token(Kind.FRAME, text[start:end], "", start, end)]
+    return merged_tokens
 
 
 def _is_frame(last: list[Token]) -> bool:
@@ -249,7 +249,7 @@ def match_brackets(text: str, tokens: list[Token]) -> dict[int, int]:
 _ESCAPE = re.compile(
     r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\([0-3][0-7]{2})|\\(.)|(''|\"\")", re.DOTALL
 )
-_NAMED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_ESCAPED_CHARACTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 def string_value(literal: str) -> str:
@@ -259,12 +259,12 @@ def string_value(literal: str) -> str:
     quote = literal[0]
 
     def replace(match: re.Match[str]) -> str:
-        four, eight, octal, other, doubled = match.groups()
+        four, eight, octal, escaped, doubled = match.groups()
         if doubled:
             return quote if doubled[0] == quote else doubled
-        if other:
+        if escaped:
             # LIKE patterns keep \% and \_ with the backslash.
-            return "\\" + other if other in "%_" else _NAMED.get(other, other)
+            return "\\" + escaped if escaped in "%_" else _ESCAPED_CHARACTERS.get(escaped, escaped)
         code = int(octal, 8) if octal else int(four or eight, 16)
         return chr(code) if code < 0x110000 else match.group()
 
@@ -290,8 +290,8 @@ def _unterminated(text: str) -> SqlSyntaxError:
             match = _QUOTED_TEXT.match(text, at)
             if match is None:
                 at += text[at] in "rR"
-                what = "quoted name" if text[at] == "`" else "string"
-                return SqlSyntaxError(f"This {what} is not closed.", text, at, at + 1)
+                noun = "quoted name" if text[at] == "`" else "string"
+                return SqlSyntaxError(f"This {noun} is not closed.", text, at, at + 1)
             at = match.end()
         elif text.startswith("/*", at):
             end = _comment_end(text, at)
@@ -321,25 +321,25 @@ def _comment_end(text: str, at: int) -> int | None:
     return None
 
 
-def _with_hints(text: str, tokens: list[Token]) -> list[Token]:
+def _add_hints(text: str, tokens: list[Token]) -> list[Token]:
     """Add ``/*+ … */`` as tokens, and refuse comments that Spark would read differently."""
     if not any(mark in text for mark in ("/*", "\\\n", "\\\r", "{#", "$$")):
         return tokens
     result: list[Token] = []
     at = 0
     for token in tokens:
-        _scan_gap(text, at, token.start, result)
+        _read_gap(text, at, token.start, result)
         result.append(token)
         at = token.end
         if text.startswith("$$", token.start) and token.kind is Kind.SYMBOL:
             raise UnsupportedError(
                 "Dollar-quoted strings are not supported: use '…'.", text, at - 1, at + 1
             )
-    _scan_gap(text, at, len(text), result)
+    _read_gap(text, at, len(text), result)
     return result
 
 
-def _scan_gap(text: str, at: int, end: int, result: list[Token]) -> None:
+def _read_gap(text: str, at: int, end: int, result: list[Token]) -> None:
     while at < end:
         if text.startswith("/*", at):
             close = _comment_end(text, at)

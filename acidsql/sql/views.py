@@ -9,44 +9,44 @@ from __future__ import annotations
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import QUERY_STARTS, IsAcid
 from acidsql.sql.parts import Query
-from acidsql.sql.properties import properties
+from acidsql.sql.properties import parse_properties
 from acidsql.sql.references import tables_in
 from acidsql.sql.tokens import Kind
 from acidsql.sql.view_statements import AlterView, CreateView, DropView, RenameView, ViewColumn
 
 
-def create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
+def parse_create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
     """Parse ``CREATE [OR REPLACE] VIEW …``; None if the view is Spark's."""
     c.expect("CREATE")
     or_replace = c.accept("OR", "REPLACE") is not None
     c.expect("VIEW")
     at = c.token
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
-    name = c.name("the name of the new view")
-    if not is_acid(name.parts) and not _reads_ours(c, is_acid):
+    name = c.take_name("the name of the new view")
+    if not is_acid(name.parts) and not _reads_acid(c, is_acid):
         return None
     if or_replace and if_not_exists:
         c.refuse("CREATE OR REPLACE VIEW has no IF NOT EXISTS", at.span)
-    columns = _columns(c) if c.at("(") else ()
+    columns = _parse_columns(c) if c.is_at("(") else ()
     comment: str | None = None
     pairs: tuple[tuple[str, str], ...] = ()
-    seen: set[str] = set()
-    while not c.at("AS"):
+    clause_words: set[str] = set()
+    while not c.is_at("AS"):
         word = c.token.upper
-        if c.at("PARTITIONED", "ON") or c.at("WITH"):
+        if c.is_at("PARTITIONED", "ON") or c.is_at("WITH"):
             c.refuse(f"CREATE VIEW … {word} is not supported")
-        if word not in ("COMMENT", "TBLPROPERTIES") or word in seen:
+        if word not in ("COMMENT", "TBLPROPERTIES") or word in clause_words:
             c.fail("Expected COMMENT, TBLPROPERTIES or AS")
-        seen.add(word)
+        clause_words.add(word)
         c.take()
         if word == "COMMENT":
-            comment = c.string("the comment in quotes")
+            comment = c.take_string("the comment in quotes")
         else:
-            pairs = properties(c)
-    return CreateView(name, _query(c), columns, comment, pairs, or_replace, if_not_exists)
+            pairs = parse_properties(c)
+    return CreateView(name, _parse_query(c), columns, comment, pairs, or_replace, if_not_exists)
 
 
-def _reads_ours(c: Cursor, is_acid: IsAcid) -> bool:
+def _reads_acid(c: Cursor, is_acid: IsAcid) -> bool:
     """Whether the query after AS names one of our tables or views, or a DataFrame."""
     start = c.index
     c.skip_to(("AS",))
@@ -57,22 +57,22 @@ def _reads_ours(c: Cursor, is_acid: IsAcid) -> bool:
     return any(map(is_acid, tables_in(c.text, tokens)))
 
 
-def _columns(c: Cursor) -> tuple[ViewColumn, ...]:
+def _parse_columns(c: Cursor) -> tuple[ViewColumn, ...]:
     c.take()
-    found = [_column(c)]
-    while c.inside():
-        found.append(_column(c))
-    return tuple(found)
+    columns = [_parse_column(c)]
+    while c.take_separator():
+        columns.append(_parse_column(c))
+    return tuple(columns)
 
 
-def _column(c: Cursor) -> ViewColumn:
-    name = c.name("the name of a column")
-    return ViewColumn(name, c.string("the comment in quotes") if c.accept("COMMENT") else None)
+def _parse_column(c: Cursor) -> ViewColumn:
+    name = c.take_name("the name of a column")
+    return ViewColumn(name, c.take_string("the comment in quotes") if c.accept("COMMENT") else None)
 
 
-def _query(c: Cursor) -> Query:
+def _parse_query(c: Cursor) -> Query:
     c.expect("AS")
-    if not c.at_any(QUERY_STARTS):
+    if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected a query")
     for token in c.tokens[c.index :]:
         if token.kind is Kind.FRAME:
@@ -81,37 +81,37 @@ def _query(c: Cursor) -> Query:
                 "can, for this session",
                 token.span,
             )
-    return Query(c.rest())
+    return Query(c.take_rest())
 
 
-def drop_view(c: Cursor, is_acid: IsAcid) -> DropView | None:
+def parse_drop_view(c: Cursor, is_acid: IsAcid) -> DropView | None:
     """Parse ``DROP VIEW [IF EXISTS] v``; None if the view is Spark's."""
     c.expect("DROP", "VIEW")
     if_exists = c.accept("IF", "EXISTS") is not None
-    name = c.name("the name of a view")
+    name = c.take_name("the name of a view")
     if not is_acid(name.parts):
         return None
-    c.end()
+    c.expect_end()
     return DropView(name, if_exists)
 
 
-def alter_view(c: Cursor, is_acid: IsAcid) -> AlterView | RenameView | None:
+def parse_alter_view(c: Cursor, is_acid: IsAcid) -> AlterView | RenameView | None:
     """Parse ``ALTER VIEW v …``; None if the view is Spark's."""
     c.expect("ALTER", "VIEW")
-    name = c.name("the name of a view")
+    name = c.take_name("the name of a view")
     if not is_acid(name.parts):
-        if c.at("AS") and _reads_ours(c, is_acid):
+        if c.is_at("AS") and _reads_acid(c, is_acid):
             c.refuse(
                 f"'{'.'.join(name.parts)}' is no view of ACID tables, so it cannot get such a "
                 "query: drop it, and create it again", name.span,
             )  # fmt: skip
         return None
     if c.accept("RENAME", "TO"):
-        new_name = c.name("the new name")
-        c.end()
+        new_name = c.take_name("the new name")
+        c.expect_end()
         return RenameView(name, new_name)
-    if c.at("SET") or c.at("UNSET") or c.at("WITH"):
+    if c.is_at("SET") or c.is_at("UNSET") or c.is_at("WITH"):
         c.refuse(f"ALTER VIEW … {c.token.upper} is not supported: CREATE OR REPLACE VIEW is")
-    if not c.at("AS"):
+    if not c.is_at("AS"):
         c.fail("Expected AS or RENAME TO")
-    return AlterView(name, _query(c))
+    return AlterView(name, _parse_query(c))

@@ -32,9 +32,9 @@ from acidsql.metastore.interface import Metastore
 from acidsql.plan.cdc_rules import names_in
 from acidsql.plan.checks import naming
 from acidsql.plan.view_text import InView
-from acidsql.sql.conditions import mentioned
+from acidsql.sql.conditions import mentioned_columns
 from acidsql.sql.references import references
-from acidsql.sql.table_changes import table_changes
+from acidsql.sql.table_changes import parse_table_changes
 from acidsql.sql.tokens import Span, Token, tokenize
 from acidsql.storage.columns import quote
 from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS, DIRECT_ENCODING_COLUMNS
@@ -141,7 +141,7 @@ def _naming_properties(table: Table, column: str) -> Iterator[str]:
     for key in _EXPRESSIONS:
         text = table.properties.get(key, "")
         try:
-            chains = mentioned(text, Span(0, len(text))) if text.strip() else ()
+            chains = mentioned_columns(text, Span(0, len(text))) if text.strip() else ()
         except SqlError:
             continue  # AUTO CDC refuses such a property
         if any(column in chain for chain in chains):
@@ -197,7 +197,7 @@ def _is_named_in(view: Table, table: TableName, column: str) -> bool:
     try:
         text = query.text
         found = references(text, double_quoted_identifiers=query.double_quoted)
-        changed = [table_changes(text, place).parts for place in found.changes]
+        changed = [parse_table_changes(text, place).parts for place in found.changes]
         tokens = tokenize(text, double_quoted_identifiers=query.double_quoted)
     except AcidSqlError:
         return False  # nobody can read such a view, which another program has made

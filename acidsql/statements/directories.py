@@ -38,7 +38,7 @@ def _overwritten(text: str, double_quoted: bool) -> Token | None:
     if "directory" not in text.lower():
         return None
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
-    if c.at("WITH"):
+    if c.is_at("WITH"):
         c.skip_ctes()
     if not c.accept("INSERT", "OVERWRITE"):
         return None

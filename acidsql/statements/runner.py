@@ -32,7 +32,7 @@ from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
 from acidsql.sql import statements as st
 from acidsql.sql.frames import need_relations
-from acidsql.sql.parser import Plain, parse
+from acidsql.sql.parser import LiteralRules, parse
 from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
 from acidsql.statements.compactions import CompactionStatements
@@ -302,9 +302,9 @@ class Runner:
             return self.auto_cdc.skipped(skipped)
         return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
 
-    def _plain(self) -> Plain | None:
+    def _plain(self) -> LiteralRules | None:
         settings = self._txns.settings
-        plain = Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        plain = LiteralRules(settings.values_max_rows, lambda: is_utc(self._spark))
         return plain if settings.fast_paths else None
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:

@@ -60,7 +60,7 @@ def name_of(statement: Statement) -> str:
     if isinstance(statement, MultiInsert):
         return "INSERT"
     if isinstance(statement, Merge):
-        return statement.called
+        return statement.keyword
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
 
 

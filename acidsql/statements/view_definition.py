@@ -19,7 +19,7 @@ from acidsql.plan.sqltext import Text
 from acidsql.plan.view_text import KEPT, SETTING, Definition, users_properties
 from acidsql.sql import statements as st
 from acidsql.sql.references import Obstacle, references
-from acidsql.sql.table_changes import table_changes
+from acidsql.sql.table_changes import parse_table_changes
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
@@ -114,7 +114,7 @@ class ViewDefinitions:
             is_own = len(one.parts) == 1 and temporary.is_temp_view(self._spark, one.parts[0])
             if is_own or (len(one.parts) == 2 and one.parts[0].lower() == of_all):
                 raise _temporary(f"the temporary view {'.'.join(one.parts)}", text, one.span)
-        calls = [table_changes(text, place) for place in found.changes]
+        calls = [parse_table_changes(text, place) for place in found.changes]
         named = [(one.parts, one.span) for one in found.references]
         for parts, place in [*named, *((call.parts, call.name_span) for call in calls)]:
             if (name := self._names.qualify(parts)) is not None and name.holder is not None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.plan.cdc_fold import FAULT
 from acidsql.plan.cdc_state import moment
-from acidsql.sql.given_names import parts_of
+from acidsql.sql.given_names import table_parts
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote, quoted_path
@@ -47,9 +47,9 @@ class BadRecords:
         Raises:
             AnalysisError: The name is that of a table that is no ACID table.
         """
-        if runner.resolve(parts_of(self.table)) is None:
+        if runner.resolve(table_parts(self.table)) is None:
             columns = ", ".join(f"{quote(name)} {rest}" for name, rest in _COLUMNS.items())
-            name = quoted_path(parts_of(self.table))
+            name = quoted_path(table_parts(self.table))
             run(runner, f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
         table_of(runner, self.table)
 

@@ -29,7 +29,7 @@ from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, following
-from acidsql.sql.given_names import parts_of
+from acidsql.sql.given_names import table_parts
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quoted_path
@@ -191,7 +191,7 @@ class BatchWriter(Generic[Target]):
 
 def table_of(runner: Runner, name: str) -> Table:
     """The ACID table of this name. Raises AnalysisError if there is none."""
-    table = runner.resolve(parts_of(name))
+    table = runner.resolve(table_parts(name))
     if table is None:
         raise AnalysisError(
             f"There is no ACID table '{name}' for the stream to write to.",

@@ -14,7 +14,7 @@ from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import following
 from acidsql.plan.names import refuse_temporary
-from acidsql.sql.given_names import column_name, column_names, parts_of
+from acidsql.sql.given_names import column_name, column_names, table_parts
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.spark.given_rows import Rows
@@ -302,7 +302,7 @@ class StreamMethods:
         """
         sink = None
         if table is not None:
-            found = self._runner.resolve(parts_of(table))
+            found = self._runner.resolve(table_parts(table))
             sink = table.lower() if found is None else str(found.name)
         return self.metastore.forget_stream(txn_app_id, sink)
 
@@ -328,7 +328,7 @@ class StreamMethods:
 
     def _full_name(self, table: str) -> str:
         """The name with its database, because USE may change the current one."""
-        full_name = self._runner.qualify(parts_of(table))
+        full_name = self._runner.qualify(table_parts(table))
         refuse_temporary(full_name, "A stream")
         return table if full_name is None else str(full_name)
 

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from acidsql.errors import SqlError
 from acidsql.sql.parser import parse
-from acidsql.sql.plain_values import Plain, plain_insert
+from acidsql.sql.plain_values import LiteralRules, plain_insert
 from acidsql.sql.statements import Insert, Values
 from acidsql.sql.tokens import Span
 
-UTC = Plain(100, lambda: True)
+UTC = LiteralRules(100, lambda: True)
 ROW = "(1, 'abc', -2, 1.5, NULL, true, DATE'2024-01-01', TIMESTAMP '2024-01-01 00:00:00.5')"
 
 
-def literals(text: str, plain: Plain = UTC) -> tuple[tuple[str, ...], ...] | None:
+def literals(text: str, plain: LiteralRules = UTC) -> tuple[tuple[str, ...], ...] | None:
     found = plain_insert(text, plain)
     return None if found is None else found.source.columns
 
@@ -94,11 +94,11 @@ def test_other_statements_are_left_to_the_grammar(text):
 
 def test_bounds_and_the_time_zone():
     text = "INSERT INTO t VALUES (1), (2)"
-    assert literals(text, Plain(2, lambda: True)) == (("1", "2"),)
-    assert literals(text, Plain(1, lambda: True)) is None
-    assert literals(text, Plain(0, lambda: True)) is None
+    assert literals(text, LiteralRules(2, lambda: True)) == (("1", "2"),)
+    assert literals(text, LiteralRules(1, lambda: True)) is None
+    assert literals(text, LiteralRules(0, lambda: True)) is None
     assert literals(f"INSERT INTO t VALUES ({', '.join(['1'] * 301)})") is None
-    elsewhere = Plain(9, lambda: False)
+    elsewhere = LiteralRules(9, lambda: False)
     assert literals("INSERT INTO t VALUES (TIMESTAMP'2024-01-01 00:00:00')", elsewhere) is None
     assert literals("INSERT INTO t VALUES (TIMESTAMP_NTZ'2024-01-01 00:00:00')", elsewhere)
     found = plain_insert("INSERT INTO db.`T` ( a , `b` ) VALUES (1, 2)", UTC)
