@@ -42,7 +42,7 @@ def checked(function: Any = None, /, **advice: str) -> Any:
         function: The function. Without it, a decorator is returned.
         **advice: What the error says further, by the parameter's name.
     """
-    return _wrapped(lambda owner: None, advice, function)
+    return _with_checked_arguments(lambda owner: None, advice, function)
 
 
 @overload
@@ -55,14 +55,14 @@ def checked_while_open(**advice: str) -> Callable[[Callable[P, R]], Callable[P, 
 
 def checked_while_open(function: Any = None, /, **advice: str) -> Any:
     """As ``checked``, for a method of a session: then it raises SettingError if this is closed."""
-    return _wrapped(lambda owner: owner._need_open(), advice, function)
+    return _with_checked_arguments(lambda owner: owner._need_open(), advice, function)
 
 
 def check_fields(record: Any) -> None:
     """Raise ArgumentTypeError if a field of a dataclass has another type than is annotated."""
     kind: Any = type(record)
     for name, hint in _hints(kind).items():
-        _check(kind.__name__, name, getattr(record, name), hint, "")
+        _checked_argument(kind.__name__, name, getattr(record, name), hint, "")
 
 
 def need_count(number: int | None, name: str) -> None:
@@ -76,7 +76,7 @@ def is_numpy_scalar(value: object) -> bool:
     return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
 
 
-def of_numpy(value: Any) -> Any:
+def python_scalar(value: Any) -> Any:
     """The Python value of a numpy scalar. Nanoseconds are cut, because Python lacks them."""
     plain = value.item()
     if value.dtype.kind in "mM" and isinstance(plain, int):
@@ -84,25 +84,25 @@ def of_numpy(value: Any) -> Any:
     return plain
 
 
-def _wrapped(
+def _with_checked_arguments(
     need_open: Callable[[Any], None], advice: Mapping[str, str], function: Callable[..., Any] | None
 ) -> Any:
     if function is None:
-        return functools.partial(_wrapped, need_open, advice)
+        return functools.partial(_with_checked_arguments, need_open, advice)
     signature = inspect.signature(function)
     has_owner = next(iter(signature.parameters), "") == "self"
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         bound = signature.bind(*args, **options)
-        _check_bound(function, bound, advice)
+        _check_bound_arguments(function, bound, advice)
         need_open(args[0] if has_owner else None)
         return function(*bound.args, **bound.kwargs)
 
     return call
 
 
-def _check_bound(
+def _check_bound_arguments(
     function: Callable[..., Any], bound: inspect.BoundArguments, advice: Mapping[str, str]
 ) -> None:
     hints, parameters = _hints(function), bound.signature.parameters
@@ -112,17 +112,19 @@ def _check_bound(
         words = advice.get(name, "")
         if parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
             for key, option in value.items():
-                _check(function.__name__, key, option, hints[name], words)
+                _checked_argument(function.__name__, key, option, hints[name], words)
         elif parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
             for element in value:
-                _check(function.__name__, name, element, hints[name], words)
+                _checked_argument(function.__name__, name, element, hints[name], words)
         else:
-            bound.arguments[name] = _check(function.__name__, name, value, hints[name], words)
+            bound.arguments[name] = _checked_argument(
+                function.__name__, name, value, hints[name], words
+            )
 
 
-def _check(call: str, name: str, value: Any, hint: Any, advice: str) -> Any:
-    """The argument in the form in which it is handed on."""
-    plain = of_numpy(value) if is_numpy_scalar(value) else value
+def _checked_argument(call: str, name: str, value: Any, hint: Any, advice: str) -> Any:
+    """The argument, with a numpy scalar as a Python value. Raises ArgumentTypeError."""
+    plain = python_scalar(value) if is_numpy_scalar(value) else value
     fault = _fault(plain, hint, name)
     if fault is None:
         return plain
@@ -137,9 +139,9 @@ def _check(call: str, name: str, value: Any, hint: Any, advice: str) -> Any:
             advice = f"For a value, pass F.lit({text})."
     shown = "None" if part is None else shown
     raise ArgumentTypeError(
-        f"{call}(): {place} should be {_described(expected)}, and is {shown}."
+        f"{call}(): {place} should be {_hint_in_words(expected)}, and is {shown}."
         f"{f' {advice}' if advice else ''}",
-        arg_name=name, expected_type=_described(expected), arg_type=kind,
+        arg_name=name, expected_type=_hint_in_words(expected), arg_type=kind,
     )  # fmt: skip
 
 
@@ -160,12 +162,12 @@ def _fault(value: Any, hint: Any, place: str) -> _Fault | None:
     if hint is Any:
         return None
     if origin in (Union, types.UnionType):
-        return _fault_of_all(value, hint, inner, place)
+        return _fault_of_union(value, hint, inner, place)
     if origin is Literal:
         is_right = any(type(value) is type(choice) and value == choice for choice in inner)
     elif origin in (Sequence, list):
         if isinstance(value, origin) and not isinstance(value, str | bytes | bytearray | Mapping):
-            return _first(
+            return _first_fault(
                 _fault(element, inner[0], f"{place}[{i}]") for i, element in enumerate(value)
             )
         is_right = False
@@ -173,21 +175,23 @@ def _fault(value: Any, hint: Any, place: str) -> _Fault | None:
         if isinstance(value, origin):
             keys = (_fault(key, inner[0], f"a key of {place}") for key in value)
             entries = (_fault(entry, inner[1], f"{place}[{key!r}]") for key, entry in value.items())
-            return _first(keys) or _first(entries)
+            return _first_fault(keys) or _first_fault(entries)
         is_right = False
     elif origin is tuple:
         is_right = isinstance(value, tuple) and len(value) == len(inner)
         if is_right:
-            return _first(_fault(value[i], part, f"{place}[{i}]") for i, part in enumerate(inner))
+            return _first_fault(
+                _fault(value[i], part, f"{place}[{i}]") for i, part in enumerate(inner)
+            )
     else:
-        is_right = _is_a(value, origin or hint)
+        is_right = _is_instance(value, origin or hint)
     return None if is_right else (place, value, hint)
 
 
-def _fault_of_all(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Fault | None:
+def _fault_of_union(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Fault | None:
     """The fault of a value that fits none of several types.
 
-    If one of them takes the value itself, but not what is inside of it, this is told.
+    If one of the types takes the value itself, the fault is that of the value inside of it.
     """
     faults = [_fault(value, choice, place) for choice in choices]
     if None in faults:
@@ -196,11 +200,11 @@ def _fault_of_all(value: Any, hint: Any, choices: Sequence[Any], place: str) -> 
     return inside[0] if inside else (place, value, hint)
 
 
-def _first(faults: Iterable[_Fault | None]) -> _Fault | None:
+def _first_fault(faults: Iterable[_Fault | None]) -> _Fault | None:
     return next((fault for fault in faults if fault is not None), None)
 
 
-def _is_a(value: Any, kind: Any) -> bool:
+def _is_instance(value: Any, kind: Any) -> bool:
     if kind is Callable:
         return callable(value)
     if isinstance(value, bool):
@@ -220,20 +224,20 @@ def _is_for_columns(hint: Any) -> bool:
     return any(getattr(kind, "__name__", "") == "Column" for kind in typing.get_args(hint))
 
 
-def _described(hint: Any) -> str:
+def _hint_in_words(hint: Any) -> str:
     """A type in words."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        words = [_described(choice) for choice in inner]
+        words = [_hint_in_words(choice) for choice in inner]
         return f"{', '.join(words[:-1])} or {words[-1]}"
     if origin is Literal:
         return " or ".join(repr(choice) for choice in inner)
     if origin in (Sequence, list):
-        return f"a list of {_described(inner[0])}"
+        return f"a list of {_hint_in_words(inner[0])}"
     if origin in (Mapping, dict):
-        return f"a dict from {_described(inner[0])} to {_described(inner[1])}"
+        return f"a dict from {_hint_in_words(inner[0])} to {_hint_in_words(inner[1])}"
     if origin is tuple:
-        return f"a tuple of {' and '.join(map(_described, inner))}"
+        return f"a tuple of {' and '.join(map(_hint_in_words, inner))}"
     if hint is Any:
         return "anything"
     if hint in (None, types.NoneType):

@@ -40,14 +40,14 @@ _FORMATS = click.Choice(["table", "csv", "json"])
     "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A Spark conf; may be repeated."
 )
 @click.pass_context
-def main(context: click.Context, /, confs: tuple[str, ...], **given: str | None) -> None:
+def main(context: click.Context, /, confs: tuple[str, ...], **options: str | None) -> None:
     """SQL DML for PySpark over Hive ACID tables: INSERT, UPDATE, DELETE and MERGE.
 
     Without a command, acidsql opens a shell. If standard input is no terminal, acidsql runs the
     statements that standard input has, as `acidsql sql` does.
     """
     _print_any_character()
-    context.obj = {**given, "confs": dict(_pair(conf, "--conf") for conf in confs)}
+    context.obj = {**options, "confs": dict(_name_and_value(conf, "--conf") for conf in confs)}
     if context.invoked_subcommand is None:
         if sys.stdin.isatty():
             _shell(context.obj)
@@ -63,7 +63,7 @@ def main(context: click.Context, /, confs: tuple[str, ...], **given: str | None)
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A value for :NAME.")
 @click.pass_obj
 def sql_command(
-    given: dict[str, Any],
+    options: dict[str, Any],
     text: str | None,
     file: BinaryIO | None,
     form: str,
@@ -83,18 +83,18 @@ def sql_command(
     """
     from acidsql.terminal import run
 
-    text = _statements(text, file)
-    values = dict(_pair(param, "--param") for param in params)
+    text = _statements_text(text, file)
+    values = dict(_name_and_value(param, "--param") for param in params)
     args = {name: python_value(value) for name, value in values.items()} or None
     # The process ends with the last statement, so a compaction in the background would not end.
-    with _session(given, compactor="inline") as session:
+    with _session(options, compactor="inline") as session:
         for span in split_statements(text):
             run(session, span.of(text), args, form=form, limit=limit)
         if session.in_transaction:
             raise click.ClickException("BEGIN without COMMIT: its changes were rolled back.")
 
 
-def _shell(given: dict[str, Any]) -> None:
+def _shell(options: dict[str, Any]) -> None:
     try:
         from acidsql.shell import Shell, history_path
     except ModuleNotFoundError as error:
@@ -102,40 +102,40 @@ def _shell(given: dict[str, Any]) -> None:
             f"The shell needs {error.name}: pip install 'acidsql[shell]'. `acidsql sql` works "
             "without it."
         ) from None
-    with _session(given, compactor="background") as session:
+    with _session(options, compactor="background") as session:
         Shell(session, history=history_path()).run()
 
 
 @main.command()
 @click.argument("database", required=False)
 @click.pass_obj
-def tables(given: dict[str, Any], database: str | None) -> None:
+def tables(options: dict[str, Any], database: str | None) -> None:
     """List the tables (of DATABASE, default: default)."""
     from acidsql.terminal import run
 
-    with _session(given) as session:
+    with _session(options) as session:
         text = "SHOW TABLES" + (f" IN `{database.replace('`', '``')}`" if database else "")
         run(session, text, limit=_ALL_ROWS)
 
 
 @main.command()
 @click.pass_obj
-def txns(given: dict[str, Any]) -> None:
+def txns(options: dict[str, Any]) -> None:
     """List the open and the aborted transactions."""
     from acidsql.terminal import run
 
-    with _session(given) as session:
+    with _session(options) as session:
         run(session, "SHOW TRANSACTIONS", limit=_ALL_ROWS)
 
 
 @main.command()
 @click.argument("table")
 @click.pass_obj
-def files(given: dict[str, Any], table: str) -> None:
+def files(options: dict[str, Any], table: str) -> None:
     """List the files of TABLE: directory, kind, write ids, rows, bytes and state."""
     from acidsql.terminal import print_frame
 
-    with _session(given) as session:
+    with _session(options) as session:
         print_frame(session.files(table), limit=_ALL_ROWS)
 
 
@@ -143,7 +143,7 @@ def files(given: dict[str, Any], table: str) -> None:
 @click.argument("table")
 @click.option("--level", type=click.Choice(["files", "rows"]), default="files", show_default=True)
 @click.pass_obj
-def check(given: dict[str, Any], table: str, level: str) -> None:
+def check(options: dict[str, Any], table: str, level: str) -> None:
     """Look for damage in TABLE, and for what does not belong there. Nothing is changed.
 
     The level `files` looks at directories and at the footers of files, `rows` also at each row.
@@ -152,19 +152,19 @@ def check(given: dict[str, Any], table: str, level: str) -> None:
     """
     from acidsql.terminal import print_rows
 
-    with _session(given) as session:
-        found = session.check(table, level).collect()
-    print_rows(("", "finding", "path", "what is wrong", "what to do"), _findings(found))
-    if not found:
+    with _session(options) as session:
+        findings = session.check(table, level).collect()
+    print_rows(("", "finding", "path", "what is wrong", "what to do"), _finding_cells(findings))
+    if not findings:
         click.echo(f"{table} is sound.")
-    sys.exit(int(any(one.severity == "error" for one in found)))
+    sys.exit(int(any(finding.severity == "error" for finding in findings)))
 
 
 @main.command()
 @click.argument("table")
 @click.option("--yes", is_flag=True, help="Do it. Without this, only say what would be done.")
 @click.pass_obj
-def repair(given: dict[str, Any], table: str, yes: bool) -> None:
+def repair(options: dict[str, Any], table: str, yes: bool) -> None:
     """Mend what `check` finds in TABLE, as far as that needs no guess.
 
     What dead statements and aborted transactions left is deleted. Partitions without a directory
@@ -172,10 +172,10 @@ def repair(given: dict[str, Any], table: str, yes: bool) -> None:
     """
     from acidsql.terminal import print_rows
 
-    with _session(given) as session:
-        found = session.repair(table, dry_run=not yes).collect()
-    print_rows(("", "finding", "path", "what is wrong", "what was done"), _findings(found))
-    if not found:
+    with _session(options) as session:
+        findings = session.repair(table, dry_run=not yes).collect()
+    print_rows(("", "finding", "path", "what is wrong", "what was done"), _finding_cells(findings))
+    if not findings:
         click.echo(f"There is nothing to repair in {table}.")
 
 
@@ -184,7 +184,7 @@ def repair(given: dict[str, Any], table: str, yes: bool) -> None:
 @click.option("--partition", metavar="NAME", help="Only this partition, such as p1=a/p2=1.")
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.pass_obj
-def health(given: dict[str, Any], table: str | None, partition: str | None, form: str) -> None:
+def health(options: dict[str, Any], table: str | None, partition: str | None, form: str) -> None:
     """Say what the files of TABLE are, what holds old ones, and what the compactor will do next.
 
     One line for each partition; without TABLE, one line for each table. csv and json give all
@@ -193,16 +193,19 @@ def health(given: dict[str, Any], table: str | None, partition: str | None, form
     from acidsql.picture import CELLS, cells
     from acidsql.terminal import print_frame, print_rows
 
-    with _session(given) as session:
+    with _session(options) as session:
         frame = session.health(table, partition)
         if form == "table":
-            print_rows(CELLS, [cells(one) for one in frame.collect()])
+            print_rows(CELLS, [cells(row) for row in frame.collect()])
         else:
             print_frame(frame, form=form, limit=_ALL_ROWS)
 
 
-def _findings(found: Any) -> list[tuple[str, ...]]:
-    return [(one.severity, one.finding, one.path, one.message, one.advice) for one in found]
+def _finding_cells(findings: Any) -> list[tuple[str, ...]]:
+    return [
+        (finding.severity, finding.finding, finding.path, finding.message, finding.advice)
+        for finding in findings
+    ]
 
 
 @main.command()
@@ -210,14 +213,14 @@ def _findings(found: Any) -> list[tuple[str, ...]]:
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.option("--limit", default=100, show_default=True, help="Rows that a table shows at most.")
 @click.pass_obj
-def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
+def events(options: dict[str, Any], path: str, form: str, limit: int) -> None:
     """Show the events of a file, or of all files of a base, delta or delete_delta, at PATH.
 
     All events are shown, also deleted and invisible rows. `acidsql files` lists the paths.
     """
     from acidsql.terminal import print_frame
 
-    with _session(given) as session:
+    with _session(options) as session:
         print_frame(session.events(path), form=form, limit=limit)
 
 
@@ -232,7 +235,7 @@ def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
 )
 @click.option("--once", is_flag=True, help="Print what goes on now, and end.")
 @click.pass_obj
-def top(given: dict[str, Any], interval: float, once: bool) -> None:
+def top(options: dict[str, Any], interval: float, once: bool) -> None:
     """Show open transactions, locks and compactions, and who waits for whom; q ends it.
 
     The command does not start Spark, so it needs --warehouse or --metastore. It opens no
@@ -243,11 +246,11 @@ def top(given: dict[str, Any], interval: float, once: bool) -> None:
     from acidsql.top import sections
 
     try:
-        with closing(open_store(given["metastore"], given["warehouse"])) as store:
+        with closing(open_store(options["metastore"], options["warehouse"])) as store:
             if once or not sys.stdout.isatty():
                 show_sections(sections(store))
                 return
-            with _ended_by_sigterm():
+            with _end_on_sigterm():
                 watch_sections(store.url, lambda: sections(store), interval, AcidSqlError)
     except AcidSqlError as error:
         raise click.ClickException(str(error)) from None
@@ -259,16 +262,16 @@ def top(given: dict[str, Any], interval: float, once: bool) -> None:
 @click.option("--once", is_flag=True, help="Check all tables once, compact, clean, and end.")
 @click.option("--pool", metavar="NAME", help="Compact only entries of this pool.")
 @click.pass_obj
-def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
+def compactor(options: dict[str, Any], once: bool, pool: str | None) -> None:
     """Compact and clean all tables, again and again, until the command is stopped.
 
     The command is initiator, worker, cleaner and housekeeper in one. Several may run at once, on
     one machine or on many. If the command is stopped while it compacts, the compaction is queued
     again.
     """
-    with _session(given) as session:
+    with _session(options) as session:
         try:
-            with _ended_by_sigterm():
+            with _end_on_sigterm():
                 session.run_compactor(once=once, pool=pool, tell=click.echo)
         except KeyboardInterrupt:
             click.echo("stopped")
@@ -280,7 +283,7 @@ def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
 @click.option("--executors", is_flag=True, help="Try the directories from executors, too.")
 @click.pass_obj
 def hive_check(
-    given: dict[str, Any], url: str | None, databases: tuple[str, ...], executors: bool
+    options: dict[str, Any], url: str | None, databases: tuple[str, ...], executors: bool
 ) -> None:
     """Say what acidsql can do with a Hive Metastore and with each of its tables.
 
@@ -293,39 +296,43 @@ def hive_check(
     from acidsql.hive_check import Fact, Level, Verdict, check
     from acidsql.terminal import print_rows
 
-    url = url or given["metastore"]
+    url = url or options["metastore"]
     if url is None:
         raise click.UsageError("Give the metastore: acidsql hive-check --metastore thrift://host.")
     if executors and not os.environ.get("SPARK_HOME"):
         use_java()
-    found = list(check(url, databases, (lambda: _spark(given)) if executors else None))
+    reports = list(check(url, databases, (lambda: _spark_session(options)) if executors else None))
     marks = {Level.FINE: "", Level.WARNING: "!", Level.ERROR: "✗"}
     print_rows(
         ("", "about", "fact", "what to do"),
-        [(marks[o.level], o.about, o.said, o.advice) for o in found if isinstance(o, Fact)],
+        [
+            (marks[fact.level], fact.about, fact.message, fact.advice)
+            for fact in reports
+            if isinstance(fact, Fact)
+        ],
     )
     print_rows(
         ("", "table", "kind", "format", "acidsql"),
         [
-            (marks[o.level], o.table, o.kind, o.format, o.said)
-            for o in found
-            if isinstance(o, Verdict)
+            (marks[verdict.level], verdict.table, verdict.kind, verdict.format, verdict.message)
+            for verdict in reports
+            if isinstance(verdict, Verdict)
         ],
     )
-    sys.exit(max(one.level for one in found))
+    sys.exit(max(report.level for report in reports))
 
 
-def _statements(text: str | None, file: BinaryIO | None) -> str:
+def _statements_text(text: str | None, file: BinaryIO | None) -> str:
     if text is None:
-        given = (file or sys.stdin.buffer).read()
+        raw_text = (file or sys.stdin.buffer).read()
     elif file is None:
-        given = text.encode(errors="surrogateescape")
+        raw_text = text.encode(errors="surrogateescape")
     else:
         raise click.UsageError("Give TEXT or --file, not both.")
     try:
-        return given.decode("utf-8-sig")
+        return raw_text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        byte = given[error.start]
+        byte = raw_text[error.start]
         raise click.UsageError(
             f"The statements are not UTF-8: byte 0x{byte:02x} at offset {error.start}."
         ) from None
@@ -339,7 +346,7 @@ def _print_any_character() -> None:
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
+def _end_on_sigterm() -> Iterator[None]:
     """SIGTERM ends the block as Ctrl-C does: service managers stop a process by it."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -349,46 +356,46 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _session(given: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
+def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
     """A session on a new SparkSession. A statement's error is shown without a traceback."""
-    if not os.environ.get("SPARK_HOME") and not (given["remote"] or "").startswith("sc:"):
+    if not os.environ.get("SPARK_HOME") and not (options["remote"] or "").startswith("sc:"):
         use_java()
     # Imported here: pyspark takes half a second to import, and --help should not wait for it.
     from pyspark.errors import PySparkException
 
     import acidsql
 
-    places = {name: given[name] for name in ("warehouse", "metastore")}
-    told = (f"{given['remote']} has not answered yet; PySpark goes on trying.",)
-    late = threading.Timer(_LATE_S, click.echo, told, {"err": True})
-    if given["remote"]:  # PySpark tries for minutes, and says nothing
-        late.start()
+    places = {name: options[name] for name in ("warehouse", "metastore")}
+    warning_args = (f"{options['remote']} has not answered yet; PySpark goes on trying.",)
+    late_warning = threading.Timer(_LATE_S, click.echo, warning_args, {"err": True})
+    if options["remote"]:  # PySpark tries for minutes, and says nothing
+        late_warning.start()
     try:
-        opened = acidsql.connect(_spark(given), compactor=compactor, **places)
-        late.cancel()
+        opened = acidsql.connect(_spark_session(options), compactor=compactor, **places)
+        late_warning.cancel()
         with opened as session:
             yield session
     except (AcidSqlError, PySparkException) as error:
         raise click.ClickException(str(error)) from None
     finally:
-        late.cancel()
+        late_warning.cancel()
 
 
-def _spark(given: dict[str, Any]) -> Any:
+def _spark_session(options: dict[str, Any]) -> Any:
     from pyspark.sql import SparkSession
 
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.appName("acidsql")
-    if given["master"]:
-        builder = builder.master(given["master"])
-    if given["remote"]:
-        builder, quiet = builder.remote(given["remote"]), {}  # a server has these confs already
-    for name, value in {**quiet, **given["confs"]}.items():
+    if options["master"]:
+        builder = builder.master(options["master"])
+    if options["remote"]:
+        builder, quiet = builder.remote(options["remote"]), {}  # a server has these confs already
+    for name, value in {**quiet, **options["confs"]}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
-def _pair(text: str, option: str) -> tuple[str, str]:
+def _name_and_value(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)

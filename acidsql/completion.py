@@ -59,53 +59,53 @@ class Completer:
             string or in a comment. A name that needs quotes has them, and one that begins with a
             back quote.
         """
-        found = _WORD.search(text, 0, at)
-        assert found is not None  # it may be empty
-        start = found.start()
+        word = _WORD.search(text, 0, at)
+        assert word is not None  # it may be empty
+        start = word.start()
         try:
             before = tokenize(text[:start])
         except AcidSqlError:
-            return self._quoted(text, at)
-        if _in_comment(text[:start], before):
+            return self._quoted_candidates(text, at)
+        if _is_in_comment(text[:start], before):
             return start, []
-        names, wanted = set(self._names(text, at, before)), found[0].lower()
-        return start, sorted(n for n in names if n.strip("`").lower().startswith(wanted))
+        names, prefix = set(self._candidate_names(text, at, before)), word[0].lower()
+        return start, sorted(n for n in names if n.strip("`").lower().startswith(prefix))
 
-    def _quoted(self, text: str, at: int) -> tuple[int, list[str]]:
+    def _quoted_candidates(self, text: str, at: int) -> tuple[int, list[str]]:
         """What a word behind an open back quote may become; nothing if another quote is open."""
         start = text.rfind("`", 0, at)
         try:
             before = tokenize(text[: max(start, 0)])
         except AcidSqlError:
             return at, []
-        if start < 0 or _in_comment(text[:start], before):
+        if start < 0 or _is_in_comment(text[:start], before):
             return at, []
         rest = text[at:].split("\n")[0]
         closed = rest.find("`") + 1
-        around, wanted = text[:start] + text[at + closed :], text[start + 1 : at].lower()
-        names = {*self._names(around, start, before)}.difference(self._keywords)
-        found = sorted(n if n.startswith("`") else quote(n) for n in names)
+        surroundings, prefix = text[:start] + text[at + closed :], text[start + 1 : at].lower()
+        names = {*self._candidate_names(surroundings, start, before)}.difference(self._keywords)
+        quoted_names = sorted(n if n.startswith("`") else quote(n) for n in names)
         end = -1 if closed == 1 else None  # the back quote that follows stays
-        return start, [n[:end] for n in found if n[1:].lower().startswith(wanted)]
+        return start, [n[:end] for n in quoted_names if n[1:].lower().startswith(prefix)]
 
-    def _names(self, text: str, at: int, before: list[Token]) -> list[str]:
-        tables = _named_tables(_around(text, at))
-        path = _path(before)
+    def _candidate_names(self, text: str, at: int, before: list[Token]) -> list[str]:
+        tables = _named_tables(_statement_tokens(text, at))
+        path = _dotted_prefix(before)
         if path:
-            return self._below(path, tables)
+            return self._child_names(path, tables)
         last = before[-1].upper if before else ""
         if last in _BEFORE_TABLE:
             return [*self._tables(), *self._databases()]
         if last in _BEFORE_DATABASE and not tables:
             return self._databases()
-        columns = [name for parts in {*tables.values()} for name in self._columns_of(parts)]
+        columns = [name for parts in {*tables.values()} for name in self._table_columns(parts)]
         return [*columns, *tables, *self._keywords]
 
-    def _below(self, path: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> list[str]:
+    def _child_names(self, path: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> list[str]:
         """Columns of a table or of its alias, else tables of a database."""
         if len(path) == 1 and path[0].lower() in tables:
-            return self._columns_of(tables[path[0].lower()])
-        return (self._tables(path[0]) if len(path) == 1 else []) or self._columns_of(path)
+            return self._table_columns(tables[path[0].lower()])
+        return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
 
     def _databases(self) -> list[str]:
         return self._first_column("SHOW DATABASES")
@@ -114,7 +114,7 @@ class Completer:
         inside = "" if database is None else f" IN {quote(database)}"
         return self._first_column(f"SHOW TABLES{inside}", "tableName")
 
-    def _columns_of(self, parts: tuple[str, ...]) -> list[str]:
+    def _table_columns(self, parts: tuple[str, ...]) -> list[str]:
         names = self._first_column(f"DESCRIBE TABLE {quoted_path(parts)}")
         # What follows the columns begins with an empty line or a heading.
         return list(itertools.takewhile(lambda name: name[:1] not in ("", "#"), names))
@@ -128,20 +128,20 @@ class Completer:
         with suppress(AcidSqlError, PySparkException), no_log():
             frame = self.run(query)
             rows = frame.select(column or frame.columns[0]).collect()
-            return [_as_written(row[0]) for row in rows]
+            return [_written_name(row[0]) for row in rows]
         return []
 
 
-def _as_written(name: str) -> str:
+def _written_name(name: str) -> str:
     return name if _PLAIN.fullmatch(name) or name[:1] in ("", "#") else quote(name)
 
 
-def _in_comment(text: str, before: list[Token]) -> bool:
+def _is_in_comment(text: str, before: list[Token]) -> bool:
     """Whether a text that can be cut into tokens ends inside of a comment of one line."""
     return "--" in text[before[-1].end if before else 0 :].rpartition("\n")[2]
 
 
-def _path(before: list[Token]) -> tuple[str, ...]:
+def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
     """The names with a dot behind each, at the end of some tokens."""
     parts: list[str] = []
     while len(before) > 1 and before[-1].text == "." and before[-2].is_name:
@@ -150,7 +150,7 @@ def _path(before: list[Token]) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _around(text: str, at: int) -> list[Token]:
+def _statement_tokens(text: str, at: int) -> list[Token]:
     """The tokens of the statement around a place."""
     try:
         spans = split_statements(text)
@@ -164,10 +164,10 @@ def _around(text: str, at: int) -> list[Token]:
 
 def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
     """The tables that a statement names, by alias or last name, in lower case."""
-    found: dict[str, tuple[str, ...]] = {}
+    tables: dict[str, tuple[str, ...]] = {}
     at = 0
     while at < len(tokens):
-        opens = tokens[at].upper in _BEFORE_TABLE or (found and tokens[at].text == ",")
+        opens = tokens[at].upper in _BEFORE_TABLE or (tables and tokens[at].text == ",")
         at += 1
         if not opens:
             continue
@@ -180,8 +180,8 @@ def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
             at += 1
         if not parts:
             continue
-        found[parts[-1].lower()] = tuple(parts)
+        tables[parts[-1].lower()] = tuple(parts)
         alias = at + (at < len(tokens) and tokens[at].upper == "AS")
         if alias < len(tokens) and tokens[alias].is_name and tokens[alias].upper not in _NO_ALIAS:
-            found[tokens[alias].value.lower()] = tuple(parts)
-    return found
+            tables[tokens[alias].value.lower()] = tuple(parts)
+    return tables

@@ -72,7 +72,7 @@ class HealthMethods:
             raise SettingError(f"partition='{partition}' is of which table? Give the table, too.")
         with self._lock:
             looks = self._runner.health
-            found = (
+            health_rows = (
                 looks.of_all() if table is None else looks.of_table(self._table(table), partition)
             )
-            return showing(looks.frame(found), Picture(found))
+            return showing(looks.frame(health_rows), Picture(health_rows))

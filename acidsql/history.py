@@ -163,8 +163,8 @@ class HistoryMethods:
             UnsupportedError: The statement changes several tables.
         """
         text = f"EXPLAIN CHANGES {statement}"
-        with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
-            return self._runner.run(text, given, 0)
+        with self._lock, named_frames(self.spark, text, sql_values(args), frames) as sql_args:
+            return self._runner.run(text, sql_args, 0)
 
     @checked_while_open
     def history(self, table: str, limit: int | None = None) -> DataFrame:

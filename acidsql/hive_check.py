@@ -55,13 +55,13 @@ class Fact:
 
     Attributes:
         about: What the fact is about.
-        said: The fact.
-        level: How bad it is.
-        advice: What to do about it; empty if there is nothing to do.
+        message: The fact.
+        level: How bad the fact is.
+        advice: What a person should do; empty if there is nothing to do.
     """
 
     about: str
-    said: str
+    message: str
     level: Level = Level.FINE
     advice: str = ""
 
@@ -72,16 +72,16 @@ class Verdict:
 
     Attributes:
         table: The table's full name.
-        kind: What it is: ``full ACID``, ``insert-only``, ``view`` …
+        kind: The table's kind: ``full ACID``, ``insert-only``, ``view`` …
         format: The format of its files, or the engine that it belongs to.
-        said: What acidsql can do.
+        message: What acidsql can do with the table.
         level: WARNING if an ACID table of Hive's is refused.
     """
 
     table: str
     kind: str
     format: str
-    said: str
+    message: str
     level: Level = Level.FINE
 
 
@@ -106,16 +106,18 @@ def check(
         yield Fact("connection", error.message, Level.ERROR)
         return
     try:
-        yield from _server(survey)
-        yield from _compaction(survey)
-        chosen = list(_databases(survey, databases))
-        yield from (one for one in chosen if isinstance(one, Fact))
+        yield from _server_facts(survey)
+        yield from _compaction_facts(survey)
+        lookups = list(_database_lookups(survey, databases))
+        yield from (lookup for lookup in lookups if isinstance(lookup, Fact))
         places = {survey.warehouse: "the warehouse"}
-        places |= {one[1]: f"database {one[0]}" for one in chosen if not isinstance(one, Fact)}
-        yield from _places(places, spark)
-        for one in chosen:
-            if not isinstance(one, Fact):
-                yield from (_verdict(survey, table) for table in survey.all_tables(one[0]))
+        places |= {
+            lookup[1]: f"database {lookup[0]}" for lookup in lookups if not isinstance(lookup, Fact)
+        }
+        yield from _place_facts(places, spark)
+        for lookup in lookups:
+            if not isinstance(lookup, Fact):
+                yield from (_verdict(survey, table) for table in survey.all_tables(lookup[0]))
     except AcidSqlError as error:
         yield Fact("connection", error.message, Level.ERROR)
     finally:
@@ -125,17 +127,17 @@ def check(
 # ── the server ───────────────────────────────────────────────────────────────────────────────
 
 
-def _server(survey: Survey) -> Iterator[Fact]:
+def _server_facts(survey: Survey) -> Iterator[Fact]:
     yield Fact("metastore", survey.url)
     yield Fact("version", survey.features.version)
-    yield _judged(
+    yield _judged_fact(
         "security", survey.security, not survey.sends_password_openly,
         "The password or token can be read on the network. Let the server use TLS, and say tls=1.",
     )  # fmt: skip
     for name, word in _ABILITIES.items():
         has = getattr(survey.abilities, name)
         yield Fact(f"ability {name}", f"{'yes' if has else 'no'}: {word}")
-    yield from _time_outs(survey)
+    yield from _time_out_facts(survey)
     for name, bad, good in (
         ("hive.txn.manager", "DummyTxnManager", "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager"),
         ("hive.support.concurrency", "false", "true"),
@@ -148,15 +150,15 @@ def _server(survey: Survey) -> Iterator[Fact]:
             )  # fmt: skip
 
 
-def _judged(about: str, said: str, is_fine: bool, advice: str) -> Fact:
-    return Fact(about, said) if is_fine else Fact(about, said, Level.WARNING, advice)
+def _judged_fact(about: str, message: str, is_fine: bool, advice: str) -> Fact:
+    return Fact(about, message) if is_fine else Fact(about, message, Level.WARNING, advice)
 
 
-def _time_outs(survey: Survey) -> Iterator[Fact]:
+def _time_out_facts(survey: Survey) -> Iterator[Fact]:
     timeout_s = (survey.abilities.txn_timeout_ms or 0) // 1000
-    said = f"{timeout_s} s: a transaction without a heartbeat is aborted after this time"
-    yield _judged(
-        "metastore.txn.timeout", said, timeout_s >= 60,
+    message = f"{timeout_s} s: a transaction without a heartbeat is aborted after this time"
+    yield _judged_fact(
+        "metastore.txn.timeout", message, timeout_s >= 60,
         "A short pause of a program aborts its transaction. 300 s is Hive's default.",
     )  # fmt: skip
     for name in (
@@ -169,7 +171,7 @@ def _time_outs(survey: Survey) -> Iterator[Fact]:
 
 _INITIATOR = "metastore.compactor.initiator.on"
 # Settings that should be true → what the server does then, and what to do if they are not.
-_WANTED = {
+_REQUIRED_SETTINGS = {
     "metastore.housekeeping.threads.on": (
         "the server aborts transactions that have timed out",
         "Set it to true on one server: else locks of a dead program stay for ever.",
@@ -183,7 +185,7 @@ _WANTED = {
         "Set it to true on one server: else old files stay for ever.",
     ),
 }
-_WANTED_OF_HIVE3 = {
+_REQUIRED_SETTINGS_OF_HIVE3 = {
     _INITIATOR: (
         "the server aborts transactions that have timed out, finds out which tables need a "
         "compaction, and deletes files that a compaction has replaced",
@@ -192,9 +194,9 @@ _WANTED_OF_HIVE3 = {
 }
 
 
-def _compaction(survey: Survey) -> Iterator[Fact]:
-    wanted = _WANTED_OF_HIVE3 if survey.features.is_hive3 else _WANTED
-    for name, (meaning, advice) in wanted.items():
+def _compaction_facts(survey: Survey) -> Iterator[Fact]:
+    required = _REQUIRED_SETTINGS_OF_HIVE3 if survey.features.is_hive3 else _REQUIRED_SETTINGS
+    for name, (meaning, advice) in required.items():
         value = survey.setting(name)
         if value.lower() == "true":
             yield Fact(name, f"true: {meaning}")
@@ -202,9 +204,9 @@ def _compaction(survey: Survey) -> Iterator[Fact]:
             yield Fact(name, value or "not told", Level.WARNING, f"Off at this server. {advice}")
     where = survey.setting("metastore.runworker.in") or "metastore"
     number = survey.setting("metastore.compactor.worker.threads") or "not told"
-    said = f"{number} (they run in the {'metastore' if where == 'metastore' else 'HiveServer2'})"
-    yield _judged(
-        "metastore.compactor.worker.threads", said,
+    message = f"{number} (they run in the {'metastore' if where == 'metastore' else 'HiveServer2'})"
+    yield _judged_fact(
+        "metastore.compactor.worker.threads", message,
         where != "metastore" or number not in ("0", "-1"),
         "No worker of this server compacts. Set it to 1 or more on one server.",
     )  # fmt: skip
@@ -213,31 +215,35 @@ def _compaction(survey: Survey) -> Iterator[Fact]:
 # ── directories ──────────────────────────────────────────────────────────────────────────────
 
 
-def _databases(survey: Survey, wanted: Sequence[str]) -> Iterator[Fact | tuple[str, str]]:
+def _database_lookups(
+    survey: Survey, requested_names: Sequence[str]
+) -> Iterator[Fact | tuple[str, str]]:
     """Name and directory of each database that is looked at; a Fact for one that is not there."""
-    known = {one.name: one.location for one in survey.databases()}
-    for name in (one.lower() for one in wanted):
-        if name in known:
-            yield name, known[name]
+    locations = {database.name: database.location for database in survey.databases()}
+    for name in (requested_name.lower() for requested_name in requested_names):
+        if name in locations:
+            yield name, locations[name]
         else:
-            advice = f"These are there: {', '.join(sorted(known))}."
+            advice = f"These are there: {', '.join(sorted(locations))}."
             yield Fact(f"database {name}", "There is no such database.", Level.WARNING, advice)
-    if not wanted:
-        yield from sorted(known.items())
+    if not requested_names:
+        yield from sorted(locations.items())
 
 
-def _places(places: dict[str, str], spark: Callable[[], SparkSession] | None) -> Iterator[Fact]:
-    for location, what in places.items():
-        yield _place(what, location, "this machine", problem_of(location))
+def _place_facts(
+    places: dict[str, str], spark: Callable[[], SparkSession] | None
+) -> Iterator[Fact]:
+    for location, place_name in places.items():
+        yield _place_fact(place_name, location, "this machine", problem_of(location))
     if spark is None:
         yield Fact("executors", "not tried: --executors tries them, too")
         return
     for location, host, problem in on_executors(spark(), list(places)):
-        yield _place(places[location], location, f"an executor on {host}", problem)
+        yield _place_fact(places[location], location, f"an executor on {host}", problem)
 
 
-def _place(what: str, location: str, where: str, problem: str) -> Fact:
-    about = f"{what}, from {where}"
+def _place_fact(place_name: str, location: str, where: str, problem: str) -> Fact:
+    about = f"{place_name}, from {where}"
     if not problem:
         return Fact(about, f"{location} can be read")
     return Fact(
@@ -254,39 +260,46 @@ def _place(what: str, location: str, where: str, problem: str) -> Fact:
 def _verdict(survey: Survey, table: FoundTable) -> Verdict:
     level = Level.FINE
     if table.is_acid:
-        said, level = _of_acid(survey, table)
+        message, level = _acid_table_support(survey, table)
     else:
-        said = _of_other(survey, table)
-    return Verdict(str(table.name), table.kind.value, table.format, said, level)
+        message = _other_table_support(survey, table)
+    return Verdict(str(table.name), table.kind.value, table.format, message, level)
 
 
-def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
+def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
     try:
-        found = acid_table(survey.find(table.name))
-        if found is None:
+        catalog_table = acid_table(survey.find(table.name))
+        if catalog_table is None:
             raise CatalogError("it was dropped meanwhile")
-        if problem := problem_of(found.location):
-            raise CatalogError(f"{found.location} cannot be read: {problem}")
-        partitions = survey.partitions(table.name) if found.partition_columns else None
-        places = [found.location] if partitions is None else [one.location for one in partitions]
+        if problem := problem_of(catalog_table.location):
+            raise CatalogError(f"{catalog_table.location} cannot be read: {problem}")
+        partitions = survey.partitions(table.name) if catalog_table.partition_columns else None
+        places = (
+            [catalog_table.location]
+            if partitions is None
+            else [partition.location for partition in partitions]
+        )
         if table.kind.name == "FULL_ACID" and (old := _old_delta(places)):
             return (
                 f"refused until Hive has run a major compaction: {old} has changes in the layout "
                 "of Hive 2", Level.WARNING,
             )  # fmt: skip
-        entries = filesystem_for(found.location).list_if_there(found.location)
-        left = sorted(one.name for one in left_by_the_dead(survey, table.name, entries))
+        entries = filesystem_for(catalog_table.location).list_if_there(catalog_table.location)
+        litter = sorted(
+            directory.name for directory in left_by_the_dead(survey, table.name, entries)
+        )
     except (AcidSqlError, OSError) as error:
         return f"refused: {getattr(error, 'message', error)}", Level.WARNING
-    said = "reads, inserts, updates, deletes, merges"
+    message = "reads, inserts, updates, deletes, merges"
     if table.kind.name == "INSERT_ONLY":
-        said = "reads, inserts, overwrites"
-    if not left:
-        return said, Level.FINE
-    more = f" and {len(left) - MOST_NAMES} more" if len(left) > MOST_NAMES else ""
+        message = "reads, inserts, overwrites"
+    if not litter:
+        return message, Level.FINE
+    more = f" and {len(litter) - MOST_NAMES} more" if len(litter) > MOST_NAMES else ""
     return (
-        f"{said}. Sessions that died left hidden directories, which nobody reads: "
-        f"{', '.join(left[:MOST_NAMES])}{more} in {found.location}. acid.clean() deletes them.",
+        f"{message}. Sessions that died left hidden directories, which nobody reads: "
+        f"{', '.join(litter[:MOST_NAMES])}{more} in {catalog_table.location}. acid.clean() deletes "
+        "them.",
         Level.WARNING,
     )  # fmt: skip
 
@@ -296,20 +309,20 @@ def _old_delta(places: Sequence[str]) -> str | None:
     for place in places[:MOST_PARTITIONS]:
         files = filesystem_for(place)
         for entry in files.list_if_there(place):
-            if entry.is_dir and (found := old_update(entry, files.list_if_there(entry.path))):
-                return found
+            if entry.is_dir and (old_file := old_update(entry, files.list_if_there(entry.path))):
+                return old_file
     return None
 
 
-def _of_other(survey: Survey, table: FoundTable) -> str:
+def _other_table_support(survey: Survey, table: FoundTable) -> str:
     if table.kind.name == "VIEW":
         return "reads in queries, if Spark understands its text"
     try:
-        found = survey.find(table.name)
-        if isinstance(found, ForeignTable):
-            found = survey.with_partitions(found)
+        catalog_entry = survey.find(table.name)
+        if isinstance(catalog_entry, ForeignTable):
+            catalog_entry = survey.with_partitions(catalog_entry)
     except AcidSqlError as error:
         return f"refused: {error.message}"
-    if not isinstance(found, ForeignTable) or found.table is not None:
+    if not isinstance(catalog_entry, ForeignTable) or catalog_entry.table is not None:
         return "reads in queries; changes are Spark's or Hive's"
-    return f"refused: it {found.refusal}"
+    return f"refused: it {catalog_entry.refusal}"

@@ -52,7 +52,7 @@ class Java:
     has_vector: bool
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """True if PySpark runs on it."""
         return self.version >= LEAST_VERSION and self.has_vector
 
@@ -72,7 +72,7 @@ def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
             continue
         tried.add(home)
         java = probe(home)
-        if java is not None and java.usable:
+        if java is not None and java.is_usable:
             return java
     return None
 
@@ -115,11 +115,11 @@ def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
     Returns:
         The usable Java, or None. Failures are printed to stderr.
     """
-    for way in (_install_temurin, _install_package):
+    for install in (_install_temurin, _install_package):
         try:
-            way(directory)
+            install(directory)
         except Exception as error:  # a network or an archive may raise anything
-            _say(f"{way.__doc__} That failed: {error}")
+            _say(f"{install.__doc__} That failed: {error}")
             continue
         java = find_java(directory)
         if java is not None:
@@ -142,8 +142,8 @@ def _candidates(directory: Path) -> Iterator[Path]:
 
 def _homes_below(directory: Path) -> list[Path]:
     """Homes of JDKs that were unpacked into the directory, or of macOS bundles in it."""
-    found = [*directory.glob("*"), *directory.glob("*/Contents/Home")]
-    return [home.resolve() for home in sorted(found) if (home / "bin" / "java").exists()]
+    candidates = [*directory.glob("*"), *directory.glob("*/Contents/Home")]
+    return [home.resolve() for home in sorted(candidates) if (home / "bin" / "java").exists()]
 
 
 def _install_temurin(directory: Path) -> None:

@@ -50,9 +50,9 @@ from pyspark.sql import DataFrame
 from acidsql.completion import Completer
 from acidsql.errors import AcidSqlError
 from acidsql.plan.lower import no_log
-from acidsql.progress import interrupted, shown
+from acidsql.progress import interruption_message, show_progress
 from acidsql.render import Changes, first_changes, first_rows, with_times
-from acidsql.session import Session, connect, newest
+from acidsql.session import Session, connect, newest_session
 from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
 from acidsql.statements.result import Receipt
@@ -128,7 +128,7 @@ class AcidSqlMagics(Magics):
                     with no_log():  # the error is shown below
                         outcome = self._run(session, statement, options)
                 except KeyboardInterrupt:
-                    raise UsageError(place + interrupted(session, before)) from None
+                    raise UsageError(place + interruption_message(session, before)) from None
         except (AcidSqlError, PySparkException) as error:
             # IPython shows a UsageError without a traceback. The cell fails, so "run all" stops.
             raise UsageError(f"{place}{error}") from None
@@ -136,12 +136,12 @@ class AcidSqlMagics(Magics):
 
     def _session(self, options: _Options) -> Session:
         if options.connect is not None:
-            known = self._connected.get(options.connect)
-            if known is None or known.closed:
-                known = self._connected[options.connect] = connect(metastore=options.connect)
-            return known
+            connected = self._connected.get(options.connect)
+            if connected is None or connected.closed:
+                connected = self._connected[options.connect] = connect(metastore=options.connect)
+            return connected
         if options.session is None:
-            return newest() or connect()
+            return newest_session() or connect()
         named = self.shell.user_ns.get(options.session)
         if not isinstance(named, Session):
             raise UsageError(f"--session: the variable '{options.session}' holds no session")
@@ -166,13 +166,13 @@ class AcidSqlMagics(Magics):
         if assigned or options.quiet or not frame.columns:
             return None
         with self._progress(session, text):
-            return _shown(frame, text, options)
+            return _formatted_rows(frame, text, options)
 
     def _progress(self, session: Session, text: str) -> AbstractContextManager[None]:
         """Shows what a statement does while it runs, if a person looks at a notebook or at a
         terminal."""
         if hasattr(self.shell, "kernel"):
-            return shown(session, text, _Line().show)
+            return show_progress(session, text, _Line().show)
         return progress(session, text)
 
     def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
@@ -194,17 +194,17 @@ class AcidSqlMagics(Magics):
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """The values of the text's ``:names``: those of --param first, then notebook variables."""
-        found, known = {}, self.shell.user_ns
+        values, variables = {}, self.shell.user_ns
         for colon, word in itertools.pairwise(tokenize(text)):
             # `v:name`, without a blank before the colon, is Spark's path into a VARIANT.
             before = text[colon.start - 1 : colon.start]
             if colon.text != ":" or word.start != colon.end or re.match(r"[\w`\])]", before):
                 continue
             if word.text in params:
-                found[word.text] = params[word.text]
-            elif word.text in known and is_value(known[word.text]):
-                found[word.text] = known[word.text]
-        return found
+                values[word.text] = params[word.text]
+            elif word.text in variables and is_value(variables[word.text]):
+                values[word.text] = variables[word.text]
+        return values
 
 
 class _Line:
@@ -222,7 +222,7 @@ class _Line:
             self._handle = display(HTML(text), display_id=True)  # type: ignore[no-untyped-call]
 
 
-def _shown(frame: DataFrame, text: str, options: _Options) -> Any:
+def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
     """The rows of a statement, in the form that the options say."""
     if options.form is not None:
         rows = frame if options.limit is None else frame.limit(options.limit)
@@ -277,13 +277,13 @@ def complete(context: CompletionContext) -> dict[str, Any]:
         text, at = context.full_text, before + context.cursor_position
     else:
         text, at = lines[context.cursor_line], context.cursor_position
-    found, session = _MAGIC.match(text), newest()
-    if found is None or session is None or at < found.end():
+    match, session = _MAGIC.match(text), newest_session()
+    if match is None or session is None or at < match.end():
         return {"completions": []}
-    start, words = Completer(session.sql).candidates(text[found.end() :], at - found.end())
+    start, words = Completer(session.sql).candidates(text[match.end() :], at - match.end())
     return {
         "completions": [SimpleCompletion(word) for word in words],
-        "matched_fragment": text[found.end() + start : at],
+        "matched_fragment": text[match.end() + start : at],
         "suppress": True,
     }
 

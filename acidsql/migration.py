@@ -22,7 +22,7 @@ class Migration:
     warehouse: str
     metastore: Metastore
     _runner: Runner
-    _who: dict[str, str]
+    _user_and_host: dict[str, str]
     _lock: threading.RLock
 
     @checked_while_open
@@ -49,8 +49,8 @@ class Migration:
             SettingError: This session's metastore is a Hive Metastore.
             TxnError: A transaction is open. End it first.
         """
-        ours = self._named(table)
-        self._move(ours, ours if name is None else self._named(name), metastore, to_hive=True)
+        ours = self._qualify(table)
+        self._move(ours, ours if name is None else self._qualify(name), metastore, to_hive=True)
 
     @checked_while_open
     def import_from_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:
@@ -67,18 +67,20 @@ class Migration:
         Raises:
             CatalogError: As by ``export_to_hive``; so are the other errors.
         """
-        theirs = self._named(table)
-        ours = theirs if name is None else self._named(name)
-        self._move(ours, theirs, metastore, to_hive=False)
+        hive_name = self._qualify(table)
+        session_name = hive_name if name is None else self._qualify(name)
+        self._move(session_name, hive_name, metastore, to_hive=False)
 
-    def _named(self, name: str) -> TableName:
-        found = self._runner.qualify(table_parts(name))
-        if found is None:
+    def _qualify(self, name: str) -> TableName:
+        table_name = self._runner.qualify(table_parts(name))
+        if table_name is None:
             raise AnalysisError(f"'{name}' is not 'table' or 'database.table'.")
-        refuse_temporary(found, "A move")
-        return found
+        refuse_temporary(table_name, "A move")
+        return table_name
 
-    def _move(self, ours: TableName, theirs: TableName, url: str, *, to_hive: bool) -> None:
+    def _move(
+        self, session_name: TableName, hive_name: TableName, url: str, *, to_hive: bool
+    ) -> None:
         call = "export_to_hive" if to_hive else "import_from_hive"
         if self.metastore.abilities.shared_with_hive:
             raise SettingError(
@@ -92,9 +94,11 @@ class Migration:
             hive, _ = open_hive(url, None)
             try:
                 locks = self._runner.session_locks
-                own = Side(self.metastore, ours, f"warehouse {self.warehouse}", locks)
-                other = Side(hive, theirs, str(Address.parse(url)))
-                old, new = (own, other) if to_hive else (other, own)
-                Move(old, new, call, **self._who).run()
+                session_side = Side(
+                    self.metastore, session_name, f"warehouse {self.warehouse}", locks
+                )
+                hive_side = Side(hive, hive_name, str(Address.parse(url)))
+                source, target = (session_side, hive_side) if to_hive else (hive_side, session_side)
+                Move(source, target, call, **self._user_and_host).run()
             finally:
                 hive.close()

@@ -31,13 +31,13 @@ def conf(spark: SparkSession, name: str) -> str | None:
 
 def conf_settings(spark: SparkSession) -> dict[str, str]:
     """Settings in the Spark conf: ``spark.acidsql.`` before the name, as spark-submit demands."""
-    found = {}
+    conf_values = {}
     for setting in known_settings():
         name = setting.name
         value = conf(spark, name.removeprefix("acidsql."))
         if value is not None:
-            found[name] = value
-    return found
+            conf_values[name] = value
+    return conf_values
 
 
 def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
@@ -77,9 +77,9 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
             f"A Hive Metastore decides where its tables lie: leave out warehouse='{warehouse}'.",
             name="warehouse",
         )
-    with _naming_the_extra():
+    with _name_missing_package():
         from acidsql.metastore.hive.store import HiveMetastore
-    store = HiveMetastore(url, list_names=_names)
+    store = HiveMetastore(url, list_names=_file_names)
     return store, store.warehouse
 
 
@@ -110,13 +110,13 @@ def open_survey(url: str) -> Survey:
         MetastoreError: The metastore cannot be opened.
     """
     need_hive(url)
-    with _naming_the_extra():
+    with _name_missing_package():
         from acidsql.metastore.hive.survey import Survey
-    return Survey(url, list_names=_names)
+    return Survey(url, list_names=_file_names)
 
 
 @contextmanager
-def _naming_the_extra() -> Iterator[None]:
+def _name_missing_package() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
@@ -140,7 +140,7 @@ def need_hive(url: str) -> None:
         )
 
 
-def _names(directory: str) -> list[str]:
+def _file_names(directory: str) -> list[str]:
     return [entry.name for entry in filesystem_for(directory).list_if_there(directory)]
 
 

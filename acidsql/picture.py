@@ -15,7 +15,7 @@ CELLS = (
     "", "rows", "deleted", "live", "bases", "deltas", "delete deltas", "obsolete", "held by",
     "next", "why",
 )  # fmt: skip
-_MOST = 20  # bars
+_MOST_BARS = 20  # bars
 # Colours that keep their contrast on white and on black.
 _PARTS = (
     ("base", "base_bytes", "#4c78c8"),
@@ -32,25 +32,25 @@ class Picture:
     """The rows of ``Session.health`` for a person.
 
     Attributes:
-        found: The rows.
+        health_rows: The rows.
     """
 
-    found: Sequence[Health]
+    health_rows: Sequence[Health]
 
     def __str__(self) -> str:
-        return "\n".join(map(_line, self.found)) or "no partitions"
+        return "\n".join(map(_line, self.health_rows)) or "no partitions"
 
     def _repr_html_(self) -> str:
-        """Bars of bytes, the largest first, and below them what is to be said of each."""
-        found = sorted(self.found, key=lambda one: -_bytes(one))
-        shown, left = found[:_MOST], found[_MOST:]
-        longest = max(map(_bytes, shown), default=0) or 1
-        lines = [_bar(one, number, longest) for number, one in enumerate(shown, 1)]
-        if left:
-            text = f"and {len(left):,} more: {size(sum(map(_bytes, left)))}"
-            lines.append(_text(0, _LINE * (len(shown) + 1), text))
-        height = _LINE * (len(shown) + 1 + bool(left)) + 8
-        title = html.escape(", ".join(_line(one) for one in shown) or "no partitions")
+        """Bars of bytes as SVG, the largest first. Each has its line of text as a tip."""
+        ordered = sorted(self.health_rows, key=lambda health: -_total_bytes(health))
+        shown, remaining = ordered[:_MOST_BARS], ordered[_MOST_BARS:]
+        longest = max(map(_total_bytes, shown), default=0) or 1
+        lines = [_bar(health, number, longest) for number, health in enumerate(shown, 1)]
+        if remaining:
+            text = f"and {len(remaining):,} more: {size(sum(map(_total_bytes, remaining)))}"
+            lines.append(_svg_text(0, _LINE * (len(shown) + 1), text))
+        height = _LINE * (len(shown) + 1 + bool(remaining)) + 8
+        title = html.escape(", ".join(_line(health) for health in shown) or "no partitions")
         return (
             f'<svg class="acidsql-health" role="img" aria-label="{title}" width="{_WIDTH}" '
             f'height="{height}" viewBox="0 0 {_WIDTH} {height}" '
@@ -59,91 +59,95 @@ class Picture:
         )
 
 
-def cells(one: Any) -> tuple[str, ...]:
+def cells(row: Any) -> tuple[str, ...]:
     """A row of the DataFrame as texts, under the heads ``CELLS``."""
     return (
-        _place(one),
-        "" if one.rows is None else f"{one.rows:,}",
-        "" if one.deleted_rows is None else f"{one.deleted_rows:,}",
-        size(one.live_bytes or 0),
+        _row_name(row),
+        "" if row.rows is None else f"{row.rows:,}",
+        "" if row.deleted_rows is None else f"{row.deleted_rows:,}",
+        size(row.live_bytes or 0),
         *(
             "" if number is None else f"{number:,} · {size(length)}"
             for number, length in (
-                (one.bases, one.base_bytes),
-                (one.deltas, one.delta_bytes),
-                (one.delete_deltas, one.delete_delta_bytes),
+                (row.bases, row.base_bytes),
+                (row.deltas, row.delta_bytes),
+                (row.delete_deltas, row.delete_delta_bytes),
             )
         ),
-        size(one.obsolete_bytes or 0),
-        _holder(one),
-        one.next or "",
-        one.problem or one.why or "",
+        size(row.obsolete_bytes or 0),
+        _holder_text(row),
+        row.next or "",
+        row.problem or row.why or "",
     )
 
 
-def _place(one: Any) -> str:
+def _row_name(row: Any) -> str:
     """The partition, or the table of a row that is not about one partition."""
-    return str(one.partition or one.table)
+    return str(row.partition or row.table)
 
 
-def _line(one: Health) -> str:
+def _line(health: Health) -> str:
     """``p=1: 1,204 rows, 3.2 MB in 3 files · 12 deltas (34%) · …``"""
-    if one.rows is None or one.deleted_rows is None:
-        facts = [f"{_place(one)}: {one.problem or 'its rows are not known'}"]
+    if health.rows is None or health.deleted_rows is None:
+        facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
     else:
-        rows = f"{_number(one.rows, 'row')}, {one.deleted_rows:,} deleted"
-        files = f"{size(one.live_bytes or 0)} in {_number(one.files or 0, 'file')}"
-        facts = [f"{_place(one)}: {rows}, {files}"]
-    if (number := (one.deltas or 0) + (one.delete_deltas or 0)) and one.delta_share is not None:
-        facts.append(f"{_number(number, 'delta')}, {one.delta_share:.0%} of the bytes")
-    if one.obsolete_bytes:
-        holder = _holder(one)
-        facts.append(f"{size(one.obsolete_bytes)} obsolete{holder and ': '}{holder}")
-    if one.why is not None:
-        facts.append(f"next: {one.next or 'nothing'}: {one.why}")
+        rows = f"{_counted(health.rows, 'row')}, {health.deleted_rows:,} deleted"
+        files = f"{size(health.live_bytes or 0)} in {_counted(health.files or 0, 'file')}"
+        facts = [f"{_row_name(health)}: {rows}, {files}"]
+    if (
+        number := (health.deltas or 0) + (health.delete_deltas or 0)
+    ) and health.delta_share is not None:
+        facts.append(f"{_counted(number, 'delta')}, {health.delta_share:.0%} of the bytes")
+    if health.obsolete_bytes:
+        holder = _holder_text(health)
+        facts.append(f"{size(health.obsolete_bytes)} obsolete{holder and ': '}{holder}")
+    if health.why is not None:
+        facts.append(f"next: {health.next or 'nothing'}: {health.why}")
     return " · ".join(facts)
 
 
-def _number(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _holder(one: Any) -> str:
+def _holder_text(row: Any) -> str:
     since = ""
-    if one.held_since is not None:
-        since = f", since {one.held_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return f"{one.held_by}{since}" if one.held_by else ""
+    if row.held_since is not None:
+        since = f", since {row.held_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{row.held_by}{since}" if row.held_by else ""
 
 
-def _bytes(one: Health) -> int:
-    return (one.live_bytes or 0) + (one.obsolete_bytes or 0)
+def _total_bytes(health: Health) -> int:
+    return (health.live_bytes or 0) + (health.obsolete_bytes or 0)
 
 
 def _legend() -> str:
-    found, x = [], 0
+    parts, x = [], 0
     for name, _, colour in _PARTS:
-        found.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{colour}"/>')
-        found.append(_text(x + 17, 0, name))
+        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{colour}"/>')
+        parts.append(_svg_text(x + 17, 0, name))
         x += 40 + 8 * len(name)
-    return "".join(found)
+    return "".join(parts)
 
 
-def _bar(one: Health, number: int, longest: int) -> str:
+def _bar(health: Health, number: int, longest: int) -> str:
     """A name, a bar of four colours, and its bytes; the whole line of text comes up as a tip."""
     y, x = _LINE * number, float(_NAMES)
     name = (
-        _place(one) if len(_place(one)) <= _LONGEST_NAME else f"{_place(one)[: _LONGEST_NAME - 1]}…"
+        _row_name(health)
+        if len(_row_name(health)) <= _LONGEST_NAME
+        else f"{_row_name(health)[: _LONGEST_NAME - 1]}…"
     )
-    found = [f"<g><title>{html.escape(_line(one))}</title>", _text(0, y, name)]
+    parts = [f"<g><title>{html.escape(_line(health))}</title>", _svg_text(0, y, name)]
     for _, field, colour in _PARTS:
-        width = (getattr(one, field) or 0) / longest * _BARS
+        width = (getattr(health, field) or 0) / longest * _BARS
         if width:
-            found.append(
+            parts.append(
                 f'<rect x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="14" fill="{colour}"/>'
             )
         x += width
-    return "".join([*found, _text(x + 6, y, size(_bytes(one))), "</g>"])
+    return "".join([*parts, _svg_text(x + 6, y, size(_total_bytes(health))), "</g>"])
 
 
-def _text(x: float, y: int, text: str) -> str:
+def _svg_text(x: float, y: int, text: str) -> str:
     return f'<text x="{x:.0f}" y="{y + 15}">{html.escape(text)}</text>'

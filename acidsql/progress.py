@@ -19,11 +19,11 @@ _UNDONE = (
     "Interrupted. The statement is undone, unless its COMMIT had begun: DESCRIBE HISTORY has what "
     "is committed."
 )
-_DONE = "Interrupted. The statement was done before."
+_FINISHED = "Interrupted. The statement was done before."
 
 
 @contextmanager
-def shown(
+def show_progress(
     session: Session, text: str, show: Show, *, first_s: float = _FIRST_S, next_s: float = _NEXT_S
 ) -> Iterator[None]:
     """Show the progress of the statement that runs inside, if it takes more than two seconds.
@@ -37,7 +37,7 @@ def shown(
     """
 
     def look(tasks: Tasks) -> None:
-        show(line(session, text, tasks))
+        show(progress_line(session, text, tasks))
 
     with (
         tagged_jobs(session.spark) as tag,
@@ -48,12 +48,12 @@ def shown(
         yield
 
 
-def interrupted(session: Session, before: object) -> str:
+def interruption_message(session: Session, before: object) -> str:
     """What became of a statement that Ctrl-C has ended; ``before``: the last receipt before it."""
-    return _UNDONE if session.last is before else _DONE
+    return _UNDONE if session.last is before else _FINISHED
 
 
-def line(session: Session, text: str, tasks: Tasks) -> str:
+def progress_line(session: Session, text: str, tasks: Tasks) -> str:
     """What a statement does now: the tasks of its job, or the lock that it waits for."""
     if tasks.total:
         read = f", {tasks.rows:,} rows, {size(tasks.bytes)} read" if tasks.rows else ""
@@ -67,9 +67,9 @@ def _waits_for(session: Session, text: str) -> str | None:
         locks = session.metastore.show_locks()
     except AcidSqlError:
         return None
-    places = {(one.lock_id, one.internal_id): one for one in locks}
-    for one in locks:
-        is_ours = bool(one.agent_info) and text.startswith(one.agent_info.rstrip("…"))
-        if one.state is LockState.WAITING and is_ours and one.blocked_by in places:
-            return f"waits for a lock. {describe(places[one.blocked_by])}"
+    places = {(lock.lock_id, lock.internal_id): lock for lock in locks}
+    for lock in locks:
+        is_ours = bool(lock.agent_info) and text.startswith(lock.agent_info.rstrip("…"))
+        if lock.state is LockState.WAITING and is_ours and lock.blocked_by in places:
+            return f"waits for a lock. {describe(places[lock.blocked_by])}"
     return None

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 WIDEST_CELL = 60
 _MOST_ROWS = 2**31 - 2  # Spark's LIMIT is an INT
-_LEFT, _RIGHT = "text-align: left", "text-align: right"
+_ALIGN_LEFT, _ALIGN_RIGHT = "text-align: left", "text-align: right"
 _ON_ONE_LINE, _ON_SEVERAL = (
     "; white-space: nowrap",
     "; min-width: 40ch",
@@ -78,13 +78,15 @@ class Rows:
         return self.columns in (("plan",), ("createtab_stmt",)) and not self.more
 
     @property
-    def _text(self) -> str:
+    def _plan_text(self) -> str:
         return "\n".join("NULL" if row[0] is None else row[0] for row in self.rows)
 
     def __str__(self) -> str:
         if self.is_text:
-            return self._text
-        lines = _lines(self.columns, (tuple(map(_short, row)) for row in self.rows), self.numeric)
+            return self._plan_text
+        lines = _table_lines(
+            self.columns, (tuple(map(_short_text, row)) for row in self.rows), self.numeric
+        )
         return "\n".join([*lines, f"({self.summary})"])
 
     def __repr__(self) -> str:
@@ -92,10 +94,10 @@ class Rows:
 
     def _repr_html_(self) -> str:
         if self.is_text:
-            text = html.escape(self._text)
-            return f'<pre class="acidsql-text" style="{_LEFT}; overflow-x: auto">{text}</pre>'
+            text = html.escape(self._plan_text)
+            return f'<pre class="acidsql-text" style="{_ALIGN_LEFT}; overflow-x: auto">{text}</pre>'
         rows = ("".join(map(_cell, row, self.numeric)) for row in self.rows)
-        return _html("acidsql-rows", self.columns, rows, self.summary, self.numeric)
+        return _table_html("acidsql-rows", self.columns, rows, self.summary, self.numeric)
 
 
 Image = tuple[str | None, ...]  # the values of a row
@@ -122,17 +124,17 @@ class Changes:
     @property
     def summary(self) -> str:
         """A sentence with the numbers of rows."""
-        found = ", ".join(f"{count:,} {what}" for what, count in self.counts.items() if count)
+        counts_text = ", ".join(f"{count:,} {verb}" for verb, count in self.counts.items() if count)
         shown = f"; the first {len(self.rows):,} changes are shown" if self.more else ""
-        return f"would be {found}{shown}" if found else "nothing would change"
+        return f"would be {counts_text}{shown}" if counts_text else "nothing would change"
 
     def __str__(self) -> str:
         rows = [
-            (_change(old, new), *(_side_by_side(*pair) for pair in _pairs(old, new)))
+            (_change_kind(old, new), *(_old_and_new(*pair) for pair in _pairs(old, new)))
             for old, new in self.rows
         ]
         numeric = [False] * (len(self.columns) + 1)
-        lines = _lines(("", *self.columns), rows, numeric) if rows else []
+        lines = _table_lines(("", *self.columns), rows, numeric) if rows else []
         return "\n".join([*lines, f"({self.summary})"])
 
     def __repr__(self) -> str:
@@ -140,11 +142,11 @@ class Changes:
 
     def _repr_html_(self) -> str:
         rows = (
-            f'<td style="{_LEFT}">{_change(old, new)}</td>'
-            + f"{''.join(map(_marked, _pairs(old, new)))}"
+            f'<td style="{_ALIGN_LEFT}">{_change_kind(old, new)}</td>'
+            + f"{''.join(map(_marked_cell, _pairs(old, new)))}"
             for old, new in self.rows
         )
-        return _html("acidsql-changes", ("", *self.columns), rows, self.summary)
+        return _table_html("acidsql-changes", ("", *self.columns), rows, self.summary)
 
 
 def first_changes(frame: DataFrame, limit: int) -> Changes:
@@ -156,7 +158,7 @@ def first_changes(frame: DataFrame, limit: int) -> Changes:
     """
     counted = {row[0]: row[1] for row in frame.groupBy("_change_type").count().collect()}
     kinds = {"inserted": "insert", "updated": "update_postimage", "deleted": "delete"}
-    counts = {what: counted.get(kind, 0) for what, kind in kinds.items()}
+    counts = {verb: counted.get(kind, 0) for verb, kind in kinds.items()}
     kind, last = frame.columns.index("_change_type"), len(frame.columns) - 2
     rows: list[tuple[Image | None, Image | None]] = []
     before: Image | None = None
@@ -184,21 +186,21 @@ def _pairs(old: Image | None, new: Image | None) -> list[tuple[str | None, str |
     return list(zip(old, new, strict=True))
 
 
-def _change(old: Image | None, new: Image | None) -> str:
+def _change_kind(old: Image | None, new: Image | None) -> str:
     return "insert" if old is None else "delete" if new is None else "update"
 
 
-def _side_by_side(old: str | None, new: str | None) -> str:
-    return _short(new) if old == new else f"{_short(old)} → {_short(new)}"
+def _old_and_new(old: str | None, new: str | None) -> str:
+    return _short_text(new) if old == new else f"{_short_text(old)} → {_short_text(new)}"
 
 
-def _marked(pair: tuple[str | None, str | None]) -> str:
-    old, new = (html.escape(_short(value)) for value in pair)
+def _marked_cell(pair: tuple[str | None, str | None]) -> str:
+    old, new = (html.escape(_short_text(value)) for value in pair)
     shown = new if pair[0] == pair[1] else f"<del>{old}</del> <b>{new}</b>"
-    return f'<td style="{_LEFT}">{shown}</td>'
+    return f'<td style="{_ALIGN_LEFT}">{shown}</td>'
 
 
-def _html(
+def _table_html(
     kind: str,
     columns: Sequence[str],
     rows: Iterable[str],
@@ -207,7 +209,9 @@ def _html(
 ) -> str:
     """A table as HTML. ``rows``: the cells of each row, as HTML. A notebook would align texts to
     the right."""
-    sides = [_RIGHT if number else _LEFT for number in numeric] or [_LEFT] * len(columns)
+    sides = [_ALIGN_RIGHT if number else _ALIGN_LEFT for number in numeric] or [_ALIGN_LEFT] * len(
+        columns
+    )
     pairs = zip(columns, sides, strict=True)
     head = "".join(f'<th style="{side}">{html.escape(name)}</th>' for name, side in pairs)
     body = "".join(f"<tr>{cells}</tr>" for cells in rows)
@@ -217,7 +221,7 @@ def _html(
     )
 
 
-def _lines(
+def _table_lines(
     head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool]
 ) -> list[str]:
     """A table as lines of text; numbers are aligned to the right."""
@@ -230,17 +234,19 @@ def _lines(
             text.rjust(width) if number else text.ljust(width) for text, width, number in cells
         ).rstrip()
 
-    first, *others = map(line, table)
-    return [first, "  ".join("─" * width for width in widths), *others]
+    head_line, *row_lines = map(line, table)
+    return [head_line, "  ".join("─" * width for width in widths), *row_lines]
 
 
 def with_times(frame: DataFrame) -> DataFrame:
     """The rows of SHOW TRANSACTIONS, LOCKS or COMPACTIONS with times instead of milliseconds."""
     columns = (field.name for field in frame.schema.fields)
-    return frame.select([_time(name) if name in _MILLISECONDS else F.col(name) for name in columns])
+    return frame.select(
+        [_time_column(name) if name in _MILLISECONDS else F.col(name) for name in columns]
+    )
 
 
-def _time(name: str) -> Column:
+def _time_column(name: str) -> Column:
     millis = F.expr(f"try_cast(`{name}` AS BIGINT)")
     time = F.date_format(F.timestamp_millis(millis), "yyyy-MM-dd HH:mm:ss")
     return F.when(millis > 0, time).otherwise(F.col(name).cast("string")).alias(name)
@@ -255,21 +261,21 @@ def first_rows(frame: DataFrame, limit: int) -> Rows:
             are more.
     """
     # Spark makes the texts: it has values that Python cannot hold, such as dates before year 1.
-    got = as_text(frame).limit(min(limit, _MOST_ROWS) + 1).collect()
+    fetched = as_text(frame).limit(min(limit, _MOST_ROWS) + 1).collect()
     kinds = [field.dataType for field in frame.schema.fields]
     return Rows(
         frame,
         tuple(frame.columns),
-        tuple(tuple(row) for row in got[:limit]),
-        len(got) > limit,
+        tuple(tuple(row) for row in fetched[:limit]),
+        len(fetched) > limit,
         tuple(isinstance(kind, NumericType) for kind in kinds),
     )
 
 
 def as_text(frame: DataFrame) -> DataFrame:
     """All columns as strings. They are named c0, c1 …: two columns of a query may have one name."""
-    plain, columns = _numbered(frame)
-    return plain.select([_text(column, kind).alias(name) for name, column, kind in columns])
+    plain, columns = _with_distinct_names(frame)
+    return plain.select([_text_column(column, kind).alias(name) for name, column, kind in columns])
 
 
 def as_csv(frame: DataFrame) -> DataFrame:
@@ -277,8 +283,8 @@ def as_csv(frame: DataFrame) -> DataFrame:
 
     Nested values are JSON. An instant has its offset from UTC.
     """
-    plain, columns = _numbered(frame)
-    return plain.select([_exact(column, kind).alias(name) for name, column, kind in columns])
+    plain, columns = _with_distinct_names(frame)
+    return plain.select([_csv_column(column, kind).alias(name) for name, column, kind in columns])
 
 
 def csv_line(values: Iterable[str | None]) -> str:
@@ -288,43 +294,45 @@ def csv_line(values: Iterable[str | None]) -> str:
 
 def as_json(frame: DataFrame) -> DataFrame:
     """One JSON object for each row, NULLs included, in a column of strings."""
-    plain, columns = _numbered(frame)
+    plain, columns = _with_distinct_names(frame)
     parts = [
-        _for_json(column, kind).alias(name)
+        _json_column(column, kind).alias(name)
         for name, (_, column, kind) in zip(frame.columns, columns, strict=True)
     ]
     return plain.select(F.to_json(F.struct(*parts), _JSON).alias("json"))
 
 
-def _numbered(frame: DataFrame) -> tuple[DataFrame, list[tuple[str, Column, DataType]]]:
+def _with_distinct_names(frame: DataFrame) -> tuple[DataFrame, list[tuple[str, Column, DataType]]]:
     names = [f"c{number}" for number in range(len(frame.columns))]
     plain, fields = frame.toDF(*names), frame.schema.fields
     pairs = zip(names, fields, strict=True)
     return plain, [(name, plain[name], field.dataType) for name, field in pairs]
 
 
-def _exact(column: Column, kind: DataType) -> Column:
+def _csv_column(column: Column, kind: DataType) -> Column:
     if isinstance(kind, _NESTED):
-        return F.to_json(_for_json(column, kind), _JSON)
+        return F.to_json(_json_column(column, kind), _JSON)
     if isinstance(kind, TimestampType):
         return F.date_format(column, _INSTANT)
-    return _text(column, kind)
+    return _text_column(column, kind)
 
 
-def _for_json(column: Column, kind: DataType) -> Column:
+def _json_column(column: Column, kind: DataType) -> Column:
     """The column with all keys of maps as strings. Other keys would get Spark's internal form."""
     if not _has_other_keys(kind):
         return column
     if isinstance(kind, ArrayType):
         element = kind.elementType
-        return F.transform(column, lambda value: _for_json(value, element))
+        return F.transform(column, lambda value: _json_column(value, element))
     if isinstance(kind, StructType):
-        parts = [_for_json(column.getField(f.name), f.dataType).alias(f.name) for f in kind.fields]
+        parts = [
+            _json_column(column.getField(f.name), f.dataType).alias(f.name) for f in kind.fields
+        ]
         return F.when(column.isNotNull(), F.struct(*parts))
     assert isinstance(kind, MapType)
     key, item = kind.keyType, kind.valueType
-    values = F.transform_values(column, lambda _, value: _for_json(value, item))
-    return F.transform_keys(values, lambda own, _: _exact(own, key))
+    values = F.transform_values(column, lambda _, value: _json_column(value, item))
+    return F.transform_keys(values, lambda map_key, _: _csv_column(map_key, key))
 
 
 def _has_other_keys(kind: DataType) -> bool:
@@ -345,13 +353,13 @@ def _csv_field(value: str | None) -> str:
     return value if is_plain and value else '"' + value.replace('"', '""') + '"'
 
 
-def _text(column: Column, kind: DataType) -> Column:
+def _text_column(column: Column, kind: DataType) -> Column:
     if isinstance(kind, BinaryType):
         return F.concat(F.lit("0x"), F.hex(column))
     return column.cast("string")
 
 
-def _short(value: str | None) -> str:
+def _short_text(value: str | None) -> str:
     if value is None:
         return "NULL"
     return cut(" ".join(value.splitlines()) if "\n" in value else value, WIDEST_CELL)
@@ -364,6 +372,8 @@ def cut(text: str, width: int) -> str:
 
 def _cell(value: Any, number: bool) -> str:
     if value is None:
-        return f'<td style="{_RIGHT if number else _LEFT}"><i>NULL</i></td>'
+        return f'<td style="{_ALIGN_RIGHT if number else _ALIGN_LEFT}"><i>NULL</i></td>'
     breaks = _ON_ONE_LINE if len(value) <= WIDEST_CELL else _ON_SEVERAL
-    return f'<td style="{_RIGHT if number else _LEFT}{breaks}">{html.escape(value)}</td>'
+    return (
+        f'<td style="{_ALIGN_RIGHT if number else _ALIGN_LEFT}{breaks}">{html.escape(value)}</td>'
+    )

@@ -127,10 +127,10 @@ class Session(
         compactor: str = "off",
     ) -> None:
         self.spark, self.warehouse, self.metastore = spark, warehouse, metastore
-        self._who = {"user": getpass.getuser(), "host": socket.gethostname()}
+        self._user_and_host = {"user": getpass.getuser(), "host": socket.gethostname()}
         self._runner = Runner(
             spark, metastore, settings, compactor=compactor,
-            user=self._who["user"], host=self._who["host"],
+            user=self._user_and_host["user"], host=self._user_and_host["host"],
         )  # fmt: skip
         self._retries = retries
         self._closed = False
@@ -182,12 +182,12 @@ class Session(
             AcidSqlError: Any other error, see ``acidsql.errors``. The table is as it was.
         """
         need_count(retries, "retries")
-        left = self._retries if retries is None else retries
+        remaining_retries = self._retries if retries is None else retries
         if txn_app_id is not None or txn_version is not None:
-            return self._numbered(text, args, left, txn_app_id, txn_version, frames)
+            return self._numbered(text, args, remaining_retries, txn_app_id, txn_version, frames)
         drop_unneeded(self.spark)
-        with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
-            return self._runner.run(text, given, left)
+        with self._lock, named_frames(self.spark, text, sql_values(args), frames) as sql_args:
+            return self._runner.run(text, sql_args, remaining_retries)
 
     @checked_while_open
     def compact(
@@ -261,7 +261,7 @@ class Session(
             pool=pool,
             tell=tell,
             end_old_leases=self._runner.transactions.end_old_leases,
-            **self._who,
+            **self._user_and_host,
         )
         service.run(once=once)
 
@@ -367,6 +367,6 @@ class Session(
         return need_acid_table(self.spark, self._runner.resolve(parts), parts)
 
 
-def newest() -> Session | None:
+def newest_session() -> Session | None:
     """The session that was opened last, unless it is closed. ``%%acidsql`` uses this session."""
     return _newest[0] if _newest and not _newest[0]._closed else None

@@ -22,7 +22,7 @@ from acidsql import __version__
 from acidsql.completion import Completer as Names
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.plan.lower import no_log
-from acidsql.progress import interrupted
+from acidsql.progress import interruption_message
 from acidsql.session import Session
 from acidsql.sql.given_names import table_parts
 from acidsql.sql.tokens import split_statements, tokenize
@@ -47,10 +47,10 @@ class Shell:
         self._ended = False
         self._prompt: PromptSession[str] = PromptSession(
             history=_history(history),
-            completer=ThreadedCompleter(_Words(Names(session.sql))),
+            completer=ThreadedCompleter(_PromptCompleter(Names(session.sql))),
             complete_while_typing=False,
             multiline=True,
-            key_bindings=_keys(),
+            key_bindings=_key_bindings(),
             lexer=PygmentsLexer(SqlLexer),
             prompt_continuation=lambda width, *_: _MORE.rjust(width),
         )
@@ -63,7 +63,7 @@ class Shell:
         print(r"Each statement ends with ; and \? lists the shortcuts.")
         while not self._ended:
             try:
-                text = self._prompt.prompt(self._state())
+                text = self._prompt.prompt(self._prompt_text())
             except KeyboardInterrupt:  # Ctrl-C takes the line back
                 continue
             except EOFError:
@@ -76,10 +76,10 @@ class Shell:
         """Run what was typed: a shortcut or statements. The first error ends it."""
         try:
             with no_log():  # the error is shown below
-                if (shortcut := _shortcut_in(text)) is None:
-                    self._statements(text)
+                if (shortcut := _typed_shortcut(text)) is None:
+                    self._run_statements(text)
                 else:
-                    self._shortcut(shortcut)
+                    self._run_shortcut(shortcut)
         except KeyboardInterrupt:
             print_error("Interrupted.")
         except (AcidSqlError, PySparkException, OSError) as error:
@@ -87,54 +87,58 @@ class Shell:
         except Exception as error:  # an open transaction must not end with the shell
             print_error(f"{type(error).__name__}: {error}")
 
-    def _state(self) -> str:
+    def _prompt_text(self) -> str:
         """The prompt: the current database, and the open transaction."""
         database, txn_id = self._session.spark.catalog.currentDatabase(), self._session.txn_id
         return f"{database}> " if txn_id is None else f"{database} (txn {txn_id})> "
 
-    def _statements(self, text: str) -> None:
+    def _run_statements(self, text: str) -> None:
         for span in split_statements(text):
             start, before = time.perf_counter(), self._session.last
             try:
                 run(self._session, span.of(text), limit=self._limit, paged=True)
             except KeyboardInterrupt:
-                print_error(interrupted(self._session, before))
+                print_error(interruption_message(self._session, before))
                 return
             if self._timing:
                 print(f"Time: {time.perf_counter() - start:.3f} s")
 
-    def _shortcut(self, text: str) -> None:
+    def _run_shortcut(self, text: str) -> None:
         word, _, argument = text.partition(" ")
-        found = _SHORTCUTS.get(word)
-        if found is None:
+        shortcut = _SHORTCUTS.get(word)
+        if shortcut is None:
             print_error(rf"There is no shortcut {word}. \? lists the shortcuts.")
         else:
-            found.run(self, argument.strip())
+            shortcut.run(self, argument.strip())
 
     def _help(self, argument: str) -> None:
         print_rows(
             ("", ""),
-            [(f"{word} {one.argument}", one.says) for word, one in _SHORTCUTS.items() if one.says],
+            [
+                (f"{word} {shortcut.argument}", shortcut.description)
+                for word, shortcut in _SHORTCUTS.items()
+                if shortcut.description
+            ],
         )
 
-    def _quit(self, argument: str) -> None:
+    def _end(self, argument: str) -> None:
         self._ended = True
 
     def _describe(self, argument: str, extended: str = "") -> None:
         table = quoted_path(table_parts(argument)) if argument else ""
-        self._statements(f"DESCRIBE TABLE {extended}{table}" if table else "SHOW TABLES")
+        self._run_statements(f"DESCRIBE TABLE {extended}{table}" if table else "SHOW TABLES")
 
-    def _use(self, argument: str) -> None:
-        self._statements(f"USE {quote(argument)}")
+    def _use_database(self, argument: str) -> None:
+        self._run_statements(f"USE {quote(argument)}")
 
-    def _file(self, argument: str) -> None:
-        self._statements(Path(argument).expanduser().read_text(encoding="utf-8-sig"))
+    def _run_file(self, argument: str) -> None:
+        self._run_statements(Path(argument).expanduser().read_text(encoding="utf-8-sig"))
 
-    def _time(self, argument: str) -> None:
+    def _toggle_timing(self, argument: str) -> None:
         self._timing = not self._timing
         print(f"Timing is {'on' if self._timing else 'off'}.")
 
-    def _rows(self, argument: str) -> None:
+    def _set_limit(self, argument: str) -> None:
         if argument.isdecimal():
             self._limit = int(argument)
         print(f"A query shows at most {self._limit:,} rows.")
@@ -143,37 +147,39 @@ class Shell:
 @dataclass(frozen=True, slots=True)
 class _Shortcut:
     argument: str
-    says: str
+    description: str
     run: Callable[[Shell, str], None]
 
 
 # The names are those of psql.
 _SHORTCUTS = {
     r"\?": _Shortcut("", "list the shortcuts", Shell._help),
-    r"\q": _Shortcut("", "end the shell", Shell._quit),
-    r"\l": _Shortcut("", "list the databases", lambda it, _: it._statements("SHOW DATABASES")),
-    r"\c": _Shortcut("DATABASE", "use a database", Shell._use),
+    r"\q": _Shortcut("", "end the shell", Shell._end),
+    r"\l": _Shortcut(
+        "", "list the databases", lambda shell, _: shell._run_statements("SHOW DATABASES")
+    ),
+    r"\c": _Shortcut("DATABASE", "use a database", Shell._use_database),
     r"\d": _Shortcut("[TABLE]", "list the tables, or the columns of one", Shell._describe),
     r"\d+": _Shortcut(
-        "TABLE", "all that is known of a table", lambda it, t: it._describe(t, "EXTENDED ")
+        "TABLE", "all that is known of a table", lambda shell, t: shell._describe(t, "EXTENDED ")
     ),
-    r"\dv": _Shortcut("", "list the views", lambda it, _: it._statements("SHOW VIEWS")),
-    r"\i": _Shortcut("FILE", "run the statements of a file", Shell._file),
-    r"\timing": _Shortcut("", "show the time of each statement, or do not", Shell._time),
-    r"\limit": _Shortcut("[N]", "how many rows a query shows at most", Shell._rows),
+    r"\dv": _Shortcut("", "list the views", lambda shell, _: shell._run_statements("SHOW VIEWS")),
+    r"\i": _Shortcut("FILE", "run the statements of a file", Shell._run_file),
+    r"\timing": _Shortcut("", "show the time of each statement, or do not", Shell._toggle_timing),
+    r"\limit": _Shortcut("[N]", "how many rows a query shows at most", Shell._set_limit),
 }
-_SHORTCUTS |= dict.fromkeys(("exit", "quit"), _Shortcut("", "", Shell._quit))
+_SHORTCUTS |= dict.fromkeys(("exit", "quit"), _Shortcut("", "", Shell._end))
 
 
-def _shortcut_in(text: str) -> str | None:
-    """The shortcut that was typed; None if it is none."""
+def _typed_shortcut(text: str) -> str | None:
+    """The shortcut that a person typed; None if the text is no shortcut."""
     text = text.strip().rstrip(";").rstrip()
     return text if text.startswith("\\") or text in _SHORTCUTS else None
 
 
-def is_whole(text: str) -> bool:
+def is_complete(text: str) -> bool:
     """Whether Enter runs a text: a shortcut, nothing, or statements with a ``;`` at the end."""
-    if not text.strip() or _shortcut_in(text) is not None:
+    if not text.strip() or _typed_shortcut(text) is not None:
         return True
     try:
         tokens = tokenize(text)
@@ -184,7 +190,7 @@ def is_whole(text: str) -> bool:
     return not tokens or tokens[-1].text == ";"
 
 
-def _keys() -> KeyBindings:
+def _key_bindings() -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("enter")
@@ -192,7 +198,7 @@ def _keys() -> KeyBindings:
         buffer = event.current_buffer
         if buffer.complete_state is not None:
             buffer.complete_state = None  # takes the completion that is shown
-        elif is_whole(buffer.text):
+        elif is_complete(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")
@@ -213,12 +219,12 @@ def _history(path: Path | None) -> History:
 
 
 def history_path() -> Path:
-    """Where the shell keeps what was typed, by the XDG Base Directory Specification."""
+    """The file in which the shell keeps typed lines, by the XDG Base Directory Specification."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "acidsql" / "history"
 
 
-class _Words(Completer):
+class _PromptCompleter(Completer):
     """The words of ``acidsql.completion`` for prompt_toolkit."""
 
     def __init__(self, names: Names) -> None:

@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from acidsql.progress import shown
+from acidsql.progress import show_progress
 from acidsql.render import Rows, as_csv, as_json, csv_line, cut, first_rows
 from acidsql.session import Session
 from acidsql.top import Mark, Section
@@ -80,7 +80,7 @@ def progress(session: Session, text: str) -> Iterator[None]:
             status.update(Text(line, style="dim"))
             status.start()
 
-    with shown(session, text, show):
+    with show_progress(session, text, show):
         yield
 
 
@@ -111,17 +111,17 @@ def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
         return
     table = Table()
     for name in columns:
-        table.add_column(_plain(name), overflow="fold")
+        table.add_column(_plain_text(name), overflow="fold")
     for row in rows:
-        table.add_row(*map(_plain, row))
+        table.add_row(*map(_plain_text, row))
     _console().print(table)
 
 
-def show_sections(found: Iterable[Section]) -> None:
+def show_sections(sections: Iterable[Section]) -> None:
     """Print tables, whole."""
     console = _console()
-    for section in found:
-        console.print(_drawn(section, len(section.lines), console.width), end="")
+    for section in sections:
+        console.print(_section_group(section, len(section.lines), console.width), end="")
 
 
 def watch_sections(
@@ -136,28 +136,30 @@ def watch_sections(
         errors: The errors that ``look`` may raise.
     """
     console = Console()
-    with _keys() as key_in, Live(console=console, screen=True, auto_refresh=False) as live:
+    with _key_reader() as key_in, Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            title = Text.assemble(_plain(head), (f" · every {interval_s:g} s · q ends", "dim"))
+            title = Text.assemble(_plain_text(head), (f" · every {interval_s:g} s · q ends", "dim"))
             try:
-                found = look()
+                sections = look()
                 # Besides its lines, a table has a title, heads, a rule, two empty lines, and a line
                 # that says what is left out.
-                room = max(1, (console.height - 1) // max(1, len(found)) - 7)
-                shown: list[RenderableType] = [_drawn(one, room, console.width) for one in found]
+                room = max(1, (console.height - 1) // max(1, len(sections)) - 7)
+                shown: list[RenderableType] = [
+                    _section_group(section, room, console.width) for section in sections
+                ]
             except errors as error:
-                shown = [Text(_escaped(str(error)), style="red")]
+                shown = [Text(_escape_controls(str(error)), style="red")]
             live.update(Group(title, *shown), refresh=True)
             if key_in(interval_s) in ("q", "Q"):
                 return
 
 
 @contextmanager
-def _keys() -> Iterator[Callable[[float], str]]:
+def _key_reader() -> Iterator[Callable[[float], str]]:
     """Gives a function that waits at most so many seconds for a key, and returns it, or "". The
     terminal gives keys at once, without Enter, until the block ends."""
     if not sys.stdin.isatty():
-        yield _no_key
+        yield _wait_without_keys
         return
     import termios  # not on every system
     import tty
@@ -181,32 +183,32 @@ def _keys() -> Iterator[Callable[[float], str]]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _no_key(seconds: float) -> str:
+def _wait_without_keys(seconds: float) -> str:
     time.sleep(seconds)
     return ""
 
 
-def _drawn(section: Section, most: int, width: int) -> Group:
+def _section_group(section: Section, most: int, width: int) -> Group:
     """A section with at most so many lines, and so many columns of the terminal."""
-    left = len(section.lines) - most
-    parts: list[RenderableType] = [Text(_escaped(section.title), style="bold")]
+    hidden_count = len(section.lines) - most
+    parts: list[RenderableType] = [Text(_escape_controls(section.title), style="bold")]
     if section.lines:
-        parts.append(_table_of(section, most, width))
-    if left > 0:
-        parts.append(Text(f"and {left:,} more", style="dim italic"))
+        parts.append(_section_table(section, most, width))
+    if hidden_count > 0:
+        parts.append(Text(f"and {hidden_count:,} more", style="dim italic"))
     return Group(*parts, "")
 
 
-def _table_of(section: Section, most: int, width: int) -> Table:
+def _section_table(section: Section, most: int, width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    shown = [section.columns, *(map(_escaped, cells) for _, cells in section.lines[:most])]
+    shown = [section.columns, *(map(_escape_controls, cells) for _, cells in section.lines[:most])]
     # The last column has the long texts, and all the room that is left.
-    *others, last = zip(*shown, strict=True)
+    *narrow_columns, last = zip(*shown, strict=True)
     room = width - 2 * len(section.columns)
-    most_of_one = width // _SHARE
+    widest_allowed = width // _SHARE
     columns = []
-    for column in others:
-        widest = min(max(map(len, column)), most_of_one)
+    for column in narrow_columns:
+        widest = min(max(map(len, column)), widest_allowed)
         columns.append([cut(text, widest) for text in column])
         room -= widest
     columns.append([cut(text, max(room, 1)) for text in last])
@@ -224,11 +226,11 @@ def _print_table(rows: Rows, paged: bool) -> None:
         return
     table = Table()
     for name, number in zip(rows.columns, rows.numeric, strict=True):
-        table.add_column(_plain(name), justify="right" if number else "left", overflow="fold")
+        table.add_column(_plain_text(name), justify="right" if number else "left", overflow="fold")
     for row in rows.rows:
-        table.add_row(*(Text("NULL", style="dim") if v is None else _plain(v) for v in row))
+        table.add_row(*(Text("NULL", style="dim") if v is None else _plain_text(v) for v in row))
     console, summary = _console(), Text(rows.summary, style="dim italic")
-    if paged and not _fits(table, console):
+    if paged and not _fits_on_terminal(table, console):
         # The pager gets lines that are not folded; it scrolls sideways.
         with console.pager():
             console.print(table, summary, width=_WIDEST, crop=False, no_wrap=True)
@@ -236,16 +238,16 @@ def _print_table(rows: Rows, paged: bool) -> None:
         console.print(table, summary)
 
 
-def _plain(text: str) -> Text:
+def _plain_text(text: str) -> Text:
     """A text that gives the terminal no commands: control characters are shown as escapes."""
-    return Text(_escaped(text))
+    return Text(_escape_controls(text))
 
 
-def _escaped(text: str) -> str:
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+def _escape_controls(text: str) -> str:
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
-def _fits(table: Table, console: Console) -> bool:
+def _fits_on_terminal(table: Table, console: Console) -> bool:
     """Whether a table is neither wider nor longer than the terminal."""
     wide = Console(file=io.StringIO(), width=_WIDEST)
     wide.print(table)

@@ -17,7 +17,7 @@ _QUEUE = (
     CompactionState.INITIATED,
     CompactionState.READY_FOR_CLEANING,
 )
-_ENDED = 5  # compactions of the history
+_MOST_ENDED = 5  # compactions of the history
 
 
 class Mark(Enum):
@@ -55,107 +55,127 @@ def sections(store: Metastore) -> list[Section]:
     now_ms = store.now_ms()
     locks, txns = store.show_locks(), store.show_txns()
     return [
-        _transactions(txns, locks, now_ms),
-        _locks(locks, now_ms),
-        _compactions(store.compactions(), txns, now_ms),
+        _transaction_section(txns, locks, now_ms),
+        _lock_section(locks, now_ms),
+        _compaction_section(store.compactions(), txns, now_ms),
     ]
 
 
-def _transactions(txns: Sequence[TxnInfo], locks: Sequence[LockInfo], now_ms: int) -> Section:
+def _transaction_section(
+    txns: Sequence[TxnInfo], locks: Sequence[LockInfo], now_ms: int
+) -> Section:
     waits: dict[int, set[int]] = defaultdict(set)
     holds_up: dict[int, set[int]] = defaultdict(set)
-    waiting = {one.txn_id for one in locks if one.state is LockState.WAITING}
-    for lock, blocker in _blocked(locks):
+    waiting = {lock.txn_id for lock in locks if lock.state is LockState.WAITING}
+    for lock, blocker in _blocked_locks(locks):
         waits[lock.txn_id].add(blocker.txn_id)
         holds_up[blocker.txn_id].add(lock.txn_id)
-    found = [one for one in txns if one.state is TxnState.OPEN]
-    found.sort(key=lambda one: (one.txn_id not in waiting, one.txn_id not in holds_up, one.txn_id))
+    open_txns = [txn for txn in txns if txn.state is TxnState.OPEN]
+    open_txns.sort(
+        key=lambda txn: (txn.txn_id not in waiting, txn.txn_id not in holds_up, txn.txn_id)
+    )
     lines = [
         (
-            Mark.WAITS if one.txn_id in waiting else Mark.PLAIN,
+            Mark.WAITS if txn.txn_id in waiting else Mark.PLAIN,
             (
-                str(one.txn_id),
-                _age(one.started_ms, now_ms),
-                _age(one.last_heartbeat_ms, now_ms),
-                _listed(waits[one.txn_id]) or ("a lock" if one.txn_id in waiting else ""),
-                _listed(holds_up[one.txn_id]),
-                f"{one.user}@{one.host}",
-                brief(one.agent_info),
+                str(txn.txn_id),
+                _age(txn.started_ms, now_ms),
+                _age(txn.last_heartbeat_ms, now_ms),
+                _listed_ids(waits[txn.txn_id]) or ("a lock" if txn.txn_id in waiting else ""),
+                _listed_ids(holds_up[txn.txn_id]),
+                f"{txn.user}@{txn.host}",
+                brief(txn.agent_info),
             ),
         )
-        for one in found
+        for txn in open_txns
     ]
-    title = f"open transactions: {len(found)} (aborted: {len(txns) - len(found)})"
+    title = f"open transactions: {len(open_txns)} (aborted: {len(txns) - len(open_txns)})"
     heads = ("txn", "open for", "last sign", "waits for", "holds up", "user", "statement")
     return Section(title, heads, lines)
 
 
-def _locks(locks: Sequence[LockInfo], now_ms: int) -> Section:
-    blockers = {(one.lock_id, one.internal_id): other.txn_id for one, other in _blocked(locks)}
-    waiting = [one for one in locks if one.state is LockState.WAITING]
-    held = [one for one in locks if one.state is not LockState.WAITING]
+def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
+    blockers = {
+        (lock.lock_id, lock.internal_id): blocker.txn_id for lock, blocker in _blocked_locks(locks)
+    }
+    waiting = [lock for lock in locks if lock.state is LockState.WAITING]
+    held = [lock for lock in locks if lock.state is not LockState.WAITING]
     lines = [
         (
-            Mark.WAITS if one.state is LockState.WAITING else Mark.PLAIN,
+            Mark.WAITS if lock.state is LockState.WAITING else Mark.PLAIN,
             (
-                f"{one.lock_id}.{one.internal_id}",
-                str(one.txn_id),
-                one.state.name.lower(),
-                one.lock_type.name,
-                lock_object_name(one.database, one.table, one.partition),
-                str(blockers.get((one.lock_id, one.internal_id), "")),
-                _age(one.acquired_at_ms, now_ms),
+                f"{lock.lock_id}.{lock.internal_id}",
+                str(lock.txn_id),
+                lock.state.name.lower(),
+                lock.lock_type.name,
+                lock_object_name(lock.database, lock.table, lock.partition),
+                str(blockers.get((lock.lock_id, lock.internal_id), "")),
+                _age(lock.acquired_at_ms, now_ms),
             ),
         )
-        for one in (*waiting, *held)
+        for lock in (*waiting, *held)
     ]
     title = f"locks: {len(locks)} (waiting: {len(waiting)})"
     heads = ("lock", "txn", "state", "type", "on", "waits for txn", "held for")
     return Section(title, heads, lines)
 
 
-def _compactions(found: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_ms: int) -> Section:
-    signs = {one.txn_id: one.last_heartbeat_ms for one in txns if one.state is TxnState.OPEN}
-    queue = [one for state in _QUEUE for one in found if one.state is state]
-    ended = [one for one in found if one.state not in _QUEUE][:_ENDED]
+def _compaction_section(
+    compactions: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_ms: int
+) -> Section:
+    signs = {txn.txn_id: txn.last_heartbeat_ms for txn in txns if txn.state is TxnState.OPEN}
+    queue = [
+        compaction for state in _QUEUE for compaction in compactions if compaction.state is state
+    ]
+    ended = [compaction for compaction in compactions if compaction.state not in _QUEUE][
+        :_MOST_ENDED
+    ]
     lines = [
         (
-            _MARKS.get(one.state, Mark.PLAIN),
+            _MARKS.get(compaction.state, Mark.PLAIN),
             (
-                str(one.id),
-                one.type.name.lower(),
-                lock_object_name(one.table.database, one.table.name, one.partition),
-                one.state.shown,
-                one.progress or "",
-                _age(one.ended_ms or one.committed_ms or one.started_ms or one.enqueued_ms, now_ms),
-                _sign(one, signs, now_ms),
-                one.worker_id or "",
-                brief(one.message or ""),
+                str(compaction.id),
+                compaction.type.name.lower(),
+                lock_object_name(
+                    compaction.table.database, compaction.table.name, compaction.partition
+                ),
+                compaction.state.shown,
+                compaction.progress or "",
+                _age(
+                    compaction.ended_ms
+                    or compaction.committed_ms
+                    or compaction.started_ms
+                    or compaction.enqueued_ms,
+                    now_ms,
+                ),
+                _last_sign(compaction, signs, now_ms),
+                compaction.worker_id or "",
+                brief(compaction.message or ""),
             ),
         )
-        for one in (*queue, *ended)
+        for compaction in (*queue, *ended)
     ]
-    title = f"compactions: {len(queue)} (in the history: {len(found) - len(queue)})"
+    title = f"compactions: {len(queue)} (in the history: {len(compactions) - len(queue)})"
     heads = ("id", "type", "of", "state", "progress", "since", "last sign", "worker", "why")
     return Section(title, heads, lines)
 
 
-def _blocked(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockInfo]]:
+def _blocked_locks(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockInfo]]:
     """Each waiting lock, and the lock that it waits for, if that is still there."""
-    known = {(one.lock_id, one.internal_id): one for one in locks}
-    for one in known.values():
-        if one.state is LockState.WAITING and one.blocked_by in known:
-            yield one, known[one.blocked_by]
+    locks_by_key = {(lock.lock_id, lock.internal_id): lock for lock in locks}
+    for lock in locks_by_key.values():
+        if lock.state is LockState.WAITING and lock.blocked_by in locks_by_key:
+            yield lock, locks_by_key[lock.blocked_by]
 
 
-def _sign(one: CompactionInfo, signs: Mapping[int, int], now_ms: int) -> str:
+def _last_sign(compaction: CompactionInfo, signs: Mapping[int, int], now_ms: int) -> str:
     """The last sign of life of a worker: its transaction's heartbeat."""
-    if one.state is not CompactionState.WORKING or one.txn_id is None:
+    if compaction.state is not CompactionState.WORKING or compaction.txn_id is None:
         return ""
-    return _age(signs[one.txn_id], now_ms) if one.txn_id in signs else "gone"
+    return _age(signs[compaction.txn_id], now_ms) if compaction.txn_id in signs else "gone"
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _listed_ids(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(numbers)))
 
 
@@ -163,9 +183,9 @@ def _age(since_ms: int | None, now_ms: int) -> str:
     """A time ago, to one unit: ``12 s``, ``3 min``, ``2 h``, ``5 d``."""
     if not since_ms:
         return ""
-    left = max(0, now_ms - since_ms) / 1000
+    age = max(0, now_ms - since_ms) / 1000
     for unit, most in (("s", 60), ("min", 60), ("h", 24)):
-        if left < most:
-            return f"{left:.0f} {unit}"
-        left /= most
-    return f"{left:.0f} d"
+        if age < most:
+            return f"{age:.0f} {unit}"
+        age /= most
+    return f"{age:.0f} d"

@@ -72,30 +72,32 @@ class DefaultSource(DataSource):
         from acidsql.streams.source import TableStream
 
         options = dict(self.options)
-        return TableStream(partial(_opened, options), options, self._ddl)
+        return TableStream(partial(_open_stream_metastore, options), options, self._ddl)
 
 
-def _opened(options: dict[str, str]) -> Any:
+def _open_stream_metastore(options: dict[str, str]) -> Any:
     """The metastore of a stream: this process has no session."""
     from acidsql.errors import SettingError
     from acidsql.opening import is_hive, open_hive, open_metastore, place_of
     from acidsql.settings import Settings
 
     _use_store_options(options)
-    known = {name.lower(): value for name, value in options.items()}
-    given = known.get("metastore")
-    if given is not None and (urlsplit(given).password or "password" in given.lower()):
+    lower_options = {name.lower(): value for name, value in options.items()}
+    option_url = lower_options.get("metastore")
+    if option_url is not None and (
+        urlsplit(option_url).password or "password" in option_url.lower()
+    ):
         raise SettingError(
             "The option metastore has a password, which Spark would show. Set the environment "
             f"variable {_VARIABLE} before Spark starts.",
             name="metastore",
         )
-    url = given or os.environ.get(_VARIABLE)
+    url = option_url or os.environ.get(_VARIABLE)
     if is_hive(url):
         return open_hive(url, None)[0]
-    if "warehouse" not in known:
+    if "warehouse" not in lower_options:
         raise SettingError("A stream of a table needs the option warehouse.", name="warehouse")
-    return open_metastore(url, place_of(known["warehouse"]), Settings.of({}))
+    return open_metastore(url, place_of(lower_options["warehouse"]), Settings.of({}))
 
 
 def _use_store_options(options: dict[str, str]) -> None:
@@ -104,11 +106,11 @@ def _use_store_options(options: dict[str, str]) -> None:
     from acidsql.storage.files.hadoop_conf import is_secret
     from acidsql.storage.files.store_options import PREFIXES, register
 
-    found = {name: value for name, value in options.items() if name.startswith(PREFIXES)}
-    for name in filter(is_secret, found):
+    store_options = {name: value for name, value in options.items() if name.startswith(PREFIXES)}
+    for name in filter(is_secret, store_options):
         raise SettingError(
             f"The option {name} is a secret, which Spark would show. Set the store's environment "
             "variables (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for S3) before Spark starts.",
             name=name,
         )
-    register(found)
+    register(store_options)

@@ -123,7 +123,7 @@ def test_the_shell_says_what_it_needs(monkeypatch):
 def test_a_server_that_does_not_answer_is_told(monkeypatch):
     told = threading.Event()
     monkeypatch.setattr(cli, "_LATE_S", 0)
-    monkeypatch.setattr(cli, "_spark", lambda _: told.wait(60) and sys.exit(3))
+    monkeypatch.setattr(cli, "_spark_session", lambda _: told.wait(60) and sys.exit(3))
     monkeypatch.setattr(click, "echo", lambda text, **_: "not answered" in text and told.set())
     assert CliRunner().invoke(main, ["--remote", "sc://nobody", "tables"]).exit_code == 3
     assert told.is_set()

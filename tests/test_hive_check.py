@@ -212,7 +212,7 @@ def test_directories_that_dead_sessions_left_are_named_and_deleted_and_those_of_
     ]
     assert found.level is Level.WARNING
     names = {one.lstrip("/") for one in dead}
-    assert set(re.findall(r"_tmp_\w+", found.said)) == names
+    assert set(re.findall(r"_tmp_\w+", found.message)) == names
     removed = [one for one in acid.clean().collect() if one.table == str(name)]
     store.abort_txn(living)
     assert {one.kind for one in removed} == {"litter"} and len(removed) == len(dead)
@@ -238,7 +238,7 @@ def test_a_table_whose_directory_is_not_on_this_machine_is_named_and_not_changed
     (found,) = [
         one for one in check(hive_metastore.url, [name.database]) if isinstance(one, Verdict)
     ]
-    assert found.level is Level.WARNING and "there is no such directory" in found.said
+    assert found.level is Level.WARNING and "there is no such directory" in found.message
     elsewhere.rename(there)
     acid.sql("INSERT INTO t VALUES (1)")
     assert acid.table("t").count() == 1

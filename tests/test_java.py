@@ -33,9 +33,9 @@ def place(tmp_path, monkeypatch):
 
 def test_a_java_says_what_it_is(place):
     found = java.probe(place("jdk", GOOD))
-    assert (found.version, found.has_vector, found.usable) == (17, True, True)
-    assert not java.probe(place("old", "java.base@11.0.2\njdk.incubator.vector@11")).usable
-    assert not java.probe(place("trimmed", "java.base@21.0.2")).usable
+    assert (found.version, found.has_vector, found.is_usable) == (17, True, True)
+    assert not java.probe(place("old", "java.base@11.0.2\njdk.incubator.vector@11")).is_usable
+    assert not java.probe(place("trimmed", "java.base@21.0.2")).is_usable
     assert java.probe(place("eight", "Unrecognized option: --list-modules", 1)) is None
     assert java.probe(place("no-java", "") / "missing") is None
 

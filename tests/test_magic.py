@@ -56,7 +56,7 @@ def shell() -> InteractiveShell:
 @pytest.fixture
 def paper(monkeypatch: pytest.MonkeyPatch) -> PaperSession:
     session = PaperSession()
-    monkeypatch.setattr(magic, "newest", lambda: session)
+    monkeypatch.setattr(magic, "newest_session", lambda: session)
 
     def two_rows(frame: PaperFrame, limit: int) -> Rows:
         return Rows(frame, ("n",), (("1",),) * min(limit, 2), False, (True,))
@@ -278,7 +278,7 @@ def test_times_are_shown_as_times(shell, acid):
 
 
 def test_with_a_real_session(shell, acid, capfd):
-    assert acidsql.session.newest() is acid
+    assert acidsql.session.newest_session() is acid
     shell.user_ns["least"] = 2
     rows = shell.run_cell_magic(
         "acidsql",

@@ -14,7 +14,7 @@ from prompt_toolkit.output import DummyOutput
 
 from acidsql import shell
 from acidsql.completion import Completer
-from acidsql.shell import Shell, history_path, is_whole
+from acidsql.shell import Shell, history_path, is_complete
 
 TAB, ENTER, CTRL_C, CTRL_D = "\t", "\r", "\x03", "\x04"
 
@@ -41,7 +41,7 @@ TAB, ENTER, CTRL_C, CTRL_D = "\t", "\r", "\x03", "\x04"
     ],
 )
 def test_enter_runs_a_text_that_ends_with_a_semicolon(text, whole):
-    assert is_whole(text) is whole
+    assert is_complete(text) is whole
 
 
 def test_only_their_user_reads_what_was_typed(tmp_path, monkeypatch):

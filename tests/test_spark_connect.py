@@ -41,7 +41,7 @@ from acidsql.errors import (
     SettingError,
     UnsupportedError,
 )
-from acidsql.progress import shown
+from acidsql.progress import show_progress
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.interface import FileSystem
 from acidsql.storage.reading import server as probe
@@ -360,7 +360,7 @@ def test_the_tasks_of_a_statement_are_shown_and_those_of_another_thread_are_not(
 
     other = threading.Thread(target=run_beside)
     other.start()
-    with shown(acid, "SELECT", show, first_s=0, next_s=0.01):
+    with show_progress(acid, "SELECT", show, first_s=0, next_s=0.01):
         rows = 10**6
         while not seen.is_set():
             assert remote.range(0, rows, 1, 4).selectExpr("sum(id % 7)").collect()

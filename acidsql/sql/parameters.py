@@ -8,7 +8,7 @@ import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from acidsql.arguments import is_numpy_scalar, of_numpy
+from acidsql.arguments import is_numpy_scalar, python_scalar
 from acidsql.errors import AnalysisError
 
 _VALUES = (str, bytes, int, float, decimal.Decimal, datetime.date, datetime.timedelta, list, dict)
@@ -56,7 +56,7 @@ def sql_value(value: Any) -> Any:
         return {key: sql_value(item) for key, item in value.items()}
     if _is_missing(value):
         return None
-    value = of_numpy(value) if is_numpy_scalar(value) else value
+    value = python_scalar(value) if is_numpy_scalar(value) else value
     if isinstance(value, int) and value not in _BIGINT:
         if value not in _DECIMAL:
             raise _invalid(value)

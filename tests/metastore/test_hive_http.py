@@ -151,7 +151,7 @@ def test_a_server_that_asks_for_tokens_over_https(tmp_path, tmp_path_factory, mo
                 assert "of_ann" in client.call("get_databases", "*")
             found = [one for one in check(f"{url}&auth=jwt") if isinstance(one, Fact)]
             (security,) = [one for one in found if one.about == "security"]
-            assert security.said == "auth=jwt, TLS over HTTP, the token's user"
+            assert security.message == "auth=jwt, TLS over HTTP, the token's user"
             monkeypatch.setenv("HMS_JWT", Issuer().token("ann"))
             assert "refuses the token" in refused(f"{url}&auth=jwt")
             assert "say auth=jwt" in refused(url)

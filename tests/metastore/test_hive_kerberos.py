@@ -110,7 +110,7 @@ def test_the_check_shows_who_is_signed_in_and_how_it_is_secured(realm, use):
     (found,) = [
         one for one in check(realm.url) if isinstance(one, Fact) and one.about == "security"
     ]
-    assert found.said == "auth=kerberos, no TLS, encrypted by Kerberos, user ann"
+    assert found.message == "auth=kerberos, no TLS, encrypted by Kerberos, user ann"
 
 
 def test_without_a_ticket_the_error_says_where_it_was_looked_for(realm, use):
