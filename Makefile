@@ -165,6 +165,14 @@ bench: install $(BENCH)/installed ## Measure beside Delta Lake and Iceberg, on a
 	  $(BENCH)/bin/python benchmarks/peers/compare.py $(ARGS) && \
 	  $(BENCH)/bin/python benchmarks/s3.py
 
+.PHONY: test-peers
+test-peers: install $(BENCH)/installed ## Ask Delta Lake, Iceberg and Spark what tests/peers has recorded (Maven; ARGS=--record)
+	@command -v mvn >/dev/null || { echo "Maven (mvn) fetches the peers; install it." >&2; exit 1; }
+	@sh benchmarks/peers/fetch_jars.sh build/bench/jars
+	@JAVA_HOME="$$($(PY) -m acidsql.java)" && export JAVA_HOME && \
+	  export PYSPARK_PYTHON="$(CURDIR)/$(BENCH)/bin/python" && \
+	  $(BENCH)/bin/python tests/peers/suite/oracle.py build/bench/jars $(ARGS)
+
 .PHONY: clean
 clean: ## Remove what was built, tables of the example included; keep .venv and .java
 	rm -rf build dist spark-warehouse metastore_db derby.log .pytest_cache .hypothesis \

@@ -72,11 +72,16 @@ _NOISE = re.compile(
 # An error of ours that a Python task raised, in the traceback that Spark passes on.
 _FROM_TASK = re.compile(r"acidsql\.errors\.\w+: \[([\w.]+)\] (.*?) SQLSTATE: (\w{5})", re.S)
 _OS_ERROR_IN_TASK = re.compile(r"^\w*(?:OS|NotFound|Exists|Permission)Error: (\[Errno .*)$", re.M)
+# An exception of Java's that PySpark does not convert, as of a scalar subquery with two rows.
+_OF_JAVA = re.compile(
+    r"^(?:|Caused by): [\w.$]+: \[([A-Z][\w.]*)\] (.*?) SQLSTATE: (\w{5})", re.S | re.M
+)
 _NAME = r"`(?:[^`]|``)*`"
 _NAMES = rf"{_NAME}(?:\.{_NAME})*"
 _LIST = re.compile(rf"\[({_NAMES}(?:, {_NAMES})*)\]")
 _OWN_VIEW = re.compile(rf"`{VIEW_PREFIX}\w+`\.")
 _OWN_COLUMN = re.compile(rf"`{VIEW_PREFIX}\w+`, |, `{VIEW_PREFIX}\w+`")
+_OWN_SQL = re.compile(rf'"[^"]*{VIEW_PREFIX}[^"]*"')  # an expression around the user's
 _NO_SUGGESTION = re.compile(r" Did you mean one of the following\? \[\]\.?")
 _ERRORS_OF_QUERIES, _PY4J = "SQLQueryContextLogger", "py4j.clientserver"  # loggers
 _OF_CTRL_C = (
@@ -303,6 +308,10 @@ def mapped_errors(text: Text) -> Iterator[None]:
         raise _sql_error(AnalysisError, error, text) from None
     except PySparkException as error:
         raise _job_error(error) from error
+    except Exception as error:
+        if (own := _of_java(error)) is None:
+            raise
+        raise own from error
 
 
 @contextmanager
@@ -312,6 +321,10 @@ def job_errors() -> Iterator[None]:
         yield
     except PySparkException as error:
         raise _job_error(error) from error
+    except Exception as error:
+        if (own := _of_java(error)) is None:
+            raise
+        raise own from error
 
 
 @contextmanager
@@ -359,6 +372,8 @@ def _why(error: Any) -> str:
         return ""
     said = error.getMessageParameters() or {}
     name = said.get("objectName", "").rpartition(".")[2].strip("`")
+    if name.upper() == "DEFAULT":
+        return " The word DEFAULT stands for a whole value, and not within an expression."
     if name != name.lower() and f"`{name.lower()}`" in said.get("proposal", ""):
         return " This session tells names apart by case: spark.sql.caseSensitive is true."
     why = why_missing(name)
@@ -366,14 +381,14 @@ def _why(error: Any) -> str:
 
 
 def _without_own_names(message: str) -> str:
-    """A message that offers none of our own columns, and says nothing of our views."""
+    """A message that offers none of our own columns, and says nothing of our views and SQL."""
 
     def of_users(found: re.Match[str]) -> str:
         names = re.findall(_NAMES, found[1])
         return f"[{', '.join(name for name in names if f'`{VIEW_PREFIX}' not in name)}]"
 
     listed = _LIST.sub(of_users, _OWN_VIEW.sub("", message))
-    return _NO_SUGGESTION.sub("", _OWN_COLUMN.sub("", listed))
+    return _OWN_SQL.sub('"…"', _NO_SUGGESTION.sub("", _OWN_COLUMN.sub("", listed)))
 
 
 def _place(error: Any, text: Text) -> Span | None:
@@ -388,6 +403,13 @@ def _place(error: Any, text: Text) -> Span | None:
         offset = sum(len(line) + 1 for line in lines[: int(found[1]) - 1]) + int(found[2])
         return text.place(offset, offset)
     return None
+
+
+def _of_java(error: Exception) -> WriteError | None:
+    """The error that a bare exception of Java's names, if Spark has raised it."""
+    if type(error).__name__ != "Py4JJavaError" or not (found := _OF_JAVA.search(str(error))):
+        return None
+    return WriteError(_without_own_names(found[2]), condition=found[1], sqlstate=found[3])
 
 
 def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:

@@ -158,7 +158,8 @@ class _Layers:
             text.raw(f" WHEN {_WHEN[item.clause.matched]}")
             if item.clause.condition is not None:
                 refuse_window(planned, item.clause.condition)
-                text.raw(" AND ").user(item.clause.condition)
+                # Beside AND, Spark would take a text, 'true', for a boolean.
+                text.raw(" AND if(").user(item.clause.condition).raw(", true, false)")
             text.raw(f" THEN {number}")
         return text.raw(f" ELSE {before or 0} END AS {self._clause}")
 

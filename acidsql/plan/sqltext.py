@@ -98,11 +98,17 @@ class Text:
     def place(self, start: int, stop: int) -> Span | None:
         """The place in the user's text of the offsets ``start..stop`` (stop included) here.
 
-        None if ``start`` is not in a copy of the user's text.
+        If ``start`` is in SQL of ours, it is the place of the only copy of the user's text in this
+        SQL. None if there is no copy, or more than one.
         """
         offsets = [self._back(start), self._back(stop)]
         if offsets[0] is None:
-            return None
+            copies = [
+                Span(at, at + length)
+                for here, at, length in self._map
+                if start <= here and here + length <= stop + 1
+            ]
+            return copies[0] if len(copies) == 1 else None
         end = offsets[1] if offsets[1] is not None else offsets[0]
         return Span(offsets[0], max(end, offsets[0]) + 1)
 

@@ -308,16 +308,12 @@ def _parse_insert_action(c: Cursor) -> InsertAction | Action:
         if c.is_at("EXCEPT", "("):
             c.refuse("INSERT * EXCEPT is not supported: name the columns")
         return Action.INSERT_ALL
-    at = c.token
     columns = parse_column_list(c) if c.is_at("(") else None
     if not c.accept("VALUES"):
         c.fail("Expected VALUES" if columns else "Expected '*', '(' or VALUES")
     if not c.is_at("("):
         c.fail("Expected '('")
-    row = parse_value_list(c)
-    if columns is not None and len(columns) != len(row):
-        c.fail(f"Expected as many columns as values: {len(columns)} columns, {len(row)} values", at)
-    return InsertAction(columns, row)
+    return InsertAction(columns, parse_value_list(c))
 
 
 def _parse_change_action(c: Cursor, matched: Matched) -> UpdateAction | Action:

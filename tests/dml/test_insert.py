@@ -136,6 +136,8 @@ def test_columns_by_list_and_by_name(acid):
     refused(acid, "INSERT INTO t PARTITION (p = 1, p = 2) VALUES (1, 'x')", "DUPLICATE_KEY")
     refused(acid, "INSERT INTO t PARTITION (p = 1) (p, a) VALUES (1, 1)", "", "p")
     refused(acid, "INSERT INTO t VALUES (1, nope, 2)", "")
+    inner = "INSERT INTO t VALUES (1, concat(DEFAULT, 'x'), 2)"
+    assert "a whole value" in str(refused(acid, inner, "UNRESOLVED_COLUMN", "DEFAULT"))
     with pytest.raises(AcidSqlError, match="is no INT"):
         acid.sql("INSERT INTO t PARTITION (p = 'one') VALUES (1, 'x')")
 

@@ -1,0 +1,75 @@
+"""Compares acidsql with the recorded answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from typing import Any
+
+import pytest
+
+from suite import ours, recording
+from suite.answers import kind_of, plain
+from suite.case import Case
+from suite.differences import answers
+from suite.topics import cases_of
+
+_ALL = os.environ.get("ACIDSQL_PEERS") == "all"
+
+
+def params(*topics: str) -> list[Any]:
+    """The parameters of a test: a topic, a case, and a layout of its target.
+
+    It is one case in three, always the same ones; ``ACIDSQL_PEERS=all`` replays all cases.
+    """
+    return [
+        pytest.param(topic, case, layout, id=f"{topic}: {case.name}" + _suffix(layout))
+        for topic in topics
+        for case in cases_of(topic)
+        for layout in case.layouts
+        if _ALL or zlib.crc32(f"{topic}: {case.name} {layout}".encode()) % 3 == 0
+    ]
+
+
+def _suffix(layout: str) -> str:
+    return "" if layout == "plain" else f" [{layout}]"
+
+
+def replay(acid: Any, topic: str, case: Case, layout: str) -> None:
+    """Check that acidsql answers as the oracle does, or as the list of differences says."""
+    answer, oracle = ours.ask(acid, case, layout), expected(topic, case)
+    own = answers().get(f"{topic}: {case.name}")
+    _compare(answer, oracle if own is None else own)
+    if own is not None:
+        with pytest.raises(AssertionError):  # else there is no difference any more
+            _compare(answer, oracle)
+
+
+def _compare(answer: dict[str, Any], right: dict[str, Any] | str) -> None:
+    """Check an answer. ``right``: the right one, or the kind of error that is right."""
+    assert _kind(answer) == _kind(right), answer
+    if isinstance(right, str):
+        return
+    for part in ("columns", "rows"):
+        assert answer.get(part, right.get(part)) == right.get(part, answer.get(part))
+    counts, right_counts = answer.get("counts", {}), right.get("counts", {})
+    both = counts.keys() & right_counts.keys()
+    assert {name: counts[name] for name in both} == {name: right_counts[name] for name in both}
+
+
+def expected(topic: str, case: Case) -> dict[str, Any]:
+    """The oracle's answer."""
+    if case.oracle != "model":
+        return recording.load(topic)[case.name]
+    if case.rows is None:
+        return {"error": case.error}
+    rows = [[plain(value) for value in row] for row in case.rows]
+    return {"rows": sorted(rows, key=json.dumps)}
+
+
+def _kind(answer: dict[str, Any] | str) -> str | None:
+    if isinstance(answer, str):
+        return answer
+    condition = answer.get("error")
+    return None if condition is None else kind_of(condition) or condition

@@ -1,0 +1,9 @@
+"""Evolution and older versions: acidsql beside the recorded answers of other engines."""
+
+import pytest
+from suite.replay import params, replay
+
+
+@pytest.mark.parametrize("topic, case, layout", params("evolution", "history"))
+def test_the_answer_is_that_of_a_peer(peer, topic, case, layout):
+    replay(peer, topic, case, layout)
