@@ -328,12 +328,13 @@ def test_a_field_has_a_name_that_can_be_read_again(acid, name):
     new = f"SELECT 1 AS id, struct(q, `{name}`) AS s FROM (SELECT 5 AS q, 6 AS `{name}`)"
     for statement in (
         f"CREATE TABLE u (s STRUCT<q: INT, `{name}`: INT>)",
-        f"CREATE TABLE u (id INT) PARTITIONED BY (`{name}` INT)",
         f"CREATE TABLE u AS {new}",
         merge(new),
         merge(new.replace("AS s", "AS added")),
     ):
         refused(acid, statement, "INVALID_IDENTIFIER")
+    if name:  # the grammar has no column without a name
+        refused(acid, f"CREATE TABLE u (id INT) PARTITIONED BY (`{name}` INT)", "INVALID_IDENTIFIER")
     assert found(acid) == [(1, (1,))]
 
 
