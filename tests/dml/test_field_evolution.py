@@ -334,7 +334,8 @@ def test_a_field_has_a_name_that_can_be_read_again(acid, name):
     ):
         refused(acid, statement, "INVALID_IDENTIFIER")
     if name:  # the grammar has no column without a name
-        refused(acid, f"CREATE TABLE u (id INT) PARTITIONED BY (`{name}` INT)", "INVALID_IDENTIFIER")
+        partitioned = f"CREATE TABLE u (id INT) PARTITIONED BY (`{name}` INT)"
+        refused(acid, partitioned, "INVALID_IDENTIFIER")
     assert found(acid) == [(1, (1,))]
 
 
