@@ -144,7 +144,9 @@ def test_an_interrupt_after_the_commit_does_not_say_that_the_statement_is_undone
 def test_the_prompt_names_the_database_and_the_transaction(acid, typed, monkeypatch):
     prompts = []
     monkeypatch.setattr(
-        Shell, "_state", lambda self, own=Shell._state: prompts.append(own(self)) or prompts[-1]
+        Shell,
+        "_prompt_text",
+        lambda self, own=Shell._prompt_text: prompts.append(own(self)) or prompts[-1],
     )
     told = typed(
         "CREATE DATABASE d;", r"\c d", "CREATE TABLE t (id INT);", "BEGIN;",

@@ -322,7 +322,7 @@ def test_every_operation_that_writes_is_among_those_tried():
         "databases", "get_", "find", "tables", "views", "with_", "partitions", "pending", "valid_",
         "txn_", "show_", "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms",
         "owners", "stream", "statistics", "versions", "oldest_", "last_", "changed_", "identity",
-        "temporary_", "first_version", "foreign_keys_to",
+        "temporary_", "first_version", "foreign_keys_to", "sink",
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}
