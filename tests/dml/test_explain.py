@@ -85,17 +85,13 @@ def test_a_lock_is_told_once_however_many_operations_it_is_for(t):
 
 def test_of_long_lists_the_plan_shows_the_beginning(acid):
     acid.sql("CREATE TABLE sized (v STRING) PARTITIONED BY (p INT)")
-    # Files of many sizes, by which the partitions of their rows are found.
-    text = "concat_ws('', transform(sequence(0, id), x -> sha2(concat(id, ' ', x), 256)))"
-    acid.sql(f"INSERT INTO sized SELECT {text}, INT(id) FROM range(40)")
-    for mode in ("", "EXTENDED", "FORMATTED"):
-        plan = explained(acid, f"EXPLAIN {mode} SELECT count(v) FROM sized WHERE p <> 7 GROUP BY p")
-        assert re.search(r"[\[(](-?\d+,){8}… \d+ more", plan)
-        assert not re.search(r"(-?\d+,){20}", plan)
+    acid.sql("INSERT INTO sized SELECT 'v', INT(id) FROM range(3)")
     numbers = ",".join(map(str, range(20)))
-    assert "[0,1,2,3,4,5,6,7,… 12 more]" in explained(
-        acid, f"EXPLAIN SELECT v FROM sized WHERE array_contains(array({numbers}), p)"
-    )
+    query = f"SELECT v FROM sized WHERE array_contains(array({numbers}), p)"
+    for mode in ("", "EXTENDED", "FORMATTED"):
+        plan = explained(acid, f"EXPLAIN {mode} {query}")
+        assert "[0,1,2,3,4,5,6,7,… 12 more]" in plan
+        assert not re.search(r"\[(-?\d+,){20}", plan)
 
 
 def test_a_long_word_is_no_list():

@@ -6,8 +6,8 @@ import pytest
 from kit import ordered, rows, table
 
 from acidsql.statements import reader
-from acidsql.storage.reading import partition_columns, scan
 from acidsql.storage.reading import read as reading
+from acidsql.storage.reading import scan
 from acidsql.storage.writing import job, save
 
 pytestmark = pytest.mark.spark
@@ -15,7 +15,6 @@ pytestmark = pytest.mark.spark
 FASTER = [
     (scan, "deletion_vectors"),
     (scan, "search"),
-    (partition_columns, "Lookup"),
     (reading, "in_buckets"),
     (reader, "demanded_by_source"),
     (reader, "without_constants"),
@@ -64,10 +63,7 @@ def note(monkeypatch, used):
             used.add(_name)
             return _usual(*args, **options)
 
-        if name == "Lookup":  # a class
-            monkeypatch.setattr(usual, "of", lambda *_, _of=usual.of: used.add("Lookup") or _of(*_))
-        else:
-            monkeypatch.setattr(place, name, noted)
+        monkeypatch.setattr(place, name, noted)
 
 
 def test_the_reference_path_takes_no_faster_way(acid, monkeypatch):
@@ -82,4 +78,4 @@ def test_the_faster_ways_are_taken_otherwise(acid, monkeypatch):
     used: set[str] = set()
     note(monkeypatch, used)
     assert run(acid) == ordered(EXPECTED)
-    assert used >= {"deletion_vectors", "Lookup", "plain_rows", "collect_few"}
+    assert used >= {"deletion_vectors", "plain_rows", "collect_few"}
