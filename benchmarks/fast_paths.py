@@ -118,8 +118,6 @@ class Statements:
         sql("CREATE TABLE parts (id BIGINT, v STRING) PARTITIONED BY (p INT)")
         parts = f"SELECT id, concat('v', id % 77), CAST(id % 10 AS INT) FROM range({rows})"
         sql(f"INSERT INTO parts {parts}")
-        sql("CREATE TABLE few_parts (id BIGINT, v STRING) PARTITIONED BY (p INT)")
-        sql("INSERT INTO few_parts SELECT id, 'v', CAST(id % 5 AS INT) FROM range(1000)")
         sql("CREATE TABLE parts_target (id BIGINT, v STRING) PARTITIONED BY (p INT)")
         self.parts = parts
         spark = acid.spark
@@ -184,8 +182,6 @@ class Statements:
                 f"MERGE INTO parts t USING two s ON t.id = s.id AND t.p = s.p {when}"
             ),
             "update partitions": lambda: sql("UPDATE parts SET v = 'x' WHERE id % 2 = 0"),
-            "partition scan": told("SELECT * FROM parts"),
-            "small partitions": told("SELECT * FROM few_parts"),
             "insert partitions": lambda: sql(f"INSERT OVERWRITE parts_target {self.parts}"),
             "insert select": lambda: sql(f"INSERT OVERWRITE target {self.select}"),
             "insert buckets": lambda: sql(f"INSERT OVERWRITE target_b {self.select}"),

@@ -299,24 +299,20 @@ def mapped_errors(text: Text) -> Iterator[None]:
 
     The failure of a job is raised as by ``job_errors``.
     """
-    try:
-        with no_log():
-            yield
-    except ParseException as error:
-        raise _sql_error(SqlSyntaxError, error, text) from None
-    except AnalysisException as error:
-        raise _sql_error(AnalysisError, error, text) from None
-    except PySparkException as error:
-        raise _job_error(error) from error
-    except Exception as error:
-        if (own := _of_java(error)) is None:
-            raise
-        raise own from error
+    with job_errors():
+        try:
+            with no_log():
+                yield
+        except ParseException as error:
+            raise _sql_error(SqlSyntaxError, error, text) from None
+        except AnalysisException as error:
+            raise _sql_error(AnalysisError, error, text) from None
 
 
 @contextmanager
 def job_errors() -> Iterator[None]:
-    """Raise the error that our SQL or task raised, if a job fails; else Spark's error."""
+    """Raise the error that our SQL or task raised, if a job fails; else Spark's error, as ours if
+    PySpark has not converted it from Java's."""
     try:
         yield
     except PySparkException as error:

@@ -104,10 +104,9 @@ class PartitionRenames(Family):
         names = [quote(column.name) for column in table.partition_columns]
         kinds = [column.type for column in table.partition_columns]
         # The name of an old directory, which others may have given, need not be its value's text.
-        was, becomes = (
-            [_sql(*pair) for pair in zip(values, kinds, strict=True)]
-            for values in (partition_values(self._spark, table, [old[0]])[old[0]], _values(new))
-        )
+        old_values = partition_values(self._spark, table, [old[0]])[old[0]]
+        was = [_sql(*pair) for pair in zip(old_values, kinds, strict=True)]
+        becomes = [_sql(*pair) for pair in zip(_values(new), kinds, strict=True)]
         sets = ", ".join(f"{name} = {value}" for name, value in zip(names, becomes, strict=True))
         where = " AND ".join(
             f"{name} IS NULL" if value == "NULL" else f"{name} = {value}"

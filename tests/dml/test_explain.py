@@ -84,14 +84,15 @@ def test_a_lock_is_told_once_however_many_operations_it_is_for(t):
 
 
 def test_of_long_lists_the_plan_shows_the_beginning(acid):
-    acid.sql("CREATE TABLE sized (v STRING) PARTITIONED BY (p INT)")
-    acid.sql("INSERT INTO sized SELECT 'v', INT(id) FROM range(3)")
+    acid.sql("CREATE TABLE t (v STRING) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t SELECT 'v', INT(id) FROM range(3)")
     numbers = ",".join(map(str, range(20)))
-    query = f"SELECT v FROM sized WHERE array_contains(array({numbers}), p)"
+    query = f"SELECT v FROM t WHERE array_contains(array({numbers}), p)"
     for mode in ("", "EXTENDED", "FORMATTED"):
         plan = explained(acid, f"EXPLAIN {mode} {query}")
+        assert re.search(r"[\[(](-?\d+,){8}… \d+ more", plan)
+        assert not re.search(r"(-?\d+,){20}", plan)
         assert "[0,1,2,3,4,5,6,7,… 12 more]" in plan
-        assert not re.search(r"\[(-?\d+,){20}", plan)
 
 
 def test_a_long_word_is_no_list():

@@ -114,11 +114,11 @@ class PathPartitions:
     @property
     def values(self) -> list[str]:
         """SQL of the partition columns' values, each under its name."""
-        return partition_values(self._table, self._names, self._from_path)
+        return partition_values(self._table, self._names, self.directory)
 
     def number(self, numbers: Mapping[str, int]) -> str:
         """SQL of the number of a row's partition. ``numbers``: the numbers by directory."""
-        return number_of(self._from_path, {name: numbers[name] for name in self._names})
+        return number_of(self.directory, {name: numbers[name] for name in self._names})
 
     @cached_property
     def _from_path(self) -> str:

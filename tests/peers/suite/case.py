@@ -86,12 +86,10 @@ class Case:
         setup: Statements before it, which both sides run. ``{v1}`` in a later text is the target's
             version after the first of them.
         query: Shows the result. Default: all rows of the target.
-        oracle: ``delta``, ``iceberg`` (DELETE and UPDATE with subqueries, which Delta refuses),
-            ``spark`` (plain tables), or ``model`` (``rows`` or ``error`` is the answer).
+        oracle: ``delta``, or ``iceberg`` for what Delta Lake refuses, as DELETE and UPDATE with
+            subqueries.
         peer: The statements of the oracle, if they are worded otherwise.
         peer_query: The oracle's query, if its result is seen otherwise.
-        rows: The answer, if the oracle is ``model``.
-        error: The kind of error, if the oracle is ``model``.
         conf: Spark's settings for the case.
         views: Temporary views, by name, as queries.
         method: Calls methods of acidsql's session, or of Spark's DataFrames, instead of
@@ -108,8 +106,6 @@ class Case:
     oracle: str = "delta"
     peer: str | tuple[str, ...] = ()
     peer_query: str = ""
-    rows: tuple[tuple[Any, ...], ...] | None = None
-    error: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     method: Callable[[Any], Any] | None = None

@@ -1,4 +1,4 @@
-"""Asks Delta Lake, Iceberg and plain Spark, and keeps their answers.
+"""Asks Delta Lake and Iceberg, and keeps their answers.
 
     python tests/peers/suite/oracle.py JARS            compares the answers with the recorded ones
     python tests/peers/suite/oracle.py JARS --record   writes them
@@ -79,7 +79,7 @@ def session(jars: Path, work: Path) -> Any:
 
 
 class Oracle:
-    """Delta Lake, Iceberg and plain tables of one Spark session.
+    """Delta Lake and Iceberg in one Spark session.
 
     A table of Delta Lake is made once, and copied for each case: this takes a third of the time.
     """
@@ -102,7 +102,7 @@ class Oracle:
                 if case.oracle == "delta":
                     self._copy(table, self.work / f"case_{number}", "table_changes" in str(case))
                 else:
-                    self._make(table, "iceberg" if case.oracle == "iceberg" else "parquet")
+                    self._make(table, "iceberg")
             fill = prepared(sql, case, self._version)
             return result(
                 lambda: [sql(fill(text)) for text in case.peer_statements][-1],
@@ -165,8 +165,6 @@ def main() -> int:
 def _ask_topic(oracle: Oracle, topic: str, options: argparse.Namespace) -> int:
     recorded, answers, failures = recording.load(topic), {}, 0
     for case in cases_of(topic):
-        if case.oracle == "model":
-            continue
         old = recorded.get(case.name)
         if options.only not in case.name or (
             options.new and old is not None and old["of"] == case.digest()

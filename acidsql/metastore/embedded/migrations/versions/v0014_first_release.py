@@ -1,4 +1,7 @@
-"""The schema of the first release: all tables of ``schema``, with their first rows."""
+"""All tables of ``schema``, with their first rows.
+
+In a new store, later revisions find what they would add: ``schema`` has it already.
+"""
 
 from __future__ import annotations
 
