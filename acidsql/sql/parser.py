@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count, takewhile
 
 from acidsql.errors import SqlError, SqlSyntaxError, UnsupportedError
 from acidsql.sql import transaction
@@ -238,11 +239,12 @@ def _is_only_query(c: Cursor) -> bool:
 
 
 def _parse_create(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
-    words = [c.peek(n).upper for n in range(1, 6)]
-    if words[0] in DATABASE_WORDS[:2] or words[0] == "NAMESPACE":
+    if c.peek().upper in DATABASE_WORDS[:2] or c.peek().upper == "NAMESPACE":
         return parse_create_database(c)
-    leading = [w for w in words if w in _CREATE_WORDS]
-    object_type = words[len(leading)] if words[: len(leading)] == leading else ""
+    # peek returns the end of the text, which is no word, wherever the text has ended.
+    following_words = (c.peek(n).upper for n in count(1))
+    leading = list(takewhile(_CREATE_WORDS.__contains__, following_words))
+    object_type = c.peek(1 + len(leading)).upper
     if object_type == "TABLE":
         return parse_create_table(c, is_acid, statement_span)
     temporary = bool({"TEMP", "TEMPORARY"} & set(leading))

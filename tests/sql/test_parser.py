@@ -226,6 +226,20 @@ def test_create_transactional_table_says_so(read: Read) -> None:
     assert dict(statement.properties) == {"transactional": "true"}
 
 
+@pytest.mark.parametrize("name", ["external", "temp", "managed", "transactional"])
+def test_a_word_of_create_table_can_be_the_name_of_the_table(read: Read, name: str) -> None:
+    statement = read(f"CREATE TABLE {name} (a INT) TBLPROPERTIES ('transactional' = 'true')")
+    assert isinstance(statement, CreateTable)
+    assert statement.name.parts == (name,)
+
+
+def test_five_words_before_table_are_read_to_their_end(read: Read) -> None:
+    text = "CREATE OR REPLACE TEMPORARY EXTERNAL TRANSACTIONAL"
+    with pytest.raises(SqlError):
+        read(f"{text} TABLE t (a INT)")
+    assert isinstance(read(text), SparkStatement)
+
+
 def test_double_quotes_are_names_where_the_session_says_so(read: Read) -> None:
     text = 'UPDATE "my t" SET "a b" = "c"'
     statement = read(text, double_quoted_identifiers=True)
