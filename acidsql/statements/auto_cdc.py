@@ -60,8 +60,8 @@ from acidsql.statements.result import (
     receipt,
     rows_frame,
 )
-from acidsql.statements.said import Said, said_by
 from acidsql.statements.state_tables import StateTables
+from acidsql.statements.statement_text import StatementText, new_statement_text
 from acidsql.statements.tombstones import Tombstones
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
@@ -97,7 +97,7 @@ class AutoCdcStatements:
         self.tombstones = Tombstones(context, preparer, holder, writer)
 
     def run(
-        self, statement: AutoCdc, said: Said, clock: Clock, resolve: Resolve
+        self, statement: AutoCdc, said: StatementText, clock: Clock, resolve: Resolve
     ) -> tuple[Receipt, DataFrame]:
         """Run a statement, in the session's transaction or in its own.
 
@@ -131,7 +131,11 @@ class AutoCdcStatements:
         return done, self._frame(done, tally)
 
     def explain(
-        self, prepared: Prepared, said: Said, mode: str | None, locks: Iterable[LockComponent]
+        self,
+        prepared: Prepared,
+        said: StatementText,
+        mode: str | None,
+        locks: Iterable[LockComponent],
     ) -> DataFrame:
         """EXPLAIN: the rules, the locks, and the plan of the decision over the folded records."""
         assert isinstance(prepared, PreparedCdc)
@@ -144,7 +148,7 @@ class AutoCdcStatements:
 
         The column ``cdc_fold.FAULT`` says for which condition the statement would refuse a record.
         """
-        said = said_by(self._spark, text, None)
+        said = new_statement_text(self._spark, text, None)
         names = self._context.names
         statement = parse(
             said.text,
@@ -194,7 +198,7 @@ class AutoCdcStatements:
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
-    def _prepared(self, statement: AutoCdc, said: Said, resolve: Resolve) -> PreparedCdc:
+    def _prepared(self, statement: AutoCdc, said: StatementText, resolve: Resolve) -> PreparedCdc:
         prepared = self._preparer.at_a_glance(statement, said, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current
@@ -209,7 +213,7 @@ class AutoCdcStatements:
 
     @contextmanager
     def _with_state(
-        self, prepared: PreparedCdc, statement: AutoCdc, said: Said
+        self, prepared: PreparedCdc, statement: AutoCdc, said: StatementText
     ) -> Iterator[PreparedCdc]:
         """Create the state table for the first statement, and drop it if this statement fails.
 
@@ -234,7 +238,7 @@ class AutoCdcStatements:
                 self._tables.drop_unwritten(prepared.state, said.text)
             raise
 
-    def _again(self, statement: AutoCdc, said: Said) -> PreparedCdc:
+    def _again(self, statement: AutoCdc, said: StatementText) -> PreparedCdc:
         prepared = self._preparer.change(statement, said)
         assert isinstance(prepared, PreparedCdc)
         return prepared
@@ -242,7 +246,7 @@ class AutoCdcStatements:
     # ── do ───────────────────────────────────────────────────────────────────────────────────
 
     def _apply(
-        self, transaction: Transaction, held: Held, said: Said, clock: Clock, work: Work
+        self, transaction: Transaction, held: Held, said: StatementText, clock: Clock, work: Work
     ) -> Tally:
         prepared = held.prepared
         assert isinstance(prepared, PreparedCdc)
@@ -298,7 +302,7 @@ class AutoCdcStatements:
         part: Prepared,
         transaction: Transaction,
         held: Held,
-        said: Said,
+        said: StatementText,
         needed: Mapping[str, Demand],
     ) -> Evaluated:
         """The rows of the query of a part, in temporary files or in the driver.
@@ -309,7 +313,9 @@ class AutoCdcStatements:
         (query,) = part.queries
         few = self._context.txns.settings.few_rows
         few_of_tables = few if needed else 0
-        views = self._reader.views(part, held.snapshot, said, few=few_of_tables, needed=needed)
+        views = self._reader.views(
+            part, held.snapshot, said, few=few_of_tables, explicit_demands=needed
+        )
         if needed and all(map(is_of_literals, views.values())):  # there is nothing to reduce
             query = replace(query, reduced=None)
         events = self._reader.events(query, views, said)

@@ -16,7 +16,7 @@ from acidsql.metastore.versions import Version
 from acidsql.plan.undo import need_row_ids
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.statements.table_rows import explained_by
 from acidsql.statements.time_travel import TimeTravel, When, need_versions
 from acidsql.storage.columns import literal, quote
@@ -85,7 +85,9 @@ class ChangeFeed:
         wanted = Range(self._when(start), last, keys, net)
         return self._of(table, wanted, self._transactions.look([table.name]))
 
-    def called(self, table: Table, call: TableChanges, snapshot: Snapshot, said: Said) -> DataFrame:
+    def called(
+        self, table: Table, call: TableChanges, snapshot: Snapshot, said: StatementText
+    ) -> DataFrame:
         """The rows of a call of ``table_changes``.
 
         Raises:

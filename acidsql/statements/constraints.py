@@ -30,7 +30,7 @@ from acidsql.sql.tokens import Span
 from acidsql.statements.existing_rows import ExistingRows
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import Receipt
-from acidsql.statements.said import has_double_quoted_names
+from acidsql.statements.statement_text import has_double_quoted_names
 from acidsql.storage.spark.temporary import is_of_session
 
 _NAME_MAX = 128  # characters

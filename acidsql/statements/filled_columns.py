@@ -18,7 +18,7 @@ from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.hold import Holder
 from acidsql.statements.prepare import Preparer
 from acidsql.statements.result import Clock, Receipt, receipt
-from acidsql.statements.said import Said, said_by
+from acidsql.statements.statement_text import StatementText, new_statement_text
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import quote, quoted_path
@@ -69,10 +69,12 @@ class FilledColumns(Family):
                 "VALUES out, then say UPDATE … SET … = DEFAULT", statement, text,
             )  # fmt: skip
 
-    def _update(self, table: Table, columns: list[Column]) -> tuple[st.Update, Said, Prepared]:
+    def _update(
+        self, table: Table, columns: list[Column]
+    ) -> tuple[st.Update, StatementText, Prepared]:
         path = quoted_path((table.name.database, table.name.name))
         sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
-        said = said_by(self._spark, f"UPDATE {path}\nSET {sets}", None)
+        said = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)
         statement = parse(said.text, is_acid=lambda _: True)
         assert isinstance(statement, st.Update)
         update = replace(statement, new_columns=tuple(columns))

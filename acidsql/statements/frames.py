@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.errors import AnalysisError
 from acidsql.plan.query import view_name
 from acidsql.sql.frames import frame_argument, frame_tokens
-from acidsql.statements.said import Args, by_name
+from acidsql.statements.statement_text import Args, named_args
 from acidsql.storage.spark.given_rows import Rows, as_frame
 from acidsql.storage.spark.jvm import session_key, substitute_variables
 from acidsql.storage.spark.views import temp_views
@@ -39,7 +39,7 @@ def named_frames(
         yield args
         return
     with temp_views({view: as_frame(spark, frames[name]) for name, view in views.items()}):
-        yield {**(by_name(args) or {}), **{frame_argument(name): views[name] for name in views}}
+        yield {**(named_args(args) or {}), **{frame_argument(name): views[name] for name in views}}
 
 
 def _need_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:

@@ -13,7 +13,7 @@ from acidsql.plan.rewrite import Prepared
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context
 from acidsql.statements.prepare import Changing, Preparer
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.txn import Snapshot, Txn
 
@@ -39,7 +39,7 @@ class Holder:
     def __init__(self, context: Context, preparer: Preparer) -> None:
         self._context, self._preparer = context, preparer
 
-    def hold(self, txn: Txn, statement: Changing, said: Said, prepared: Prepared) -> Held:
+    def hold(self, txn: Txn, statement: Changing, said: StatementText, prepared: Prepared) -> Held:
         """Take the locks, then the snapshot.
 
         If a table or its partitions changed before the locks were granted, prepare the statement
@@ -54,7 +54,7 @@ class Holder:
                 _need_place(query.table)
         return held
 
-    def _held(self, txn: Txn, statement: Changing, said: Said, prepared: Prepared) -> Held:
+    def _held(self, txn: Txn, statement: Changing, said: StatementText, prepared: Prepared) -> Held:
         is_first = not txn.has_looked
         touched = self._touched(prepared, said)
         txn.lock(self._locks(statement, prepared, touched), agent_info=said.text)
@@ -70,7 +70,9 @@ class Holder:
         txn.lock(whole, agent_info=said.text)
         return Held(again, self._touched(again, said), txn.snapshot(again.reads))
 
-    def locks(self, statement: Changing, prepared: Prepared, said: Said) -> list[LockComponent]:
+    def locks(
+        self, statement: Changing, prepared: Prepared, said: StatementText
+    ) -> list[LockComponent]:
         """The locks that ``hold`` would take now."""
         return self._locks(statement, prepared, self._touched(prepared, said))
 
@@ -81,10 +83,10 @@ class Holder:
         altering = [] if prepared.before is None else [exclusive(prepared.before.name)]
         return altering + locks_of(statement, targets, prepared.reads, self._context.txns.settings)
 
-    def _touched(self, prepared: Prepared, said: Said) -> list[Touched]:
+    def _touched(self, prepared: Prepared, said: StatementText) -> list[Touched]:
         return [self._context.partitions.touched(query, said) for query in prepared.queries]
 
-    def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: Said) -> bool:
+    def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: StatementText) -> bool:
         """Whether the locked partitions are still all that the statement can change."""
         for query, before in zip(prepared.queries, touched, strict=True):
             if query.partitions is not None and before is not None:
@@ -94,7 +96,7 @@ class Holder:
         return True
 
     def current(
-        self, txn: Txn, statement: st.CreateTable, said: Said, prepared: Prepared
+        self, txn: Txn, statement: st.CreateTable, said: StatementText, prepared: Prepared
     ) -> Prepared:
         """A CREATE TABLE … AS SELECT, over the tables as they are under its locks."""
         if self._is_current(one.table for one in prepared.standins):

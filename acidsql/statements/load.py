@@ -30,7 +30,7 @@ from acidsql.sql.statements import LoadData
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.places import Places
 from acidsql.statements.result import Receipt, receipt
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.storage.columns import literal, quote
@@ -120,7 +120,8 @@ class LoadStatements(Family):
             overwrite = statement.overwrite
             named = EventQuery(table, Text(text), static_partition=query, overwrite=overwrite)
             same_value = (
-                self._partitions.touched(named, Said(text, None, double_quoted=False)) or []
+                self._partitions.touched(named, StatementText(text, None, double_quoted=False))
+                or []
             )
             partition = same_value[0]
         if table.file_format != ORC:

@@ -24,7 +24,7 @@ from acidsql.statements.partitions import publish_empty
 from acidsql.statements.places import Places
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.result import Clock, Receipt, receipt
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.storage.reading.known_partitions import partition_values
@@ -99,7 +99,9 @@ class PartitionRenames(Family):
             )  # fmt: skip
         return old, name
 
-    def _update(self, table: Table, old: list[str], new: str) -> tuple[Changing, Said, Prepared]:
+    def _update(
+        self, table: Table, old: list[str], new: str
+    ) -> tuple[Changing, StatementText, Prepared]:
         """The UPDATE that moves the rows, as ``Preparer.of_text``."""
         names = [quote(column.name) for column in table.partition_columns]
         kinds = [column.type for column in table.partition_columns]

@@ -19,7 +19,7 @@ from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import bind_partition
 from acidsql.sql.statements import PartitionItem
 from acidsql.statements.current_txn import Transactions
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.storage.reading.known_partitions import partition_names, partition_values
 from acidsql.storage.reading.partition_columns import partitions_frame
 
@@ -44,7 +44,7 @@ class Partitions:
         known = self._transactions.partition_names(table) if table.partition_columns else []
         return partition_names(self._spark, table, known)
 
-    def touched(self, query: EventQuery, said: Said) -> list[str] | None:
+    def touched(self, query: EventQuery, said: StatementText) -> list[str] | None:
         """The partitions that a statement can change, as far as its text tells. None: any of them.
 
         If the statement names a partition, its new rows go into the first of the result.

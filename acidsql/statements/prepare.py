@@ -19,7 +19,12 @@ from acidsql.sql import statements as st
 from acidsql.sql.parser import parse
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import Said, assignment_policy, is_case_sensitive, said_by
+from acidsql.statements.statement_text import (
+    StatementText,
+    assignment_policy,
+    is_case_sensitive,
+    new_statement_text,
+)
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.time_travel import TimeTravel, need_versions
 
@@ -36,26 +41,26 @@ class Preparer:
         self._reader, self._tables = reader, tables
         self._travel = TimeTravel(context.spark, context.metastore)
 
-    def at_a_glance(self, statement: Changing, said: Said, glance: Resolve) -> Prepared:
+    def at_a_glance(self, statement: Changing, said: StatementText, glance: Resolve) -> Prepared:
         """As ``change``, with tables at a glance: the holder compares them under the locks."""
         try:
             return self._change(statement, said, glance)
         except AcidSqlError:
             return self.change(statement, said)  # constraints may have changed
 
-    def change(self, statement: Changing, said: Said) -> Prepared:
+    def change(self, statement: Changing, said: StatementText) -> Prepared:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
         return self._change(statement, said, self._names.readable)
 
-    def of_text(self, text: str) -> tuple[Changing, Said, Prepared]:
+    def of_text(self, text: str) -> tuple[Changing, StatementText, Prepared]:
         """A text of acidsql's own that changes rows of ACID tables: its statement, what is said,
         and the statement prepared."""
-        said = said_by(self._spark, text, None)
+        said = new_statement_text(self._spark, text, None)
         statement = parse(said.text, is_acid=lambda _: True)
         assert isinstance(statement, Changing)
         return statement, said, self.change(statement, said)
 
-    def _change(self, statement: Changing, said: Said, resolve: Resolve) -> Prepared:
+    def _change(self, statement: Changing, said: StatementText, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         text, quoted = said.text, said.double_quoted
         by_case = is_case_sensitive(self._spark)
@@ -96,7 +101,7 @@ class Preparer:
             )
         self._transactions.need_plain(f"A change of the columns of {table.name}")
 
-    def _undone(self, statement: st.Undo, said: Said) -> list[tuple[Table, Undone]]:
+    def _undone(self, statement: st.Undo, said: StatementText) -> list[tuple[Table, Undone]]:
         """Which changes a statement undoes, in which tables."""
         text = said.text
         if isinstance(statement, st.Restore):
@@ -117,7 +122,7 @@ class Preparer:
         ]
 
     def _restored(
-        self, table: Table, statement: st.Restore, said: Said
+        self, table: Table, statement: st.Restore, said: StatementText
     ) -> list[tuple[Table, Undone]]:
         """A table to restore, and its state table: with the order values of later records there,
         AUTO CDC would take records for stale that the table does not have any more."""
@@ -129,7 +134,7 @@ class Preparer:
             restored.append((state, Since(when.version, when.timestamp_ms, table)))
         return restored
 
-    def create_as_select(self, statement: st.CreateTable, said: Said) -> Prepared:
+    def create_as_select(self, statement: st.CreateTable, said: StatementText) -> Prepared:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""
         assert statement.query is not None
         readable, double_quoted = self._names.readable, said.double_quoted

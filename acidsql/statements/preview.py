@@ -24,7 +24,7 @@ from acidsql.plan.rewrite import Prepared
 from acidsql.statements.events import Views
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote, shown_type
@@ -52,7 +52,7 @@ class Previewer:
         self._spark, self._transactions = context.spark, context.transactions
         self._reader, self._tables = reader, TableRows(context)
 
-    def changes(self, prepared: Prepared, said: Said) -> DataFrame:
+    def changes(self, prepared: Prepared, said: StatementText) -> DataFrame:
         """The changes, lazily: the table's columns, ``_change_type``, ``row__id``.
 
         A target of AUTO CDC shows its own rows, not those of the tables beside it.
@@ -80,7 +80,7 @@ class Previewer:
         parts = [self._changes(query, views, snapshot, said, before) for query in shown]
         return as_char(reduce(DataFrame.unionAll, parts), table)
 
-    def _of_records(self, prepared: PreparedCdc, said: Said) -> DataFrame:
+    def _of_records(self, prepared: PreparedCdc, said: StatementText) -> DataFrame:
         """What AUTO CDC would change in its target. Its fold and decision stay queries."""
         events, table = prepared.queries[0], prepared.queries[0].table
         need_names(table)
@@ -92,7 +92,12 @@ class Previewer:
         return as_char(self._changes(events, views, snapshot, said, table), table)
 
     def _changes(
-        self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said, before: Table
+        self,
+        query: EventQuery,
+        views: Views,
+        snapshot: Snapshot,
+        said: StatementText,
+        before: Table,
     ) -> DataFrame:
         events = self._reader.events(query, views, said).rows
         if query.overwrite:
@@ -109,7 +114,7 @@ class Previewer:
         query: EventQuery,
         events: DataFrame,
         snapshot: Snapshot,
-        said: Said,
+        said: StatementText,
         before: Table,
     ) -> DataFrame:
         """The rows that an INSERT OVERWRITE would delete. ``before``: the table as it is now."""

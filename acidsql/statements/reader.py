@@ -39,7 +39,7 @@ from acidsql.statements.events import Events, Views
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
 from acidsql.statements.result import nothing, rows_frame
-from acidsql.statements.said import Args, Said
+from acidsql.statements.statement_text import Args, StatementText
 from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
 from acidsql.statements.undo import UndoneChanges
@@ -63,10 +63,10 @@ from acidsql.txn import Snapshot
 
 # A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
 _KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
-_BY_CASE = "spark.sql.caseSensitive"
+_CASE_SENSITIVE = "spark.sql.caseSensitive"
 _FEW_VALUES = 8  # of a partition column: then a job that finds fewer of them does not pay
-_NOTHING_KNOWN: Mapping[str, Demand] = {}
-_OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
+_NO_DEMANDS: Mapping[str, Demand] = {}
+_FILE_FUNCTIONS = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
 
 
 class Reader:
@@ -85,157 +85,203 @@ class Reader:
         self,
         prepared: Prepared,
         snapshot: Snapshot,
-        said: Said,
+        statement_text: StatementText,
         *,
         few: int = 0,
-        needed: Mapping[str, Demand] = _NOTHING_KNOWN,
+        explicit_demands: Mapping[str, Demand] = _NO_DEMANDS,
     ) -> Views:
-        """The rows of a statement's stand-ins in a snapshot, lazily. Rows may be left out that
-        the statement's conditions rule out.
+        """The lazy rows of a statement's stand-ins in a snapshot.
+
+        The views may lack rows that the statement's conditions rule out.
 
         Args:
             prepared: The statement.
             snapshot: What the transaction sees.
-            said: The session's settings for it.
-            few: See ``scan``, for the target and the views in ``needed``. The caller gives more
-                than 0 only if the statement reads its target once, or says what it needs of it.
-            needed: What the statement needs of these views, if the caller knows. Views of one table
-                with one demand get the rows of the first of them, with its virtual columns.
+            statement_text: The statement's text, arguments and time.
+            few: See ``scan``, for the target and the views in ``explicit_demands``. The caller
+                gives more than 0 only if the statement reads its target once, or if the caller
+                gives an explicit demand on the target.
+            explicit_demands: The rows that the statement needs of these views, if the caller
+                knows them. Views of one table with equal demands share the rows of the first of
+                these views, with its virtual columns.
         """
-        change, few = prepared.queries[0], 0 if _OF_FILES.search(said.text) else few
-        return self._views(prepared.standins, snapshot, prepared.texts, said, change, few, needed)
+        event_query, few = (
+            prepared.queries[0],
+            0 if _FILE_FUNCTIONS.search(statement_text.text) else few,
+        )
+        return self._views(
+            prepared.standins,
+            snapshot,
+            prepared.texts,
+            statement_text,
+            event_query,
+            few,
+            explicit_demands,
+        )
 
     def _views(
         self,
         standins: Collection[StandIn],
         snapshot: Snapshot,
         queries: Sequence[Text],
-        said: Said,
-        change: EventQuery | None = None,
+        statement_text: StatementText,
+        event_query: EventQuery | None = None,
         few: int = 0,
-        needed: Mapping[str, Demand] = _NOTHING_KNOWN,
+        explicit_demands: Mapping[str, Demand] = _NO_DEMANDS,
     ) -> Views:
-        views, known_rows = Views(), dict[tuple[TableName, Demand | None], DataFrame]()
-        source = None if change is None else change.source
+        views, rows_by_demand = Views(), dict[tuple[TableName, Demand | None], DataFrame]()
+        source = None if event_query is None else event_query.source
 
         @cache
-        def demanded() -> Mapping[str, Demand]:
-            return self._demands(standins, queries, said, source, views)
+        def query_demands() -> Mapping[str, Demand]:
+            return self._demands(standins, queries, statement_text, source, views)
 
         @cache
-        def of_target(known: Demand) -> Predicate:
-            return self._demanded_by_source(change, known.condition, views) if change else ANYTHING
+        def partition_predicate(demand: Demand) -> Predicate:
+            return (
+                self._partition_predicate(event_query, demand.condition, views)
+                if event_query
+                else ANYTHING
+            )
 
-        def rows(standin: StandIn) -> DataFrame:
-            def of_all() -> Demand:
-                told = self._told(standin, change)
-                known = demanded().get(standin.view, EVERYTHING).also(told)
-                return known.also(of_target(known)) if standin.is_target else known
+        def read_standin(standin: StandIn) -> DataFrame:
+            def demand_of_query() -> Demand:
+                text_predicate = self._text_predicate(standin, event_query)
+                demand = query_demands().get(standin.view, EVERYTHING).also(text_predicate)
+                return demand.also(partition_predicate(demand)) if standin.is_target else demand
 
-            asked = needed.get(standin.view)
-            if (read := (standin.table.name, asked)) in known_rows:
-                return known_rows[read]
-            few_of_it = few if standin.is_target or asked else 0
+            explicit_demand = explicit_demands.get(standin.view)
+            if (key := (standin.table.name, explicit_demand)) in rows_by_demand:
+                return rows_by_demand[key]
+            few_of_standin = few if standin.is_target or explicit_demand else 0
             if standin.query is not None:
                 self._transactions.need_same_view(standin.table)
                 return view_rows(self._spark, standin, views)
-            found = self._tables.rows(
-                standin, snapshot, self._when(standin, said), asked or of_all, few_of_it
+            rows = self._tables.rows(
+                standin,
+                snapshot,
+                self._when(standin, statement_text),
+                explicit_demand or demand_of_query,
+                few_of_standin,
             )
-            if asked is not None:
-                known_rows[read] = found
-            return found
+            if explicit_demand is not None:
+                rows_by_demand[key] = rows
+            return rows
 
-        # What a query needs of them is not known, so they come first.
-        for one in standins:
-            if one.changes is not None:
-                with in_view(self._spark, one.within):
-                    its = said_in(one.within, said)
-                    views[one.view] = self._changed(one.table, one.changes, snapshot, its)
-        others = [one for one in standins if not one.is_target and one.changes is None]
-        for one in others:
-            views[one.view] = rows(one)
+        # Table changes come first: nobody knows which of them a query needs.
+        for standin in standins:
+            if standin.changes is not None:
+                with in_view(self._spark, standin.within):
+                    view_text = said_in(standin.within, statement_text)
+                    views[standin.view] = self._change_rows(
+                        standin.table, standin.changes, snapshot, view_text
+                    )
+        plain_standins = [
+            standin for standin in standins if not standin.is_target and standin.changes is None
+        ]
+        for standin in plain_standins:
+            views[standin.view] = read_standin(standin)
         if source is not None:
-            views[source.view] = evaluated_once(self._derived(source, views, said))
+            views[source.view] = evaluated_once(self._derived_rows(source, views, statement_text))
         # The target comes last: the values of the source may decide which partitions it needs.
         for standin in standins:
             if standin.is_target:
-                views.target = views[standin.view] = rows(standin)
+                views.target = views[standin.view] = read_standin(standin)
         return views
 
-    def _told(self, standin: StandIn, change: EventQuery | None) -> Predicate:
-        """What the text says about a stand-in's rows. It compares names without their case."""
-        kept = {} if standin.within is None else standin.within.settings
-        if str(kept.get(_BY_CASE) or self._spark.conf.get(_BY_CASE)).lower() == "true":
-            return ANYTHING
-        return change.said if change and standin.is_target else said_behind(standin)
+    def _text_predicate(self, standin: StandIn, event_query: EventQuery | None) -> Predicate:
+        """The predicate that the statement's text gives for the rows of a stand-in.
 
-    def _changed(
-        self, table: Table, changes: TableChanges | Undone, snapshot: Snapshot, said: Said
+        The text's terms are matched with columns regardless of case. So the predicate is
+        ``ANYTHING`` in a session that tells names apart by case.
+        """
+        settings = {} if standin.within is None else standin.within.settings
+        if (
+            str(settings.get(_CASE_SENSITIVE) or self._spark.conf.get(_CASE_SENSITIVE)).lower()
+            == "true"
+        ):
+            return ANYTHING
+        return event_query.said if event_query and standin.is_target else said_behind(standin)
+
+    def _change_rows(
+        self,
+        table: Table,
+        changes: TableChanges | Undone,
+        snapshot: Snapshot,
+        statement_text: StatementText,
     ) -> DataFrame:
         if isinstance(changes, TableChanges):
-            return self._changes.called(table, changes, snapshot, said)
+            return self._changes.called(table, changes, snapshot, statement_text)
         return self._undone.rows(table, changes, snapshot)
 
-    def _when(self, standin: StandIn, said: Said) -> When | None:
+    def _when(self, standin: StandIn, statement_text: StatementText) -> When | None:
         if standin.as_of is None:
             return None
         with in_view(self._spark, standin.within):
-            return self._travel.when(standin.as_of, said_in(standin.within, said))
+            return self._travel.when(standin.as_of, said_in(standin.within, statement_text))
 
-    def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
-        """A predicate for the target partitions that MERGE's source has rows for. May run a job."""
-        if (found := self._reduction(change)) is None:
+    def _partition_predicate(
+        self, event_query: EventQuery, predicate: Predicate, views: Views
+    ) -> Predicate:
+        """A predicate for the target partitions for which MERGE's source has rows.
+
+        To find the partitions, this may run a job.
+        """
+        if (reduction := self._reduction(event_query)) is None:
             return ANYTHING
-        reduced, derived = found
-        asked = [pair for pair in reduced.partitions if not _has_few(known, pair[0])]
-        source = repeatable(rows := views[derived.view]) if asked else None
+        reduced_query, source_view = reduction
+        column_pairs = [
+            pair for pair in reduced_query.partitions if not _has_few_values(predicate, pair[0])
+        ]
+        source = repeatable(rows := views[source_view.view]) if column_pairs else None
         if source is None or not source.is_small(self._spark):
             return ANYTHING
         views.is_pruned = True
-        with lower.mapped_errors(derived.query):
-            return demanded_by_source(rows, asked)
+        with lower.mapped_errors(source_view.query):
+            return demanded_by_source(rows, column_pairs)
 
     def _demands(
         self,
         standins: Collection[StandIn],
         queries: Sequence[Text],
-        said: Said,
+        statement_text: StatementText,
         source: Derived | None,
-        known: Views,
+        filled_views: Views,
     ) -> dict[str, Demand]:
         """The demands of the queries on the stand-ins' rows, by view. No job runs."""
-        if jvm.is_remote(self._spark):  # nobody can ask for a plan there
+        if jvm.is_remote(self._spark):  # a client of Spark Connect cannot get the plan
             return {}
-        views = {one.view: known[one.view] for one in standins if one.changes}
-        unfilled: dict[str, DataFrame] = {}
-        for one in standins:
-            if one.query is not None:
-                unfilled[one.view] = view_rows(self._spark, one, views | unfilled)
-            elif one.changes is None:
-                rows = unread(self._spark, one.table, one.virtual, one.view)
-                unfilled[one.view] = shaped(rows, one)
-        views |= unfilled
-        if source is not None and not lower.used(source.query, unfilled):
-            views[source.view] = known[source.view]
+        views = {
+            standin.view: filled_views[standin.view] for standin in standins if standin.changes
+        }
+        unread_views: dict[str, DataFrame] = {}
+        for standin in standins:
+            if standin.query is not None:
+                unread_views[standin.view] = view_rows(self._spark, standin, views | unread_views)
+            elif standin.changes is None:
+                rows = unread(self._spark, standin.table, standin.virtual, standin.view)
+                unread_views[standin.view] = shaped(rows, standin)
+        views |= unread_views
+        if source is not None and not lower.used(source.query, unread_views):
+            views[source.view] = filled_views[source.view]
         elif source is not None:
-            views[source.view] = self._derived(source, unfilled, said)
-        found: dict[str, list[Demand]] = {}
+            views[source.view] = self._derived_rows(source, unread_views, statement_text)
+        demands_by_view: dict[str, list[Demand]] = {}
         for query in queries:
             if not has_lasting_conditions(query.sql):
                 return {}
-            plan = lasting_plan(self._frame(query, views, said))
+            plan = lasting_plan(self._frame(query, views, statement_text))
             if plan is None:
                 return {}
-            for view, demand in demands(plan, unfilled).items():
-                found.setdefault(view, []).append(demand)
-        return {view: any_of(of_each) for view, of_each in found.items()}
+            for view, demand in demands(plan, unread_views).items():
+                demands_by_view.setdefault(view, []).append(demand)
+        return {view: any_of(view_demands) for view, view_demands in demands_by_view.items()}
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
-        """Views without rows for the stand-ins, to analyse a statement with."""
+        """Views without rows in the place of the stand-ins, for the analysis of a statement."""
         views: dict[str, DataFrame] = {}
-        for one in standins:
-            views[one.view] = self._empty_view(one, views)
+        for standin in standins:
+            views[standin.view] = self._empty_view(standin, views)
         return views
 
     def _empty_view(self, standin: StandIn, views: Mapping[str, DataFrame]) -> DataFrame:
@@ -247,91 +293,134 @@ class Reader:
             return self._changes.none(standin.table)
         return shaped(empty(self._spark, standin.table, standin.virtual), standin)
 
-    def events(self, query: EventQuery, views: Views, said: Said) -> Events:
+    def events(self, query: EventQuery, views: Views, statement_text: StatementText) -> Events:
         """The lazy events of a query.
 
         Raises:
-            SqlError: As ``lower.frame``.
+            SqlError: Spark cannot analyse the query; see ``lower.frame``.
         """
 
-        def whole() -> DataFrame:
-            return self._frame(query.query, views, said)
+        def events_of_full_query() -> DataFrame:
+            return self._frame(query.query, views, statement_text)
 
-        if (found := self._reduction(query)) is None:
-            return Events(whole())
-        reduced, derived = found
-        source = repeatable(rows := views[derived.view])
+        if (reduction := self._reduction(query)) is None:
+            return Events(events_of_full_query())
+        reduced_query, source_view = reduction
+        source = repeatable(rows := views[source_view.view])
         is_small = source is not None and source.is_small(self._spark)
         if not is_small:
-            return Events(whole(), source if views.is_pruned else None)
-        if reduced.joining <= constant_columns(rows):
+            return Events(events_of_full_query(), source if views.is_pruned else None)
+        if reduced_query.joining <= constant_columns(rows):
             if views.target is not None and is_sent_unasked(views.target):
-                return Events(whole(), source)
-            views[derived.view] = without_constants(rows)
-        return Events(self._frame(reduced.query, views, said), source, whole)
+                return Events(events_of_full_query(), source)
+            views[source_view.view] = without_constants(rows)
+        return Events(
+            self._frame(reduced_query.query, views, statement_text), source, events_of_full_query
+        )
 
     def _reduction(self, query: EventQuery) -> tuple[Reduced, Derived] | None:
-        """MERGE's query over a reduced target, and its source; None if there is only one query."""
+        """MERGE's query over a reduced target, and MERGE's source.
+
+        None if the statement has only its full query, or if fast paths are off.
+        """
         if query.reduced is None or query.source is None or not self._txns.settings.fast_paths:
             return None
         return query.reduced, query.source
 
-    def _derived(self, source: Derived, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
-        return lower.derived_rows(self._spark, source, views, said.args, said.time)
+    def _derived_rows(
+        self, source: Derived, views: Mapping[str, DataFrame], statement_text: StatementText
+    ) -> DataFrame:
+        return lower.derived_rows(
+            self._spark, source, views, statement_text.args, statement_text.time
+        )
 
-    def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
-        return lower.frame(self._spark, text, lower.used(text, views), said.args, said.time)
+    def _frame(
+        self, text: Text, views: Mapping[str, DataFrame], statement_text: StatementText
+    ) -> DataFrame:
+        return lower.frame(
+            self._spark, text, lower.used(text, views), statement_text.args, statement_text.time
+        )
 
-    def meets(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
+    def is_row_conflict(self, conflict: WriteConflict, own_directories: Sequence[str]) -> bool:
         """Whether another transaction updated or deleted a row that this transaction changed, too.
 
-        ``ours``: the directories that this transaction published. True also if this is unknown.
+        Also True if nobody can tell.
+
+        Args:
+            conflict: The change by the other transaction.
+            own_directories: The directories that this transaction has published.
         """
-        table, place = acid_table(self._metastore.find(conflict.table)), conflict.partition
+        table, partition = acid_table(self._metastore.find(conflict.table)), conflict.partition
         if table is None or conflict.write_id is None:
             return True
-        if table.partition_columns and place is None:
+        if table.partition_columns and partition is None:
             return True
-        return changed_a_common_row(self._spark, table, place or "", conflict.write_id, ours)
+        return changed_a_common_row(
+            self._spark, table, partition or "", conflict.write_id, own_directories
+        )
 
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 
-    def pass_on(
-        self, statement: SparkStatement, said: Said, args: Args, resolve: Resolve, readable: Resolve
+    def run_spark_statement(
+        self,
+        statement: SparkStatement,
+        statement_text: StatementText,
+        args: Args,
+        resolve: Resolve,
+        readable: Resolve,
     ) -> DataFrame:
-        """Run a statement of Spark's, with stand-ins for the tables that it reads.
+        """Run a statement of Spark's, with stand-ins for the tables that the statement reads.
 
-        ``resolve`` finds ACID tables; ``readable`` finds plain tables of the metastore, too.
+        Args:
+            statement: The statement.
+            statement_text: The statement's text and arguments.
+            args: The arguments as the user gave them.
+            resolve: Finds ACID tables.
+            readable: Finds ACID tables, and plain tables of the metastore.
         """
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
-            is_ours, double_quoted = self._sparks.is_ours, said.double_quoted
-            refuse_new_location(said.text, is_ours, double_quoted=double_quoted)
-            refuse_owned_directory(self._metastore, said.text, double_quoted=double_quoted)
-            self._sparks.share_named(said.text)
+            is_ours, double_quoted = self._sparks.is_ours, statement_text.double_quoted
+            refuse_new_location(statement_text.text, is_ours, double_quoted=double_quoted)
+            refuse_owned_directory(
+                self._metastore, statement_text.text, double_quoted=double_quoted
+            )
+            self._sparks.share_named(statement_text.text)
         if statement.reads is Reads.NOTHING:
-            return self._alone(said, args, resolve)
-        found = rewrite(said.text, statement, readable, double_quoted=said.double_quoted)
-        if not found.edits:
-            return self._verbatim(said.text, args)
-        text = Text(said.text, [*found.edits, *placeholders(said.text)])
-        if not found.standins:
-            return self._of_frames(text.verbatim(Span(0, len(said.text))), said)
-        snapshot = self._transactions.look([*acid_tables(found.standins)])
+            return self._run_without_tables(statement_text, args, resolve)
+        rewritten = rewrite(
+            statement_text.text, statement, readable, double_quoted=statement_text.double_quoted
+        )
+        if not rewritten.edits:
+            return self._run_verbatim(statement_text.text, args)
+        text = Text(statement_text.text, [*rewritten.edits, *placeholders(statement_text.text)])
+        if not rewritten.standins:
+            return self._run_over_frames(
+                text.verbatim(Span(0, len(statement_text.text))), statement_text
+            )
+        snapshot = self._transactions.look([*acid_tables(rewritten.standins)])
         mode, span = statement.explained or (None, statement.span)
         query = text.verbatim(span)
-        # To get the plan of a statement that is not a query would run the statement.
+        # Spark runs a statement that is not a query when it is asked for the statement's plan.
         is_query = statement.effect is Effect.READS
-        views = self._views(found.standins, snapshot, [query] if is_query else [], said)
+        views = self._views(
+            rewritten.standins, snapshot, [query] if is_query else [], statement_text
+        )
         if statement.explained is not None:
-            rows = lower.frame(self._spark, query, views, said.args)
-            plan = self._explained(rows, found.standins, snapshot, mode, said)
+            rows = lower.frame(self._spark, query, views, statement_text.args)
+            plan = self._plan_text(rows, rewritten.standins, snapshot, mode, statement_text)
             return rows_frame(self._spark, "plan string", [(plan,)])
         with jvm.changed_conf(self._spark, _KEPT_PLANS):
-            return lower.frame(self._spark, query, views, said.args, runs=not is_query)
+            return lower.frame(self._spark, query, views, statement_text.args, runs=not is_query)
 
-    def _alone(self, said: Said, args: Args, resolve: Resolve) -> DataFrame:
-        """Run a statement of Spark's that reads no table by a query."""
-        text, is_sparks, double_quoted = said.text, self._names.is_sparks, said.double_quoted
+    def _run_without_tables(
+        self, statement_text: StatementText, args: Args, resolve: Resolve
+    ) -> DataFrame:
+        """Run a statement of Spark's in which no query reads a table."""
+        text, is_sparks, double_quoted = (
+            statement_text.text,
+            self._names.is_sparks,
+            statement_text.double_quoted,
+        )
         need_relations(text, double_quoted=double_quoted)
         refuse_acid_tables(text, resolve, is_sparks, double_quoted=double_quoted)
         name = dropped(text, double_quoted=double_quoted)
@@ -339,61 +428,70 @@ class Reader:
             if self._txns.settings.ignores_missing and not self._names.foreign(name.parts):
                 return nothing(self._spark)
             raise nothing_to_drop(name, text)
-        return self._verbatim(text, args)
+        return self._run_verbatim(text, args)
 
-    def _of_frames(self, text: Text, said: Said) -> DataFrame:
-        """Run a statement of Spark's that names DataFrames, and no ACID tables."""
+    def _run_over_frames(self, text: Text, statement_text: StatementText) -> DataFrame:
+        """Run a statement of Spark's that names DataFrames but no ACID tables."""
         with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
-            return settled(self._verbatim(text.sql, said.args))
+            return settled(self._run_verbatim(text.sql, statement_text.args))
 
-    def _verbatim(self, text: str, args: Args) -> DataFrame:
-        given = dict(args) if isinstance(args, Mapping) else list(args or ())
-        return self._spark.sql(text, args=given or None)
+    def _run_verbatim(self, text: str, args: Args) -> DataFrame:
+        spark_args = dict(args) if isinstance(args, Mapping) else list(args or ())
+        return self._spark.sql(text, args=spark_args or None)
 
     def explain(
-        self, prepared: Prepared, said: Said, mode: str | None, locks: Iterable[LockComponent]
+        self,
+        prepared: Prepared,
+        statement_text: StatementText,
+        mode: str | None,
+        locks: Iterable[LockComponent],
     ) -> DataFrame:
         """EXPLAIN of a row-changing statement: its locks, its tables' files, and Spark's plan."""
         snapshot = self._transactions.look(prepared.reads)
-        views = self.views(prepared, snapshot, said)
-        named = ""
+        views = self.views(prepared, snapshot, statement_text)
+        source_sql = ""
         if prepared.source is not None:
             source = prepared.source
-            named = source.query.sql
-            views[source.view] = lower.frame(self._spark, source.query, views, said.args, said.time)
+            source_sql = source.query.sql
+            views[source.view] = lower.frame(
+                self._spark, source.query, views, statement_text.args, statement_text.time
+            )
         plans = []
         for query in prepared.queries:
-            text = query.query.sql + named + (query.source.query.sql if query.source else "")
+            text = query.query.sql + source_sql + (query.source.query.sql if query.source else "")
             standins = used_by(text, prepared.standins)
-            rows = self.events(query, views, said).rows
-            plans.append(self._explained(rows, standins, snapshot, mode, said))
+            rows = self.events(query, views, statement_text).rows
+            plans.append(self._plan_text(rows, standins, snapshot, mode, statement_text))
         plans[0] = locks_section(locks) + plans[0]
         return rows_frame(self._spark, "plan string", [(plan,) for plan in plans])
 
-    def _explained(
+    def _plan_text(
         self,
         rows: DataFrame,
         standins: Iterable[StandIn],
         snapshot: Snapshot,
         mode: str | None,
-        said: Said,
+        statement_text: StatementText,
     ) -> str:
-        """The files that a plan reads of ACID tables, and the plan, as text."""
-        shown = {
-            (one.table.name, when): (one.table, *self._tables.listed(one.table, snapshot, when))
-            for one in standins
-            if one.table.is_transactional and one.changes is None
-            for when in [self._when(one, said)]
+        """The text of a plan, after a list of the files that the plan reads of ACID tables."""
+        files_by_table = {
+            (standin.table.name, when): (
+                standin.table,
+                *self._tables.listed(standin.table, snapshot, when),
+            )
+            for standin in standins
+            if standin.table.is_transactional and standin.changes is None
+            for when in [self._when(standin, statement_text)]
         }
         plan = plan_section(jvm.explain(rows, mode))
-        return tables_section([*shown.values()], jvm.scans_of(rows)) + plan
+        return tables_section([*files_by_table.values()], jvm.scans_of(rows)) + plan
 
     def listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
-        """The files of all partitions that a snapshot reads, and the write ids that it sees."""
+        """The files of all partitions in a snapshot, and the write ids visible in the snapshot."""
         return self._tables.listed(table, snapshot)
 
 
-def _has_few(known: Predicate, column: Column) -> bool:
+def _has_few_values(predicate: Predicate, column: Column) -> bool:
     """Whether the predicate leaves only a few values for a column."""
-    values = equals(known, column.name)
+    values = equals(predicate, column.name)
     return values is not None and len(values) <= _FEW_VALUES

@@ -9,7 +9,7 @@ from acidsql.plan.returning import ReturningQuery
 from acidsql.plan.rewrite import Prepared
 from acidsql.statements.family import Context
 from acidsql.statements.hold import Held
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import list_table
@@ -29,7 +29,7 @@ class ReturnedRows:
         if prepared.returning is not None:
             self._txns.hold_lease()
 
-    def of(self, held: Held, work: Work, said: Said) -> DataFrame | None:
+    def of(self, held: Held, work: Work, said: StatementText) -> DataFrame | None:
         """The rows that the statement returns; None without RETURNING.
 
         Raises:
@@ -55,7 +55,7 @@ class ReturnedRows:
         views = {returning.view: rows}
         return lower.frame(self._spark, returning.query, views, said.args, said.time)
 
-    def none(self, returning: ReturningQuery, said: Said) -> DataFrame:
+    def none(self, returning: ReturningQuery, said: StatementText) -> DataFrame:
         """No rows, with the columns of ``of``."""
         rows = no_rows(self._spark, returning.shown)
         views = {returning.view: rows}

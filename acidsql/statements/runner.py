@@ -57,10 +57,16 @@ from acidsql.statements.result import (
     showing,
 )
 from acidsql.statements.returning import ReturnedRows
-from acidsql.statements.said import Args, Said, is_utc, name_of, said_by
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
+from acidsql.statements.statement_text import (
+    Args,
+    StatementText,
+    is_utc,
+    new_statement_text,
+    statement_name,
+)
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.statements.transactions import TransactionStatements
@@ -253,7 +259,7 @@ class Runner:
         self._temporary.need_kept()
         clock = Clock()
         with clock("say"):
-            said = said_by(self._spark, text, args)
+            said = new_statement_text(self._spark, text, args)
             text, self._partitions.args = said.text, said.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
             seen = cache(self._names.seen)
@@ -278,14 +284,16 @@ class Runner:
             return self._change(statement, said, clock, readable)
         match statement:
             case st.SparkStatement():
-                return self._reader.pass_on(statement, said.lazy, args, resolve, readable)
+                return self._reader.run_spark_statement(
+                    statement, said.without_time, args, resolve, readable
+                )
             case st.Explain():
                 return self._explain(statement, said)
             case st.CreateTable() if statement.query is not None:
                 return self._create_as_select(statement, said, clock)
         return self._command(statement, text)
 
-    def _skipped(self, statement: st.Statement, said: Said, skipped: Receipt) -> DataFrame:
+    def _skipped(self, statement: st.Statement, said: StatementText, skipped: Receipt) -> DataFrame:
         """The result of a statement that is not run, because it was committed before.
 
         A wrong syntax is an error. Other errors are ignored: tables may have changed since.
@@ -315,7 +323,7 @@ class Runner:
         self.last = result
         return showing(nothing(self._spark), result)
 
-    def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
+    def _explain(self, explain: st.Explain, said: StatementText) -> DataFrame:
         statement: st.Statement = explain.statement
         if isinstance(statement, Changing):
             prepared = self._preparer.change(statement, said)
@@ -333,7 +341,7 @@ class Runner:
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
     def _change(
-        self, statement: st.Dml | st.Undo, said: Said, clock: Clock, resolve: Resolve
+        self, statement: st.Dml | st.Undo, said: StatementText, clock: Clock, resolve: Resolve
     ) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own."""
         if may_need_workers(said.text, statement):
@@ -342,7 +350,7 @@ class Runner:
             prepared = self._preparer.at_a_glance(statement, said, resolve)
             self._returned.keep(prepared)
         with self.transactions.changing(said.text) as transaction:
-            with transaction.statement(name_of(statement), said.text) as work:
+            with transaction.statement(statement_name(statement), said.text) as work:
                 with clock("hold"):
                     held = self._holder.hold(transaction.txn, statement, said, prepared)
                 self._writer.write(transaction, held, said, clock, work)
@@ -352,7 +360,9 @@ class Runner:
         self.last = _receipt(said, transaction, work, clock, returns=returned is not None)
         return counts_frame(self._spark, self.last) if returned is None else returned
 
-    def _create_as_select(self, statement: st.CreateTable, said: Said, clock: Clock) -> DataFrame:
+    def _create_as_select(
+        self, statement: st.CreateTable, said: StatementText, clock: Clock
+    ) -> DataFrame:
         """Run CREATE TABLE … AS SELECT. The commit creates the table together with its rows."""
         with clock("say"):
             prepared = self._preparer.create_as_select(statement, said)
@@ -385,11 +395,18 @@ class Runner:
             warm_workers(self._spark)
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
-        return not self._txns.settings.conflicts_by_row or self._reader.meets(conflict, ours)
+        return not self._txns.settings.conflicts_by_row or self._reader.is_row_conflict(
+            conflict, ours
+        )
 
 
 def _receipt(
-    said: Said, transaction: Transaction, work: Work, clock: Clock, *, returns: bool = False
+    said: StatementText,
+    transaction: Transaction,
+    work: Work,
+    clock: Clock,
+    *,
+    returns: bool = False,
 ) -> Receipt:
     return receipt(
         said.text, transaction.id, work.published, clock.seconds, transaction.compaction,

@@ -29,7 +29,7 @@ from acidsql.plan.query import placeholders
 from acidsql.plan.sqltext import Text
 from acidsql.sql.time_travel import AsOf
 from acidsql.sql.tokens import Span
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.txn import Snapshot
 
 
@@ -54,7 +54,7 @@ class TimeTravel:
     def __init__(self, spark: SparkSession, metastore: Metastore) -> None:
         self._spark, self._metastore = spark, metastore
 
-    def when(self, as_of: AsOf, said: Said) -> When:
+    def when(self, as_of: AsOf, said: StatementText) -> When:
         """What a clause of a statement means. Spark evaluates a timestamp once.
 
         Raises:
@@ -67,7 +67,7 @@ class TimeTravel:
             raise _no_time("This is no time.", span, said)
         return When(timestamp_ms=time_ms)
 
-    def said(self, span: Span, said: Said) -> When:
+    def said(self, span: Span, said: StatementText) -> When:
         """What an expression means: a whole number is a version, all else is a time.
 
         Raises:
@@ -80,7 +80,7 @@ class TimeTravel:
             raise _no_time("This is neither a version nor a time.", span, said)
         return When(timestamp_ms=time_ms)
 
-    def _evaluated(self, span: Span, said: Said) -> tuple[object, int | None]:
+    def _evaluated(self, span: Span, said: StatementText) -> tuple[object, int | None]:
         """The value of an expression, and the same as a time in milliseconds since the epoch."""
         text = Text(said.text, placeholders(said.text))
         text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
@@ -215,7 +215,7 @@ def need_versions(metastore: Metastore, of: object) -> None:
         )
 
 
-def _no_time(message: str, span: Span, said: Said) -> AnalysisError:
+def _no_time(message: str, span: Span, said: StatementText) -> AnalysisError:
     return AnalysisError(
         message,
         said.text, span.start, span.end,

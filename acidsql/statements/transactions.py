@@ -18,7 +18,7 @@ from acidsql.settings import Settings
 from acidsql.sql import statements as st
 from acidsql.statements.family import Family, runs
 from acidsql.statements.result import Counts, Receipt, receipt, rows_frame
-from acidsql.statements.said import name_of
+from acidsql.statements.statement_text import statement_name
 from acidsql.txn import SessionLocks
 
 _DDL = (
@@ -61,12 +61,12 @@ class TransactionStatements(Family):
             statement.effect is st.Effect.CHANGES
         )
         if isinstance(statement, _CHANGES) or spark_changes:
-            self._transactions.need_writable(name_of(statement))
+            self._transactions.need_writable(statement_name(statement))
         if isinstance(statement, _DDL) or spark_changes:
             transaction = self._transactions.need()
             raise UnsupportedError(
-                f"{name_of(statement)} cannot be part of a transaction, because it cannot be "
-                f"undone: transaction {transaction.id} is open. COMMIT or ROLLBACK it first.",
+                f"{statement_name(statement)} cannot be part of a transaction, because it cannot "
+                f"be undone: transaction {transaction.id} is open. COMMIT or ROLLBACK it first.",
                 condition="OP_NOT_ALLOWED_IN_TXN",
                 sqlstate="25001",
             )

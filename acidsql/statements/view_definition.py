@@ -23,7 +23,7 @@ from acidsql.sql.table_changes import parse_table_changes
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import has_double_quoted_names
+from acidsql.statements.statement_text import has_double_quoted_names
 from acidsql.statements.view_rows import NO_ALIAS, view_type
 from acidsql.storage.spark import temporary
 

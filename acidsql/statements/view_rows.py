@@ -16,7 +16,7 @@ from acidsql.errors import AnalysisError, FormatError, SqlError, UnsupportedErro
 from acidsql.plan import lower
 from acidsql.plan.standins import StandIn
 from acidsql.plan.view_text import InView, unreadable
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.views import settled
@@ -68,9 +68,13 @@ def in_view(spark: SparkSession, inside: InView | None) -> Iterator[None]:
             raise unreadable(inside.view.name, error) from None
 
 
-def said_in(inside: InView | None, said: Said) -> Said:
+def said_in(inside: InView | None, said: StatementText) -> StatementText:
     """The text to which the places in a stand-in belong."""
-    return said if inside is None else Said(inside.text, None, inside.double_quoted, said.time)
+    return (
+        said
+        if inside is None
+        else StatementText(inside.text, None, inside.double_quoted, said.time)
+    )
 
 
 def view_type(kind: HiveType) -> str:

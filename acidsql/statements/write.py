@@ -18,7 +18,7 @@ from acidsql.statements.family import Context
 from acidsql.statements.hold import Held
 from acidsql.statements.reader import Reader
 from acidsql.statements.result import Clock
-from acidsql.statements.said import Said
+from acidsql.statements.statement_text import StatementText
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
@@ -43,7 +43,7 @@ class Writer:
         self._evaluates_once = evaluates_once
 
     def write(
-        self, transaction: Transaction, held: Held, said: Said, clock: Clock, work: Work
+        self, transaction: Transaction, held: Held, said: StatementText, clock: Clock, work: Work
     ) -> None:
         """Write and publish each target's events, and add what was published to ``work``."""
         if held.prepared.before is not None:
@@ -63,7 +63,7 @@ class Writer:
         transaction: Transaction,
         targets: Iterable[tuple[EventQuery, Touched]],
         views: Views,
-        said: Said,
+        said: StatementText,
         clock: Clock,
         work: Work,
     ) -> None:
@@ -94,7 +94,9 @@ class Writer:
         return self._context.txns.settings.few_rows
 
     @contextmanager
-    def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
+    def _source(
+        self, txn: Txn, prepared: Prepared, views: Views, said: StatementText
+    ) -> Iterator[None]:
         """Evaluate what several queries read once (I9), into our own temporary files."""
         if prepared.source is None:
             yield
@@ -133,7 +135,9 @@ class Writer:
             ),
         )
 
-    def _write(self, writing: Writing, query: EventQuery, views: Views, said: Said) -> None:
+    def _write(
+        self, writing: Writing, query: EventQuery, views: Views, said: StatementText
+    ) -> None:
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return

@@ -17,7 +17,7 @@ from acidsql.plan.assignment import as_read, assign
 from acidsql.plan.lower import hive_type
 from acidsql.plan.struct_fields import FieldRules
 from acidsql.sql.tokens import Span
-from acidsql.statements.said import is_case_sensitive
+from acidsql.statements.statement_text import is_case_sensitive
 from acidsql.storage.columns import quote
 
 

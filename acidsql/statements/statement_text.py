@@ -20,13 +20,13 @@ Args = Mapping[str, Any] | Sequence[Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StatementText:
     """A statement's text and arguments.
 
     Attributes:
         text: The text, with ``${…}`` variables substituted.
         args: The arguments by name, see ``by_name``.
-        double_quoted: ``"…"`` is a name in this session.
+        double_quoted: A text in double quotes is a name in this session, not a string.
         time: The statement's one time; None: each query reads the clock when it runs.
     """
 
@@ -36,25 +36,25 @@ class Said:
     time: StatementTime | None = field(default_factory=StatementTime)
 
     @property
-    def lazy(self) -> Said:
-        """The same for a statement whose result is a query, which may run at any time."""
+    def without_time(self) -> StatementText:
+        """The same text without a time, for a statement whose result is a lazy query."""
         return replace(self, time=None)
 
 
-def said_by(spark: SparkSession, text: str, args: Args) -> Said:
-    """What the user said, in this session.
+def new_statement_text(spark: SparkSession, text: str, args: Args) -> StatementText:
+    """The text and arguments of a new statement, as the session reads them.
 
     Raises:
         AnalysisError: The text names a DataFrame that was not given.
     """
     text = jvm.substitute_variables(spark, text)
-    said = Said(text, by_name(args), has_double_quoted_names(spark, text))
-    need_frames(text, said.args or {}, double_quoted=said.double_quoted)
-    return said
+    statement_text = StatementText(text, named_args(args), has_double_quoted_names(spark, text))
+    need_frames(text, statement_text.args or {}, double_quoted=statement_text.double_quoted)
+    return statement_text
 
 
-def name_of(statement: Statement) -> str:
-    """``TruncateTable`` → TRUNCATE TABLE."""
+def statement_name(statement: Statement) -> str:
+    """The name of a statement for messages: TRUNCATE TABLE for a ``TruncateTable``."""
     if isinstance(statement, SparkStatement):
         return statement.statement_name
     if isinstance(statement, MultiInsert):
@@ -64,7 +64,7 @@ def name_of(statement: Statement) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
 
 
-def by_name(args: Args) -> dict[str, Any] | None:
+def named_args(args: Args) -> dict[str, Any] | None:
     """The arguments by name. An argument of ``?`` gets the name that replaces the ``?``."""
     if not args:
         return None
