@@ -17,7 +17,7 @@ from acidsql.storage.columns import quoted_path
 def refuse_acid_tables(
     text: str,
     resolve: Resolve,
-    is_sparks: Callable[[tuple[str, ...]], bool],
+    is_in_spark: Callable[[tuple[str, ...]], bool],
     *,
     double_quoted: bool,
 ) -> None:
@@ -25,8 +25,8 @@ def refuse_acid_tables(
 
     Args:
         text: The user's statement.
-        resolve: The ACID table of a name, or None.
-        is_sparks: Whether Spark knows a table or view of that name.
+        resolve: Returns the ACID table of a name, or None.
+        is_in_spark: Whether Spark knows a table or view of a name.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
@@ -39,7 +39,7 @@ def refuse_acid_tables(
         if table is None:
             continue
         target = _changed(text, double_quoted)
-        if target is not None and not resolve(target.parts) and not is_sparks(target.parts):
+        if target is not None and not resolve(target.parts) and not is_in_spark(target.parts):
             raise _not_found(text, target)
         raise UnsupportedError(
             f"{table.name} is {'an ACID table' if table.view is None else 'a view of ACID tables'}"
@@ -60,7 +60,7 @@ def dropped(text: str, *, double_quoted: bool) -> Name | None:
 
 
 def nothing_to_drop(name: Name, text: str) -> AnalysisError:
-    """The error for DROP of a table or view that is not there."""
+    """The error for DROP of a table or view that does not exist."""
     return AnalysisError(
         f"There is no table or view '{'.'.join(name.parts)}'. With IF EXISTS, or after SET "
         "hive.exec.drop.ignorenonexistent = true, this is no error.",

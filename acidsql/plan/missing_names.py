@@ -59,7 +59,7 @@ class MissingNames:
             if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or _is_of_view(error):
                 raise
             parts = self._parts(error, text)
-            if (found := self._names.foreign(parts) if parts else None) is not None:
+            if (found := self._names.find_foreign(parts) if parts else None) is not None:
                 raise found.refused() from error
             raise self._better(error, parts, text) from None
 

@@ -16,7 +16,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable, Found, acid_table, view_of
 from acidsql.plan.query import VIEW_PREFIX, no_acid_table
-from acidsql.plan.view_text import InView, is_of_view, need_table, of_view
+from acidsql.plan.view_text import ViewQuery, mark_view_name, need_table, split_view_mark
 from acidsql.sql.frames import is_frame
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
@@ -26,13 +26,13 @@ from acidsql.storage.spark.catalog_names import kind_of
 
 
 class Tables(Protocol):
-    """Finds what a full name means."""
+    """Finds the metastore's entry for the full name of a table or view."""
 
     def find(self, name: TableName) -> Found:
-        """As ``Catalog.find``."""
+        """The entry of a name. See ``Catalog.find``."""
 
     def glance(self, name: TableName) -> Found:
-        """As ``Catalog.glance``."""
+        """The entry of a name, perhaps with earlier constraints. See ``Catalog.glance``."""
 
 
 class Names:
@@ -41,7 +41,8 @@ class Names:
     Args:
         spark: The session.
         tables: Finds tables by their full names.
-        temporary: The session's temporary tables: the name that people say → the kept name.
+        temporary: The session's temporary tables: the name in statements → the name in the
+            metastore.
     """
 
     def __init__(
@@ -54,129 +55,143 @@ class Names:
         """The database of unqualified names. It is Spark's, so a name means the same to Spark."""
         return self._spark.catalog.currentDatabase().lower()
 
-    def resolve(self, parts: tuple[str, ...]) -> Table | None:
-        """The ACID table of a name; None for a table of Spark's and for a temporary view."""
-        return acid_table(self._look(parts, self._tables.find))
+    def find_acid_table(self, parts: tuple[str, ...]) -> Table | None:
+        """Look an ACID table up. None if the name means a table of Spark's or a temporary view."""
+        return acid_table(self._look_up(parts, self._tables.find))
 
-    def glance(self, parts: tuple[str, ...]) -> Table | None:
-        """As ``resolve``, at a glance (see ``Catalog``)."""
-        return acid_table(self._look(parts, self._tables.glance))
+    def peek_acid_table(self, parts: tuple[str, ...]) -> Table | None:
+        """Like ``find_acid_table``, but perhaps with earlier constraints (``Catalog.glance``)."""
+        return acid_table(self._look_up(parts, self._tables.glance))
 
-    def _look(self, parts: tuple[str, ...], look: Callable[[TableName], Found]) -> Found:
-        name = self._ours(parts)
-        return None if name is None else look(name)
+    def _look_up(self, parts: tuple[str, ...], find: Callable[[TableName], Found]) -> Found:
+        name = self._metastore_name(parts)
+        return None if name is None else find(name)
 
-    def _ours(self, parts: tuple[str, ...]) -> TableName | None:
+    def _metastore_name(self, parts: tuple[str, ...]) -> TableName | None:
         if is_frame(parts) or (len(parts) == 1 and temporary.is_temp_view(self._spark, parts[0])):
             return None
         return self.qualify(parts)
 
-    def known(self, parts: tuple[str, ...]) -> Table | None:
-        """The ACID table, at a glance, or the view of ACID tables, of a name."""
-        return self.table_or_view(parts, self.seen(parts))
+    def peek_table_or_view(self, parts: tuple[str, ...]) -> Table | None:
+        """Look an ACID table, or a view of ACID tables, up. The constraints may be earlier ones."""
+        return self.acid_table_or_view(parts, self.peek_entry(parts))
 
-    def seen(self, parts: tuple[str, ...]) -> Found:
-        """What a name means in the metastore, at a glance."""
-        return self._look(parts, self._tables.glance)
+    def peek_entry(self, parts: tuple[str, ...]) -> Found:
+        """Look the metastore's entry of a name up. The constraints may be earlier ones."""
+        return self._look_up(parts, self._tables.glance)
 
-    def table_or_view(self, parts: tuple[str, ...], found: Found) -> Table | None:
-        """The ACID table or view that was found; no view that Spark has, too, and reads right."""
-        if (hidden := view_of(found)) and self.is_sparks(parts):
-            return hidden if self._names_acid_tables(hidden, set()) else None
-        return None if isinstance(found, ForeignTable) else found
+    def acid_table_or_view(self, parts: tuple[str, ...], entry: Found) -> Table | None:
+        """The ACID table or view of a metastore entry.
 
-    def readable(self, parts: tuple[str, ...]) -> Table | None:
-        """The ACID table, plain table or view that a query reads; None for what Spark itself has.
+        None for a view that Spark has, too, and whose query names no ACID table: Spark reads such
+        a view right.
+        """
+        if (view := view_of(entry)) and self.is_in_spark(parts):
+            return view if self._names_acid_tables(view, set()) else None
+        return None if isinstance(entry, ForeignTable) else entry
+
+    def find_readable(self, parts: tuple[str, ...]) -> Table | None:
+        """Look the ACID table, plain table or view up that a query reads.
+
+        None if Spark itself has a table or view of the name.
 
         Raises:
             UnsupportedError: The name is that of a materialized view or of another engine's table,
                 and Spark does not have it.
         """
-        return self.to_read(parts, self._look(parts, self._tables.find))
+        return self.readable_table(parts, self._look_up(parts, self._tables.find))
 
-    def to_read(self, parts: tuple[str, ...], found: Found) -> Table | None:
-        """As ``readable``, if this was found."""
-        if isinstance(found, ForeignTable):
-            return None if self.is_sparks(parts) else found.need_table()
-        return self.table_or_view(parts, found)
+    def readable_table(self, parts: tuple[str, ...], entry: Found) -> Table | None:
+        """Like ``find_readable``, for a metastore entry that has been looked up already."""
+        if isinstance(entry, ForeignTable):
+            return None if self.is_in_spark(parts) else entry.need_table()
+        return self.acid_table_or_view(parts, entry)
 
-    def _names_acid_tables(self, outer: Table, seen: set[TableName]) -> bool:
+    def _names_acid_tables(self, view: Table, visited: set[TableName]) -> bool:
         """Whether a view's query names ACID tables, or other views that do."""
-        seen.add(outer.name)
-        inside = InView(outer)
-        found = mentioned_tables(inside.text, double_quoted_identifiers=inside.double_quoted)
-        for name in filter(None, (self.qualify(of_view(one.parts)) for one in found)):
-            meant = None if name in seen else self._tables.find(name)
-            inner = view_of(meant)
-            if acid_table(meant) or (inner and self._names_acid_tables(inner, seen)):
+        visited.add(view.name)
+        view_query = ViewQuery(view)
+        references = mentioned_tables(
+            view_query.text, double_quoted_identifiers=view_query.double_quoted
+        )
+        for name in filter(
+            None, (self.qualify(mark_view_name(reference.parts)) for reference in references)
+        ):
+            entry = None if name in visited else self._tables.find(name)
+            inner_view = view_of(entry)
+            if acid_table(entry) or (inner_view and self._names_acid_tables(inner_view, visited)):
                 return True
         return False
 
-    def need(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
-        """The ACID table that a statement names. ``at_a_glance``: see ``Catalog.glance``.
+    def require_table(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
+        """Look the ACID table up that a statement names.
+
+        ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
 
         Raises:
-            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name. Or it is
-                the name of a view.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name. Or the
+                name is that of a view.
         """
-        table = self.need_any(name, text, at_a_glance=at_a_glance)
+        table = self.require_table_or_view(name, text, at_a_glance=at_a_glance)
         need_table(table, name, text)
         return table
 
-    def need_any(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
-        """The ACID table or view that a statement names. Raises AnalysisError: there is none."""
-        look = self._tables.glance if at_a_glance else self._tables.find
-        table = self.table_or_view(name.parts, self._look(name.parts, look))
+    def require_table_or_view(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
+        """Look the ACID table or view up that a statement names. Raises AnalysisError if there is
+        none."""
+        find = self._tables.glance if at_a_glance else self._tables.find
+        table = self.acid_table_or_view(name.parts, self._look_up(name.parts, find))
         if table is None:
             raise no_acid_table(".".join(name.parts), text, name.span)
         return table
 
-    def foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
-        """The table of the metastore that is no ACID table, of a name."""
+    def find_foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
+        """Look a table of the metastore up that is no ACID table. None if there is none."""
         name = self.qualify(parts)
-        found = None if name is None else self._tables.find(name)
-        return found if isinstance(found, ForeignTable) else None
+        entry = None if name is None else self._tables.find(name)
+        return entry if isinstance(entry, ForeignTable) else None
 
     def is_acid(self, parts: tuple[str, ...]) -> bool:
         """Whether the name is that of an ACID table."""
-        return self.glance(parts) is not None
+        return self.peek_acid_table(parts) is not None
 
-    def is_sparks(self, parts: tuple[str, ...]) -> bool:
+    def is_in_spark(self, parts: tuple[str, ...]) -> bool:
         """True if Spark has a table or view of that name."""
-        return self._spark.catalog.tableExists(quoted_path(is_of_view(parts)[1]))
+        return self._spark.catalog.tableExists(quoted_path(split_view_mark(parts)[1]))
 
-    def is_taken(self, name: Name, full: TableName) -> bool:
+    def is_name_taken(self, name: Name, full: TableName) -> bool:
         """True if Spark has a table or view of the name of a new one. A temporary table hides all
         but a temporary view."""
         if full.holder is None:
-            return self.is_sparks(name.parts)
+            return self.is_in_spark(name.parts)
         return len(name.parts) == 1 and temporary.is_temp_view(self._spark, name.parts[0])
 
-    def need_free(self, name: Name, full: TableName) -> None:
+    def require_free_name(self, name: Name, full: TableName) -> None:
         """Raise CatalogError if the name of a new table or view is taken by Spark."""
-        if self.is_taken(name, full):
-            said = quoted_path(name.parts)
+        if self.is_name_taken(name, full):
+            quoted_name = quoted_path(name.parts)
             raise CatalogError(
-                f"Spark has a table or view {said} already.",
-                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=said,
+                f"Spark has a table or view {quoted_name} already.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=quoted_name,
             )  # fmt: skip
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """The full name in lower case, under which the metastore keeps the table.
 
         None for a name that is Spark's: a name of three parts or more (``spark_catalog.db.t``), and
-        any name while another catalog is current. And for the kept name of a temporary table.
+        any name while another catalog is current. None, too, for the name under which the metastore
+        keeps a temporary table.
         """
-        of_a_view, parts = is_of_view(parts)
+        is_in_view, parts = split_view_mark(parts)
         if len(parts) > 2 or not jvm.is_own_catalog(self._spark):
             return None
         *database, last = (part.lower() for part in parts)
         name = TableName(database[0] if database else self.current_database, last)
         if name.holder is not None:
             return None
-        return name if of_a_view else self._temporary.get(name, name)
+        return name if is_in_view else self._temporary.get(name, name)
 
-    def new(self, name: Name, text: str) -> TableName:
+    def new_table_name(self, name: Name, text: str) -> TableName:
         """The full name of a table that a statement creates.
 
         Raises:
@@ -184,29 +199,29 @@ class Names:
                 Spark would refuse it.
             UnsupportedError: The name is reserved for our own views.
         """
-        found = self.qualify(of_view(name.parts))  # it may hide another table
-        if found is None:
+        full_name = self.qualify(mark_view_name(name.parts))  # it may hide another table
+        if full_name is None:
             raise AnalysisError(
                 "An ACID table is called 'table' or 'database.table', and made while spark_catalog "
                 "is the current catalog.",
                 text, name.span.start, name.span.end, condition="REQUIRES_SINGLE_PART_NAMESPACE",
                 sqlstate="42K05",
             )  # fmt: skip
-        need_name(found.name, name, text)
-        return found
+        need_name(full_name.name, name, text)
+        return full_name
 
 
-def refuse_temporary(name: TableName | None, what: str) -> None:
-    """Raise UnsupportedError if something that needs a lasting table names a temporary one."""
+def refuse_temporary(name: TableName | None, feature: str) -> None:
+    """Raise UnsupportedError if a feature that needs a lasting table names a temporary table."""
     if name is not None and name.holder is not None:
         raise UnsupportedError(
-            f"{what} needs a table that lasts: {name} is a temporary table of this session.",
+            f"{feature} needs a table that lasts: {name} is a temporary table of this session.",
             condition="UNSUPPORTED_FEATURE.TEMPORARY_TABLE",
         )
 
 
 def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, ...]) -> Table:
-    """The table of a name in a method's argument. Raises CatalogError if there is none."""
+    """Return the ACID table that a method's argument names. Raises CatalogError if it is None."""
     if table is None:
         name, kind = ".".join(parts), kind_of(spark, parts)
         meaning = "" if kind is None else f": it is {kind.value}"

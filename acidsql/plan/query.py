@@ -24,7 +24,12 @@ from acidsql.plan.standins import StandIn as StandIn
 from acidsql.plan.standins import acid_tables as acid_tables
 from acidsql.plan.standins import new_standin as new_standin
 from acidsql.plan.standins import view_name as view_name
-from acidsql.plan.view_text import InView, circle, of_view, unreadable
+from acidsql.plan.view_text import (
+    ViewQuery,
+    mark_view_name,
+    unreadable_view_error,
+    view_cycle_error,
+)
 from acidsql.sql.frames import frame_name, is_frame, need_relations, relation
 from acidsql.sql.references import (
     Reference,
@@ -242,7 +247,7 @@ class _Draft:
 
     text: str
     resolve: Resolve
-    within: tuple[InView, ...] = ()
+    within: tuple[ViewQuery, ...] = ()
     standins: list[StandIn] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
 
@@ -279,7 +284,7 @@ class _Draft:
         return namesakes
 
     def _meant(self, parts: tuple[str, ...]) -> Table | None:
-        return self.resolve(of_view(parts) if self.within else parts)
+        return self.resolve(mark_view_name(parts) if self.within else parts)
 
     def stand_in(
         self,
@@ -308,7 +313,7 @@ class _Draft:
         that is read twice has one stand-in, so that views of views do not become too many."""
         around = [one.view.name for one in self.within]
         if view.name in around:
-            raise circle(view.name, around)
+            raise view_cycle_error(view.name, around)
         if len(around) >= _DEEPEST:
             raise UnsupportedError(
                 f"More than {_DEEPEST} views read each other: {around[0]} is one of them.",
@@ -317,13 +322,13 @@ class _Draft:
         for one in self.standins:
             if one.query is not None and one.table == view:
                 return one
-        inside = InView(view)
+        inside = ViewQuery(view)
         try:
             text, double_quoted = inside.text, inside.double_quoted
             draft = _Draft(text, self.resolve, (*self.within, inside), self.standins)
             draft.rewrite(references(text, double_quoted_identifiers=double_quoted))
         except SqlError as error:
-            raise unreadable(view.name, error) from None
+            raise unreadable_view_error(view.name, error) from None
         query = Text(text, draft.edits).verbatim(Span(0, len(text)))
         self.standins.append(StandIn(view_name(), view, query=query))
         return self.standins[-1]

@@ -14,7 +14,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.virtual_columns import virtual_columns
 from acidsql.plan.sqltext import Text
 from acidsql.plan.undone import Undone
-from acidsql.plan.view_text import InView
+from acidsql.plan.view_text import ViewQuery
 from acidsql.sql.references import Reference
 from acidsql.sql.table_changes import TableChanges
 from acidsql.sql.time_travel import AsOf
@@ -51,7 +51,7 @@ class StandIn:
     as_of: AsOf | None = None
     changes: TableChanges | Undone | None = None
     returned: Returned | None = None
-    within: InView | None = None
+    within: ViewQuery | None = None
     query: Text | None = None
     with_deleted: bool = False
     at: tuple[str, Reference] | None = None
@@ -63,7 +63,7 @@ def new_standin(
     *,
     is_target: bool = False,
     as_of: AsOf | None = None,
-    within: InView | None = None,
+    within: ViewQuery | None = None,
     with_deleted: bool = False,
     at: tuple[str, Reference] | None = None,
 ) -> StandIn:

@@ -86,7 +86,7 @@ class Targets:
     def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
         """The error that tells what the target is; None if the target is not what is wrong."""
         target = _target(text)
-        if target is None or self._names.known(target) is not None:
+        if target is None or self._names.peek_table_or_view(target) is not None:
             return None
         statement, start = _head(text)
         place = place_of_name(target, text, start)
@@ -111,7 +111,7 @@ class Targets:
             if is_ours or is_refused or is_named:
                 return _of_sparks(target, text, place)
         elif is_ours:
-            foreign = self._names.foreign(target)
+            foreign = self._names.find_foreign(target)
             return foreign.refused() if foreign else no_acid_table(".".join(target), text, place)
         return None
 

@@ -25,30 +25,30 @@ ANSI, TIME_ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
 DOUBLE_QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"
 TIMESTAMP_TYPE = "spark.sql.timestampType"
 # The settings that decide the meaning of a query's text, or the values of its expressions.
-KEPT = (
+QUERY_SETTINGS = (
     ANSI, TIME_ZONE, DOUBLE_QUOTES, TIMESTAMP_TYPE, "spark.sql.caseSensitive",
     "spark.sql.parser.escapedStringLiterals", "spark.sql.decimalOperations.allowPrecisionLoss",
     "spark.sql.groupByOrdinal", "spark.sql.orderByOrdinal",
 )  # fmt: skip
-_OF_HIVE = {ANSI: "false", DOUBLE_QUOTES: "false", TIMESTAMP_TYPE: "TIMESTAMP_NTZ"}
+_HIVE_SETTINGS = {ANSI: "false", DOUBLE_QUOTES: "false", TIMESTAMP_TYPE: "TIMESTAMP_NTZ"}
 # Spark's names for the settings and for the current database, in a view's properties.
 SETTING, _DATABASE = "view.sqlConfig.", "view.catalogAndNamespace.part.1"
-_OF_VIEW = ""  # before the parts of a name; no text has such a part
+_VIEW_MARK = ""  # before the parts of a name; no text has such a part
 
 
-def of_view(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """A name as the query of a view has it: it never means a temporary table of the session."""
-    return (_OF_VIEW, *parts)
+def mark_view_name(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Mark a name as one in the query of a view: it never means a session's temporary table."""
+    return (_VIEW_MARK, *parts)
 
 
-def is_of_view(parts: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
-    """Whether the query of a view has this name, and the name as the text has it."""
-    is_one = parts[:1] == (_OF_VIEW,)
-    return is_one, parts[1:] if is_one else parts
+def split_view_mark(parts: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Whether a name is marked as one in the query of a view, and the name without the mark."""
+    is_marked = parts[:1] == (_VIEW_MARK,)
+    return is_marked, parts[1:] if is_marked else parts
 
 
 @dataclass(frozen=True)
-class InView:
+class ViewQuery:
     """A view whose query is read.
 
     Args:
@@ -61,8 +61,10 @@ class InView:
     def settings(self) -> Mapping[str, str]:
         """The settings under which Spark must analyse the query."""
         properties = self.view.properties
-        kept = {name: value for name in KEPT if (value := properties.get(SETTING + name))}
-        return kept or _OF_HIVE
+        stored_settings = {
+            name: value for name in QUERY_SETTINGS if (value := properties.get(SETTING + name))
+        }
+        return stored_settings or _HIVE_SETTINGS
 
     @property
     def double_quoted(self) -> bool:
@@ -74,7 +76,7 @@ class InView:
         """The query, with the database of each table. (Spark's own views do not name it.)"""
         assert self.view.view is not None
         database = self.view.properties.get(_DATABASE) or self.view.name.database
-        return qualified(
+        return qualify_tables(
             self.view.view.expanded,
             lambda parts: (database, *parts) if len(parts) == 1 else parts,
             double_quoted=self.double_quoted,
@@ -88,13 +90,13 @@ class Definition:
     Attributes:
         text: The statement that makes the view.
         query: The place of the query.
-        full: Gives the full name of a table.
+        full_name: Returns the full name of a table.
         double_quoted: ``"…"`` is a name.
     """
 
     text: str
     query: Span
-    full: Callable[[tuple[str, ...]], tuple[str, ...]]
+    full_name: Callable[[tuple[str, ...]], tuple[str, ...]]
     double_quoted: bool
 
     def expanded(self, view: str, columns: Sequence[Column], names: Sequence[str] | None) -> str:
@@ -107,17 +109,21 @@ class Definition:
                 view can no longer be read if a ``*`` in its query gets more columns.
         """
         double_quoted = self.double_quoted
-        text = qualified(self.text, self.full, self.query, double_quoted=double_quoted)
-        found = references(self.text, self.query, double_quoted_identifiers=double_quoted)
-        may_grow = bool(found.doubts) or any(block.stars for block in found.blocks)
-        own = [column.name for column in columns]
-        if not may_grow and names is not None and [name.lower() for name in names] == own:
+        text = qualify_tables(self.text, self.full_name, self.query, double_quoted=double_quoted)
+        query_references = references(
+            self.text, self.query, double_quoted_identifiers=double_quoted
+        )
+        may_grow = bool(query_references.doubts) or any(
+            block.stars for block in query_references.blocks
+        )
+        column_names = [column.name for column in columns]
+        if not may_grow and names is not None and [name.lower() for name in names] == column_names:
             return text
         inner = f"(\n{text}\n) AS {quote(view)}"
         if names is None:
-            listed = ", ".join(map(quote, own))
+            listed = ", ".join(map(quote, column_names))
             return f"SELECT {listed} FROM {inner} ({listed})"
-        pairs = (f"{quote(a)} AS {quote(b)}" for a, b in zip(names, own, strict=True))
+        pairs = (f"{quote(a)} AS {quote(b)}" for a, b in zip(names, column_names, strict=True))
         return f"SELECT {', '.join(pairs)} FROM {inner}"
 
 
@@ -131,38 +137,38 @@ def are_on(settings: Mapping[str, str], *names: str) -> bool:
     return all(settings.get(name, "").lower() == "true" for name in names)
 
 
-def qualified(
+def qualify_tables(
     text: str,
-    full: Callable[[tuple[str, ...]], tuple[str, ...]],
+    full_name: Callable[[tuple[str, ...]], tuple[str, ...]],
     span: Span | None = None,
     *,
     double_quoted: bool,
 ) -> str:
-    """A query with the full name of each table.
+    """Replace the name of each table in a query by the table's full name.
 
     Args:
         text: A text that contains the query.
-        full: The full name of a table. A name that is full already stays as it is.
+        full_name: Returns the full name of a table. A full name stays as it is.
         span: The place of the query; default: the whole text.
         double_quoted: ``"…"`` is a name.
     """
     span = span or Span(0, len(text))
-    found = references(text, span, double_quoted_identifiers=double_quoted)
+    table_references = references(text, span, double_quoted_identifiers=double_quoted)
     edits = [
-        Edit(one.span.start, one.span.end, quoted_path(name))
-        for one in found.references
-        if (name := full(one.parts)) != one.parts
+        Edit(reference.span.start, reference.span.end, quoted_path(name))
+        for reference in table_references.references
+        if (name := full_name(reference.parts)) != reference.parts
     ]
-    for place in found.changes:
+    for place in table_references.changes:
         call = parse_table_changes(text, place)
-        if (name := full(call.parts)) != call.parts:
+        if (name := full_name(call.parts)) != call.parts:
             edits.append(Edit(call.name_span.start, call.name_span.end, f"'{'.'.join(name)}'"))
     return Text(text, edits).verbatim(span).sql
 
 
-def unreadable(view: TableName, error: SqlError) -> SqlError:
-    """The error of a query that reads a view, whose own query has an error. The innermost view is
-    named; the caret is in the view's text."""
+def unreadable_view_error(view: TableName, error: SqlError) -> SqlError:
+    """The error of a query that reads a view, if the view's own query has an error. The message
+    names the innermost view; the caret is in the view's text."""
     if "view" in error.parameters:
         return error
     return type(error)(
@@ -195,10 +201,10 @@ def need_view(table: Table, name: Name, text: str) -> None:
         )  # fmt: skip
 
 
-def circle(view: TableName, around: list[TableName]) -> AnalysisError:
+def view_cycle_error(view: TableName, enclosing_views: list[TableName]) -> AnalysisError:
     """The error of a view that reads itself."""
-    way = " → ".join(map(str, [*around[around.index(view) :], view]))
+    path = " → ".join(map(str, [*enclosing_views[enclosing_views.index(view) :], view]))
     return AnalysisError(
-        f"The view {view} reads itself: {way}.",
+        f"The view {view} reads itself: {path}.",
         condition="RECURSIVE_VIEW", sqlstate="42K0H", view=view,
     )  # fmt: skip

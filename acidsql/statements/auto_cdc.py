@@ -152,7 +152,7 @@ class AutoCdcStatements:
         names = self._context.names
         statement = parse(
             said.text,
-            is_acid=lambda parts: names.glance(parts) is not None,
+            is_acid=lambda parts: names.peek_acid_table(parts) is not None,
             double_quoted_identifiers=said.double_quoted,
         )
         assert isinstance(statement, AutoCdc)

@@ -31,7 +31,7 @@ from acidsql.metastore.foreign import view_of
 from acidsql.metastore.interface import Metastore
 from acidsql.plan.cdc_rules import names_in
 from acidsql.plan.checks import naming
-from acidsql.plan.view_text import InView
+from acidsql.plan.view_text import ViewQuery
 from acidsql.sql.conditions import mentioned_columns
 from acidsql.sql.references import references
 from acidsql.sql.table_changes import parse_table_changes
@@ -193,7 +193,7 @@ def _is_named_in(view: Table, table: TableName, column: str) -> bool:
     The column may be another table's: that takes an analysis of the query to tell. A name behind AS
     is a new one.
     """
-    query = InView(view)
+    query = ViewQuery(view)
     try:
         text = query.text
         found = references(text, double_quoted_identifiers=query.double_quoted)

@@ -155,7 +155,7 @@ class CompactionStatements(Family):
 
     def _named(self, statement: st.CompactTable, text: str) -> tuple[Table, Sequence[str | None]]:
         """The table, and its partitions that PARTITION (…) names; without PARTITION, all."""
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         if not statement.partition:
             return table, self._targets(table, None)
         return table, self._partitions.matching(table, [statement.partition], text)

@@ -54,7 +54,7 @@ class ConstraintStatements(Family):
     @runs(st.AddConstraint)
     def _add(self, statement: st.AddConstraint, text: str) -> Receipt:
         given = statement.constraint
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         bound(self._context, table, [given], text)  # raises before a transaction is opened
         with self._locked(text, exclusive(table.name)) as txn:
             table = self._again(table.name)
@@ -68,7 +68,7 @@ class ConstraintStatements(Family):
 
     @runs(st.DropConstraint)
     def _drop(self, statement: st.DropConstraint, text: str) -> Receipt | None:
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         if self._left(table, statement, text) is None:
             return None
         with self._locked(text, exclusive(table.name)) as txn:
@@ -200,7 +200,7 @@ class _Binder:
         names = self.context.names
         # A new temporary table is not found under its name yet; by it, people mean the new one.
         is_own = str(names.qualify(parent.parts)) == str(self.table.name)
-        table = self.table if is_own else names.need(parent, self.text)
+        table = self.table if is_own else names.require_table(parent, self.text)
         if self.table.name.holder is None:
             refuse_temporary(table.name, "A foreign key of a table that lasts")
         columns = self._columns(given.parent_columns, table)

@@ -128,10 +128,10 @@ class Family:
         Raises:
             CatalogError: The name is taken, also by Spark, and there is no IF NOT EXISTS.
         """
-        if statement.if_not_exists and (found or self._names.is_taken(statement.name, name)):
+        if statement.if_not_exists and (found or self._names.is_name_taken(statement.name, name)):
             return True
         if found is None:
-            self._names.need_free(statement.name, name)
+            self._names.require_free_name(statement.name, name)
             return False
         raise CatalogError(
             f"There is {found} {name} already.",

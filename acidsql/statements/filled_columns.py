@@ -43,7 +43,7 @@ class FilledColumns(Family):
     def _add(self, statement: st.AddFilledColumns, text: str) -> Receipt:
         clock = Clock()
         with clock("say"):
-            table = self._names.need(statement.name, text)
+            table = self._names.require_table(statement.name, text)
             self._need_able(table, statement, text)
             columns = added(table, statement, text, self._tables.type_of(text))
             _need_defaults(columns, statement, text)

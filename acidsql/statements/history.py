@@ -35,11 +35,11 @@ class HistoryStatements(Family):
     @runs(st.DescribeHistory)
     def _describe(self, statement: st.DescribeHistory, text: str) -> DataFrame:
         parts = statement.name.parts
-        if self._names.known(parts) is None and (
-            self._names.is_sparks(parts) or self._names.is_sparks(("history",))
+        if self._names.peek_table_or_view(parts) is None and (
+            self._names.is_in_spark(parts) or self._names.is_in_spark(("history",))
         ):
             return self._spark.sql(text)  # another format's history, or a column of ``history``
-        return self.history(self._names.need(statement.name, text), statement.limit)
+        return self.history(self._names.require_table(statement.name, text), statement.limit)
 
     def history(self, table: Table, limit: int | None = None) -> DataFrame:
         """See ``Session.history``."""

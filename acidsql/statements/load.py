@@ -90,7 +90,7 @@ class LoadStatements(Family):
             AnalysisError: There is nothing to load, or it does not fit the table.
             UnsupportedError: Nothing can be loaded from there.
         """
-        what = self._say(statement, text, self._names.need(statement.name, text))
+        what = self._say(statement, text, self._names.require_table(statement.name, text))
         left: list[str] = []
         with self._transactions.statement("LOAD DATA", text) as (transaction, work):
             waited = self._lock(transaction, statement, what, text)

@@ -46,7 +46,7 @@ class PartitionRenames(Family):
 
     @runs(st.RenamePartition)
     def _rename(self, statement: st.RenamePartition, text: str) -> Receipt:
-        table = self._names.need(statement.name, text, at_a_glance=True)
+        table = self._names.require_table(statement.name, text, at_a_glance=True)
         places = self._old_and_new(table, statement, text)
         update, said, prepared = self._update(table, *places)
         clock, own = Clock(), self._transactions.own(text)

@@ -35,7 +35,7 @@ class PartitionStatements(Family):
 
     @runs(st.TruncateTable)
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
-        table = self._names.need(statement.name, text, at_a_glance=True)
+        table = self._names.require_table(statement.name, text, at_a_glance=True)
         self._matching(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
             self._lock_rows(transaction.txn, table, statement.partition, text)
@@ -59,7 +59,7 @@ class PartitionStatements(Family):
     def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
         """Add partitions. Each gets a delta without rows, and so the statement is an INSERT of no
         rows: whatever fails, the catalog has no partition without a directory."""
-        table = self._names.need(statement.name, text, at_a_glance=True)
+        table = self._names.require_table(statement.name, text, at_a_glance=True)
         name = table.name
         self._missing(table, statement, text)
         own = self._transactions.own(text)
@@ -95,7 +95,7 @@ class PartitionStatements(Family):
         """Drop partitions. First each gets a base without rows, which hides the old rows even if
         the partition is added again. The commit also removes the partition from the catalog. The
         files are deleted after the commit, the base last."""
-        table = self._names.need(statement.name, text, at_a_glance=True)
+        table = self._names.require_table(statement.name, text, at_a_glance=True)
         name = table.name
         self._matching(table, statement.specs, text, statement.if_exists)
         own = self._transactions.own(text)

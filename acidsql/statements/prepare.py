@@ -50,7 +50,7 @@ class Preparer:
 
     def change(self, statement: Changing, said: StatementText) -> Prepared:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
-        return self._change(statement, said, self._names.readable)
+        return self._change(statement, said, self._names.find_readable)
 
     def of_text(self, text: str) -> tuple[Changing, StatementText, Prepared]:
         """A text of acidsql's own that changes rows of ACID tables: its statement, what is said,
@@ -105,7 +105,9 @@ class Preparer:
         """Which changes a statement undoes, in which tables."""
         text = said.text
         if isinstance(statement, st.Restore):
-            return self._restored(self._names.need(statement.target, text), statement, said)
+            return self._restored(
+                self._names.require_table(statement.target, text), statement, said
+            )
         need_versions(self._metastore, f"the tables of transaction {statement.txn_id}")
         changed = self._metastore.changed_by(statement.txn_id)
         if not changed:
@@ -137,7 +139,7 @@ class Preparer:
     def create_as_select(self, statement: st.CreateTable, said: StatementText) -> Prepared:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""
         assert statement.query is not None
-        readable, double_quoted = self._names.readable, said.double_quoted
+        readable, double_quoted = self._names.find_readable, said.double_quoted
         found = rewrite(said.text, statement, readable, double_quoted=double_quoted)
         edits = [*found.edits, *placeholders(said.text)]
         query = Text(said.text, edits).verbatim(statement.query.span)

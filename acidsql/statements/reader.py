@@ -416,16 +416,16 @@ class Reader:
         self, statement_text: StatementText, args: Args, resolve: Resolve
     ) -> DataFrame:
         """Run a statement of Spark's in which no query reads a table."""
-        text, is_sparks, double_quoted = (
+        text, is_in_spark, double_quoted = (
             statement_text.text,
-            self._names.is_sparks,
+            self._names.is_in_spark,
             statement_text.double_quoted,
         )
         need_relations(text, double_quoted=double_quoted)
-        refuse_acid_tables(text, resolve, is_sparks, double_quoted=double_quoted)
+        refuse_acid_tables(text, resolve, is_in_spark, double_quoted=double_quoted)
         name = dropped(text, double_quoted=double_quoted)
-        if name is not None and self._names.qualify(name.parts) and not is_sparks(name.parts):
-            if self._txns.settings.ignores_missing and not self._names.foreign(name.parts):
+        if name is not None and self._names.qualify(name.parts) and not is_in_spark(name.parts):
+            if self._txns.settings.ignores_missing and not self._names.find_foreign(name.parts):
                 return nothing(self._spark)
             raise nothing_to_drop(name, text)
         return self._run_verbatim(text, args)

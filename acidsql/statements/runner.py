@@ -181,7 +181,7 @@ class Runner:
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
         self._temporary.need_kept()
-        return self._names.glance(parts)
+        return self._names.peek_acid_table(parts)
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """The full name of a table; None for a name that is Spark's."""
@@ -199,7 +199,7 @@ class Runner:
         version."""
         self.transactions.need_thread()
         self._temporary.need_kept()
-        table = need_acid_table(self._spark, self._names.known(parts), parts)
+        table = need_acid_table(self._spark, self._names.peek_table_or_view(parts), parts)
         if table.view is not None:
             need_no_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)
@@ -262,8 +262,8 @@ class Runner:
             said = new_statement_text(self._spark, text, args)
             text, self._partitions.args = said.text, said.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            seen = cache(self._names.seen)
-            resolve = cache(lambda parts: self._names.table_or_view(parts, seen(parts)))
+            seen = cache(self._names.peek_entry)
+            resolve = cache(lambda parts: self._names.acid_table_or_view(parts, seen(parts)))
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,
@@ -272,7 +272,9 @@ class Runner:
                 plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
-        readable = cache(lambda parts: resolve(parts) or self._names.to_read(parts, seen(parts)))
+        readable = cache(
+            lambda parts: resolve(parts) or self._names.readable_table(parts, seen(parts))
+        )
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
             self.last = skipped
             return self._skipped(statement, said, skipped)

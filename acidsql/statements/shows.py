@@ -132,7 +132,7 @@ class ShowStatements(Family):
 
     @runs(st.ShowPartitions)
     def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         if not table.partition_columns:
             raise AnalysisError(
                 f"{table.name} is not partitioned.",
@@ -147,12 +147,12 @@ class ShowStatements(Family):
 
     @runs(st.ShowCreateTable)
     def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
-        table = self._names.need_any(statement.name, text)
+        table = self._names.require_table_or_view(statement.name, text)
         return self._frame("createtab_stmt string", [(create_statement(table),)])
 
     @runs(st.ShowTableProperties)
     def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
-        table = self._names.need_any(statement.name, text)
+        table = self._names.require_table_or_view(statement.name, text)
         rows = sorted(table.properties.items())
         if statement.key is not None:
             missing = f"Table {table.name} does not have property: {statement.key}"
@@ -161,12 +161,12 @@ class ShowStatements(Family):
 
     @runs(st.ShowColumns)
     def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
-        table = self._names.need_any(statement.name, text)
+        table = self._names.require_table_or_view(statement.name, text)
         return self._frame("col_name string", [(column.name,) for column in table.all_columns])
 
     @runs(st.DescribeTable)
     def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
-        table = self._names.need_any(statement.name, text)
+        table = self._names.require_table_or_view(statement.name, text)
         if statement.column is not None:
             return self._describe_column(table, statement, text)
         rows = [column_row(column) for column in table.all_columns]
@@ -252,7 +252,7 @@ class ShowStatements(Family):
     @runs(st.ShowLocks)
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """The locks, in Hive's columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
-        table = None if statement.name is None else self._names.need(statement.name, text)
+        table = None if statement.name is None else self._names.require_table(statement.name, text)
         database = statement.database and self._sparks.ours(statement.database, text)
         found = [
             one
@@ -282,7 +282,7 @@ class ShowStatements(Family):
         table = self._names.qualify(name.parts)
         if table is not None and any(one.table == table for one in found):
             return table
-        return self._names.need(name, text).name
+        return self._names.require_table(name, text).name
 
     @runs(st.AbortCompactions)
     def _abort_compactions(self, statement: st.AbortCompactions, _: str) -> DataFrame:

@@ -43,7 +43,7 @@ class StatisticsStatements(Family):
 
     @runs(st.AnalyzeTable)
     def _analyze(self, statement: st.AnalyzeTable, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         _columns(table, statement, text)  # raises before a transaction is opened
         with self._locked(text, read_lock(table.name)) as txn:
             table = self._again(table.name)

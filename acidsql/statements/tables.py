@@ -70,8 +70,9 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=transaction.id, notes=notes)
 
     def new_name(self, statement: st.CreateTable, text: str) -> TableName:
-        """The full name of the new table. Raises as ``Names.new`` and ``TemporaryTables.new``."""
-        name = self._names.new(statement.name, text)
+        """The full name of the new table. Raises as ``Names.new_table_name`` and
+        ``TemporaryTables.new``."""
+        name = self._names.new_table_name(statement.name, text)
         return self._temporary.new(name) if statement.temporary else name
 
     def lock_new(
@@ -118,7 +119,7 @@ class TableStatements(ConstraintStatements):
         """The table that a CREATE TABLE defines. Raises as ``define_table`` and ``bound``."""
         location = self._location(statement, name)
         if statement.like is not None:
-            source = self._names.need(statement.like, text)
+            source = self._names.require_table(statement.like, text)
             return create.like(source, statement, text, name, location)
         table = create.define_table(
             statement, text, name, location, type_of=self.type_of(text), fields=fields
@@ -150,7 +151,7 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
-        name = self._names.need(statement.name, text, at_a_glance=True).name
+        name = self._names.require_table(statement.name, text, at_a_glance=True).name
         with self._temporary.noting(name), self._locked(text, *dropping(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
                 return None
@@ -165,7 +166,7 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         columns = alter.added(table, statement, text, self.type_of(text))
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
@@ -175,7 +176,7 @@ class TableStatements(ConstraintStatements):
     @runs(st.ChangeColumns, st.ReplaceColumns)
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
         type_of = self.type_of(text)
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         # These raise before a transaction is opened.
         now = alter.altered(table, statement, text, type_of)
         refuse_versions(self._state_of(table), now.new_names, text)
@@ -236,7 +237,7 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.SetTableProperties)
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.to_set(table, statement, text)  # raises before a transaction is opened
         with self._locked(text, exclusive(name)) as txn:
@@ -250,7 +251,7 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.UnsetTableProperties)
     def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.check_unset(table, statement, text)
         with self._locked(text, exclusive(name)) as txn:
@@ -271,8 +272,8 @@ class TableStatements(ConstraintStatements):
 
     def _plain(self, statement: st.ConvertTable, text: str) -> ForeignTable:
         parts = statement.name.parts
-        found, plain = self._names.seen(parts), None
-        if isinstance(found, ForeignTable) and not self._names.is_sparks(parts):
+        found, plain = self._names.peek_entry(parts), None
+        if isinstance(found, ForeignTable) and not self._names.is_in_spark(parts):
             plain = self._metastore.with_partitions(found)
         is_acid = acid_table(found) is not None
         return table_properties.convertible(plain, is_acid, statement, text)
@@ -280,7 +281,7 @@ class TableStatements(ConstraintStatements):
     @runs(st.SetFileFormat)
     def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
         """Change nothing: the table has this format already, or the statement is refused."""
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         if statement.file_format.lower() != table.file_format:
             raise UnsupportedError(
                 f"The files of {table.name} stay {table.file_format.upper()}. CREATE TABLE … "
@@ -291,10 +292,10 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.RenameTable)
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
-        name = self._names.need(statement.name, text, at_a_glance=True).name
-        new_name = self._names.new(statement.new_name, text)
+        name = self._names.require_table(statement.name, text, at_a_glance=True).name
+        new_name = self._names.new_table_name(statement.new_name, text)
         new_name = new_name if name.holder is None else new_name.held_by(name.holder)
-        self._names.need_free(statement.new_name, new_name)
+        self._names.require_free_name(statement.new_name, new_name)
         if on_table(name, self._txns.session_locks.held()):
             words = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
             raise TxnError(words, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
@@ -341,7 +342,7 @@ class TableStatements(ConstraintStatements):
                 condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
             )
         if acid_table(self._transactions.find(name)) is None:
-            self._names.need_free(statement.name, name)
+            self._names.require_free_name(statement.name, name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         if statement.location is not None:

@@ -128,7 +128,7 @@ class TransactionStatements(Family):
 
     @runs(st.LockTable)
     def _lock_table(self, statement: st.LockTable, text: str) -> None:
-        table = self._names.need(statement.name, text)
+        table = self._names.require_table(statement.name, text)
         partitions: Sequence[str | None] = [None]
         if statement.partition:
             partitions = self._partitions.matching(table, [statement.partition], text)
@@ -154,7 +154,7 @@ class TransactionStatements(Family):
         locks = self._locks_of_session("UNLOCK TABLE")
         name = self._names.qualify(statement.name.parts)  # the table may be gone
         if name is None or statement.partition:
-            table = self._names.need(statement.name, text)
+            table = self._names.require_table(statement.name, text)
             found = self._partitions.locks_on(table, statement.partition, locks.held(), text)
             name = table.name
         else:

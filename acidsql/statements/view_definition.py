@@ -16,7 +16,7 @@ from acidsql.plan import lower
 from acidsql.plan.evolution import check_name
 from acidsql.plan.query import rewrite, view_standins
 from acidsql.plan.sqltext import Text
-from acidsql.plan.view_text import KEPT, SETTING, Definition, users_properties
+from acidsql.plan.view_text import QUERY_SETTINGS, SETTING, Definition, users_properties
 from acidsql.sql import statements as st
 from acidsql.sql.references import Obstacle, references
 from acidsql.sql.table_changes import parse_table_changes
@@ -54,7 +54,9 @@ class ViewDefinitions:
             raise _no_names(rows, text, query)
         full = Definition(text, query, self._full, double_quoted)
         comment, properties = self._told(statement, name)
-        kept = {SETTING + key: value for key in KEPT if (value := self._spark.conf.get(key))}
+        kept = {
+            SETTING + key: value for key in QUERY_SETTINGS if (value := self._spark.conf.get(key))
+        }
         view = Table(
             name,
             "",
@@ -65,7 +67,7 @@ class ViewDefinitions:
             view=ViewText(query.of(text), full.expanded(name.name, columns, names)),
         )
         # A reader must find what was found here. This also finds a view that would read itself.
-        self._reader.empty_views(view_standins(view, self._names.readable))
+        self._reader.empty_views(view_standins(view, self._names.find_readable))
         return view
 
     def _told(
@@ -85,7 +87,7 @@ class ViewDefinitions:
     ) -> DataFrame:
         """The query over views without rows. The errors have a caret in the user's text."""
         query = statement.query.span
-        found = rewrite(text, statement, self._names.readable, double_quoted=double_quoted)
+        found = rewrite(text, statement, self._names.find_readable, double_quoted=double_quoted)
         composed = Text(text, found.edits).verbatim(query)
         try:
             rows = lower.frame(self._spark, composed, self._reader.empty_views(found.standins))

@@ -15,7 +15,7 @@ from acidsql.acid.types import HiveType, parse_type, spark_ddl
 from acidsql.errors import AnalysisError, FormatError, SqlError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.standins import StandIn
-from acidsql.plan.view_text import InView, unreadable
+from acidsql.plan.view_text import ViewQuery, unreadable_view_error
 from acidsql.statements.statement_text import StatementText
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.spark import jvm
@@ -39,7 +39,7 @@ def view_rows(spark: SparkSession, standin: StandIn, views: Mapping[str, DataFra
     """
     view, query = standin.table, standin.query
     assert query is not None
-    with in_view(spark, InView(view)):
+    with in_view(spark, ViewQuery(view)):
         rows = lower.frame(spark, query, lower.used(query, views))
         return settled(_as_declared(rows, view))
 
@@ -55,7 +55,7 @@ def need_no_version(view: Table, is_asked: bool) -> None:
 
 
 @contextmanager
-def in_view(spark: SparkSession, inside: InView | None) -> Iterator[None]:
+def in_view(spark: SparkSession, inside: ViewQuery | None) -> Iterator[None]:
     """Analyse what a view's text says in the block: under its settings, and errors name the view.
     None: what the statement says."""
     if inside is None:
@@ -65,10 +65,10 @@ def in_view(spark: SparkSession, inside: InView | None) -> Iterator[None]:
         try:
             yield
         except SqlError as error:
-            raise unreadable(inside.view.name, error) from None
+            raise unreadable_view_error(inside.view.name, error) from None
 
 
-def said_in(inside: InView | None, said: StatementText) -> StatementText:
+def said_in(inside: ViewQuery | None, said: StatementText) -> StatementText:
     """The text to which the places in a stand-in belong."""
     return (
         said

@@ -21,7 +21,7 @@ class ViewStatements(Family):
 
     @runs(st.CreateView)
     def _create(self, statement: st.CreateView, text: str) -> Receipt | None:
-        name = self._names.new(statement.name, text)
+        name = self._names.new_table_name(statement.name, text)
         if self._is_there(statement, name):
             return None
         view = self._defined(statement, text, name)
@@ -45,8 +45,8 @@ class ViewStatements(Family):
     @runs(st.RenameView)
     def _rename(self, statement: st.RenameView, text: str) -> Receipt:
         name = self._need(statement.name, text)
-        new_name = self._names.new(statement.new_name, text)
-        self._names.need_free(statement.new_name, new_name)
+        new_name = self._names.new_table_name(statement.new_name, text)
+        self._names.require_free_name(statement.new_name, new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             self._metastore.rename_view(name, new_name, txn_id=txn.id)
             txn.end_quietly()
@@ -63,7 +63,7 @@ class ViewStatements(Family):
         return Receipt(text, txn_id=txn.id)
 
     def _need(self, name: st.Name, text: str) -> TableName:
-        found = self._names.need_any(name, text)
+        found = self._names.require_table_or_view(name, text)
         need_view(found, name, text)
         return found.name
 
