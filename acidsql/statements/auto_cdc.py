@@ -2,16 +2,18 @@
 
 1. *Fold*: one job evaluates the source and writes the newest record of each key to temporary files.
    If a record is bad, the statement fails here.
-2. *Decide*: one job joins these records with the target and the state table, and writes what
-   becomes of each of them to temporary files.
-3. The events of both tables are written from these decisions, as those of any statement.
+2. *Decide*: one job joins these records with the target and the state table, and writes its
+   decision about each record to temporary files.
+3. *Write*: the events of both tables are written from these decisions, as the events of any
+   statement are.
 
-If there are no rows yet, there is nothing to join: the records are the decision. Few records stay
-in the driver. Then their keys tell which rows to join, and if these are few, too, the driver has
-the decision without files. It writes the events of a decision that it has.
+If both tables are empty, there is nothing to join: the records are the decisions. Few records stay
+in the driver. Then their keys tell which rows to join. If these rows are few, too, the driver has
+the decisions without files, and writes their events itself.
 
-All of it is one statement of one transaction. The state table is made before the first one, in a
-transaction of its own; old deletes are forgotten after it, in another one (``tombstones``).
+All of these steps are one statement of one transaction. The first statement creates the state table
+before, in a transaction of its own. Old deletes are forgotten afterwards, in another transaction
+(``tombstones``).
 """
 
 from __future__ import annotations
@@ -46,7 +48,12 @@ from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import Prepared
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import AutoCdc
-from acidsql.statements.cdc_records import Tally, check_records, refuse_twice, tally_of
+from acidsql.statements.cdc_records import (
+    Tally,
+    check_records,
+    count_decisions,
+    refuse_duplicate_keys,
+)
 from acidsql.statements.events import Views
 from acidsql.statements.family import Context
 from acidsql.statements.hold import Held, Holder
@@ -97,109 +104,119 @@ class AutoCdcStatements:
         self.tombstones = Tombstones(context, preparer, holder, writer)
 
     def run(
-        self, statement: AutoCdc, said: StatementText, clock: Clock, resolve: Resolve
+        self, statement: AutoCdc, statement_text: StatementText, clock: Clock, resolve: Resolve
     ) -> tuple[Receipt, DataFrame]:
-        """Run a statement, in the session's transaction or in its own.
+        """Run a statement, in the session's transaction or in a transaction of its own.
 
         Returns:
-            Its receipt, and the counts as one row.
+            The statement's receipt, and its counts as one row.
 
         Raises:
-            SqlError, TxnError: As any statement that changes rows.
+            SqlError, TxnError: See ``Runner.run``, which runs all statements that change rows.
             ConstraintError: A record has a NULL in its key or its order value, different records
                 have one key and one order value, or the target has a key twice.
         """
         with clock("say"):
-            prepared = self._prepared(statement, said, resolve)
+            prepared = self._prepare(statement, statement_text, resolve)
         with (
-            self._with_state(prepared, statement, said) as prepared,
-            self._context.transactions.changing(said.text) as transaction,
+            self._state_table_ready(prepared, statement, statement_text) as prepared,
+            self._context.transactions.changing(statement_text.text) as transaction,
         ):
-            with transaction.statement("AUTO CDC", said.text) as work:
+            with transaction.statement("AUTO CDC", statement_text.text) as work:
                 with clock("hold"):
-                    held = self._holder.hold(transaction.txn, statement, said, prepared)
-                tally = self._apply(transaction, held, said, clock, work)
+                    locked = self._holder.hold(transaction.txn, statement, statement_text, prepared)
+                tally = self._apply(transaction, locked, statement_text, clock, work)
             with clock("keep"):
                 self._context.transactions.end_of_statement(transaction)
-        done = receipt(said.text, transaction.id, work.published, clock.seconds,
+        cdc_receipt = receipt(statement_text.text, transaction.id, work.published, clock.seconds,
                        transaction.compaction)  # fmt: skip
         target = str(prepared.queries[0].table.name)
-        counts = tally.counts(target, done.write_ids.get(target))
-        done = replace(done, counts=(counts,), notes=(str(tally), *_warnings(prepared)))
+        counts = tally.counts(target, cdc_receipt.write_ids.get(target))
+        cdc_receipt = replace(
+            cdc_receipt, counts=(counts,), notes=(str(tally), *_order_warnings(prepared))
+        )
         if self._context.transactions.is_plain:
-            done = done.with_note(self.tombstones.forget(prepared.queries[0].table))
-        return done, self._frame(done, tally)
+            cdc_receipt = cdc_receipt.with_note(self.tombstones.forget(prepared.queries[0].table))
+        return cdc_receipt, self._counts_frame(cdc_receipt, tally)
 
     def explain(
         self,
         prepared: Prepared,
-        said: StatementText,
+        statement_text: StatementText,
         mode: str | None,
         locks: Iterable[LockComponent],
     ) -> DataFrame:
-        """EXPLAIN: the rules, the locks, and the plan of the decision over the folded records."""
+        """The rows of EXPLAIN: the rules, the locks, and the plan that decides about the folded
+        records."""
         assert isinstance(prepared, PreparedCdc)
-        shown = prepared.unwritten(prepared.ways.join)
-        (plan,) = self._reader.explain(shown, said, mode, locks).collect()
-        return rows_frame(self._spark, "plan string", [(f"{_rules(prepared)}\n{plan[0]}",)])
+        decision_plan = prepared.unwritten(prepared.ways.join)
+        (plan,) = self._reader.explain(decision_plan, statement_text, mode, locks).collect()
+        return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
 
     def faults(self, text: str) -> DataFrame:
-        """The records of a statement over a temporary view, as they are, lazily.
+        """The unchanged records of a statement over a temporary view, as a lazy DataFrame.
 
-        The column ``cdc_fold.FAULT`` says for which condition the statement would refuse a record.
+        The column ``cdc_fold.FAULT`` is the error condition with which the statement would refuse
+        a record.
         """
-        said = new_statement_text(self._spark, text, None)
+        statement_text = new_statement_text(self._spark, text, None)
         names = self._context.names
         statement = parse(
-            said.text,
+            statement_text.text,
             is_acid=lambda parts: names.peek_acid_table(parts) is not None,
-            double_quoted_identifiers=said.double_quoted,
+            double_quoted_identifiers=statement_text.double_quoted,
         )
         assert isinstance(statement, AutoCdc)
-        return lower.frame(self._spark, self._again(statement, said).faults, {})
+        return lower.frame(self._spark, self._prepare_again(statement, statement_text).faults, {})
 
-    def make_pending(self, target: Table) -> Table:
-        """The pending table beside a target. It is created if it is missing.
+    def make_pending_table(self, target: Table) -> Table:
+        """Return the pending table of a target, and create it if it is missing.
 
         Raises:
-            AnalysisError: Another table has its name, or others have dropped or renamed it.
-            UnsupportedError: Its name would be too long.
+            AnalysisError: A table of another kind has the pending table's name, or the pending
+                table was dropped or renamed by others.
+            UnsupportedError: The pending table's name would be too long.
             CatalogError: The target was dropped meanwhile.
         """
-        wanted, store = pending_table(target.name), self._context.metastore
-        if not is_name(wanted.name.name):
+        expected, metastore = pending_table(target.name), self._context.metastore
+        if not is_name(expected.name.name):
             raise UnsupportedError(
-                f"The name of {target.name} is too long: {wanted.name} must be beside it."
+                f"The name of {target.name} is too long: {expected.name} must be beside it."
             )
         text = f"commit points of {target.name}"
-        if acid_table(store.find(wanted.name)) is None:
-            need_own(target, wanted.name, None)
-            self._tables.create(target, wanted, text)
-        found = acid_table(store.find(wanted.name))
-        if found is None:
+        if acid_table(metastore.find(expected.name)) is None:
+            need_own(target, expected.name, None)
+            self._tables.create(target, expected, text)
+        pending = acid_table(metastore.find(expected.name))
+        if pending is None:
             raise CatalogError(f"{target.name} was dropped meanwhile.")
-        types = [[(c.name, c.type) for c in one.columns] for one in (found, wanted)]
-        if not is_pending(found) or types[0] != types[1]:
+        types = [[(c.name, c.type) for c in table.columns] for table in (pending, expected)]
+        if not is_pending(pending) or types[0] != types[1]:
             raise AnalysisError(
-                f"{found.name} is no pending table of AUTO CDC. Rename it: the name is needed.",
+                f"{pending.name} is no pending table of AUTO CDC. Rename it: the name is needed.",
                 condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
             )  # fmt: skip
-        need_own(target, found.name, found)
-        self._tables.bind(target, found, text)
-        return found
+        need_own(target, pending.name, pending)
+        self._tables.bind(target, pending, text)
+        return pending
 
-    def reserve(self, targets: Sequence[Table]) -> None:
-        """Lock the targets of later statements, before anything is read: the snapshot is taken
-        after the locks (I6), so that other appliers of these tables are waited for."""
-        txn, names = self._context.transactions.need().txn, [one.name for one in targets]
+    def lock_targets(self, targets: Sequence[Table]) -> None:
+        """Lock the targets of later statements before anything is read.
+
+        The snapshot is taken after the locks (I6), so the transaction waits for other appliers of
+        these tables.
+        """
+        txn, names = self._context.transactions.need().txn, [target.name for target in targets]
         if names:
             text = f"AUTO CDC INTO {', '.join(map(str, names))}"
             txn.lock([reserving(name) for name in names], agent_info=text)
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
-    def _prepared(self, statement: AutoCdc, said: StatementText, resolve: Resolve) -> PreparedCdc:
-        prepared = self._preparer.at_a_glance(statement, said, resolve)
+    def _prepare(
+        self, statement: AutoCdc, statement_text: StatementText, resolve: Resolve
+    ) -> PreparedCdc:
+        prepared = self._preparer.at_a_glance(statement, statement_text, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current
         if prepared.is_new and current is not None and current.txn.has_looked:
@@ -212,175 +229,205 @@ class AutoCdcStatements:
         return prepared
 
     @contextmanager
-    def _with_state(
-        self, prepared: PreparedCdc, statement: AutoCdc, said: StatementText
+    def _state_table_ready(
+        self, prepared: PreparedCdc, statement: AutoCdc, statement_text: StatementText
     ) -> Iterator[PreparedCdc]:
         """Create the state table for the first statement, and drop it if this statement fails.
 
-        Between BEGIN and COMMIT the table stays: later statements of the transaction may use it.
+        Between BEGIN and COMMIT the state table stays: later statements of the transaction may use
+        it.
 
         Yields:
-            The statement over the state table.
+            The statement, prepared over the existing state table.
         """
-        made = False
+        is_created = False
         if prepared.is_new:
-            made = self._tables.create(prepared.queries[0].table, prepared.state, said.text)
+            is_created = self._tables.create(
+                prepared.queries[0].table, prepared.state, statement_text.text
+            )
         try:
             if prepared.is_new:
-                prepared = self._again(statement, said)
-            if self._tables.bind(prepared.queries[0].table, prepared.state, said.text):
-                prepared = self._again(statement, said)
+                prepared = self._prepare_again(statement, statement_text)
+            if self._tables.bind(prepared.queries[0].table, prepared.state, statement_text.text):
+                prepared = self._prepare_again(statement, statement_text)
             yield prepared
         except CommitUnknownError:
             raise
         except BaseException:
-            if made and self._context.transactions.current is None:
-                self._tables.drop_unwritten(prepared.state, said.text)
+            if is_created and self._context.transactions.current is None:
+                self._tables.drop_unwritten(prepared.state, statement_text.text)
             raise
 
-    def _again(self, statement: AutoCdc, said: StatementText) -> PreparedCdc:
-        prepared = self._preparer.change(statement, said)
+    def _prepare_again(self, statement: AutoCdc, statement_text: StatementText) -> PreparedCdc:
+        prepared = self._preparer.change(statement, statement_text)
         assert isinstance(prepared, PreparedCdc)
         return prepared
 
     # ── do ───────────────────────────────────────────────────────────────────────────────────
 
     def _apply(
-        self, transaction: Transaction, held: Held, said: StatementText, clock: Clock, work: Work
+        self,
+        transaction: Transaction,
+        locked: Held,
+        statement_text: StatementText,
+        clock: Clock,
+        work: Work,
     ) -> Tally:
-        prepared = held.prepared
+        prepared = locked.prepared
         assert isinstance(prepared, PreparedCdc)
         if prepared.is_new:
             raise TableChangedError(
                 f"{prepared.state.name} was dropped meanwhile. Run the statement again.",
                 table=prepared.state.name,
             )
-        with ExitStack() as files:
+        with ExitStack() as temporary_files:
             with clock("do"):
-                folded = self._kept(files, prepared.fold, transaction, held, said, {})
-                found = check_records(prepared, folded)
-                decide, queries = self._way(prepared, held, found)
-                with temp_views({prepared.files: folded.rows}):
-                    if decide is prepared.ways.first:  # a projection of the folded records
-                        (query,) = decide.queries
-                        rows = lower.frame(self._spark, query.query, {}, said.args, said.time)
-                        decided = replace(folded, rows=rows)
+                folded_records = self._evaluate(
+                    temporary_files, prepared.fold, transaction, locked, statement_text, {}
+                )
+                record_counts = check_records(prepared, folded_records)
+                decision, queries = self._choose_decision(prepared, locked, record_counts)
+                with temp_views({prepared.files: folded_records.rows}):
+                    if decision is prepared.ways.first:  # a projection of the records
+                        (query,) = decision.queries
+                        rows = lower.frame(
+                            self._spark, query.query, {}, statement_text.args, statement_text.time
+                        )
+                        decisions = replace(folded_records, rows=rows)
                     else:
-                        needed = _needed(prepared, folded) if decide is prepared.ways.join else {}
-                        decided = self._kept(files, decide, transaction, held, said, needed)
-                tally = tally_of(decided)
+                        demands = (
+                            _demands_by_view(prepared, folded_records)
+                            if decision is prepared.ways.join
+                            else {}
+                        )
+                        decisions = self._evaluate(
+                            temporary_files, decision, transaction, locked, statement_text, demands
+                        )
+                tally = count_decisions(decisions)
                 is_history = prepared.rules.history is not None
-                records = found["orders" if is_history else "keys"]
-                if tally.keys != records or tally.twice or found["truncations"]:
-                    refuse_twice(prepared, decided.rows)
-            targets = zip(queries, held.touched, strict=True)
-            changed = (sum(tally.acts.values()), tally.notes)
-            written = [
-                (replace(query, literal_rows=decided.few), touched)
-                for (query, touched), rows in zip(targets, changed, strict=True)
+                expected_decisions = record_counts["orders" if is_history else "keys"]
+                if (
+                    tally.decisions != expected_decisions
+                    or tally.duplicate_targets
+                    or record_counts["truncations"]
+                ):
+                    refuse_duplicate_keys(prepared, decisions.rows)
+            queries_and_partitions = zip(queries, locked.touched, strict=True)
+            changed_row_counts = (sum(tally.acts.values()), tally.state_rows)
+            queries_with_rows = [
+                (replace(query, literal_rows=decisions.few), touched)
+                for (query, touched), rows in zip(
+                    queries_and_partitions, changed_row_counts, strict=True
+                )
                 if rows
             ]
-            views = Views({prepared.decided: decided.rows})
-            self._writer.write_each(transaction, written, views, said, clock, work)
+            views = Views({prepared.decided: decisions.rows})
+            self._writer.write_each(
+                transaction, queries_with_rows, views, statement_text, clock, work
+            )
         return tally
 
-    def _way(
-        self, prepared: PreparedCdc, held: Held, found: Mapping[str, int]
+    def _choose_decision(
+        self, prepared: PreparedCdc, locked: Held, record_counts: Mapping[str, int]
     ) -> tuple[Prepared, Sequence[EventQuery]]:
-        """The decision for these records, and the queries of events for its result."""
+        """The query that decides about these records, and the event queries over its decisions."""
         ways = prepared.ways
-        if ways.first and not held.snapshot.write_ids[prepared.state.name].is_any_valid:
-            listings, _ = self._reader.listed(prepared.queries[0].table, held.snapshot)
-            if not any(one.data or one.originals for one in listings):
+        if ways.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
+            listings, _ = self._reader.listed(prepared.queries[0].table, locked.snapshot)
+            if not any(listing.data or listing.originals for listing in listings):
                 return ways.first, prepared.loads
-        chosen = ways.truncate if found["truncations"] else None
-        return chosen or ways.join, prepared.queries
+        truncating_decision = ways.truncate if record_counts["truncations"] else None
+        return truncating_decision or ways.join, prepared.queries
 
-    def _kept(
+    def _evaluate(
         self,
-        files: ExitStack,
+        temporary_files: ExitStack,
         part: Prepared,
         transaction: Transaction,
-        held: Held,
-        said: StatementText,
-        needed: Mapping[str, Demand],
+        locked: Held,
+        statement_text: StatementText,
+        demands: Mapping[str, Demand],
     ) -> Evaluated:
-        """The rows of the query of a part, in temporary files or in the driver.
+        """Evaluate the one query of a part of the statement, into temporary files or the driver.
 
-        All that follows sees one evaluation of the source. A decision over literals may be
-        evaluated anew.
+        So all later steps see one evaluation of the source. Decisions over literal rows may be
+        evaluated several times.
         """
         (query,) = part.queries
-        few = self._context.txns.settings.few_rows
-        few_of_tables = few if needed else 0
+        few_rows = self._context.txns.settings.few_rows
+        few_table_rows = few_rows if demands else 0
         views = self._reader.views(
-            part, held.snapshot, said, few=few_of_tables, explicit_demands=needed
+            part, locked.snapshot, statement_text, few=few_table_rows, explicit_demands=demands
         )
-        if needed and all(map(is_of_literals, views.values())):  # there is nothing to reduce
+        if demands and all(map(is_of_literals, views.values())):  # there is nothing to reduce
             query = replace(query, reduced=None)
-        events = self._reader.events(query, views, said)
+        events = self._reader.events(query, views, statement_text)
 
-        def keep(rows: DataFrame) -> Evaluated:
-            place = query.table.location
-            may_repeat = bool(needed) and is_of_literals(rows)
-            kept = evaluated(rows, place, transaction.id, few, may_repeat=may_repeat)
-            return files.enter_context(kept)
+        def evaluate_rows(rows: DataFrame) -> Evaluated:
+            location = query.table.location
+            may_repeat = bool(demands) and is_of_literals(rows)
+            evaluation = evaluated(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
+            return temporary_files.enter_context(evaluation)
 
         with lower.mapped_errors(query.query):
             try:
-                return keep(events.rows)
+                return evaluate_rows(events.rows)
             except Exception as error:
                 if events.otherwise is None or not is_too_large_to_send(error):
                     raise
             with changed_conf(self._spark, SEND_NOTHING):
-                return keep(events.otherwise())
+                return evaluate_rows(events.otherwise())
 
-    def skipped(self, done: Receipt) -> DataFrame:
-        """The row of counts of a statement that is a replay: there were no records."""
-        return self._frame(done, Tally(0, 0, 0, dict.fromkeys(Act, 0), 0, 0, 0))
+    def replay_counts_frame(self, cdc_receipt: Receipt) -> DataFrame:
+        """The row of counts of a replayed statement, which has no records."""
+        return self._counts_frame(cdc_receipt, Tally(0, 0, 0, dict.fromkeys(Act, 0), 0, 0, 0))
 
-    def _frame(self, done: Receipt, tally: Tally) -> DataFrame:
-        (counts,) = done.counts
+    def _counts_frame(self, cdc_receipt: Receipt, tally: Tally) -> DataFrame:
+        (counts,) = cdc_receipt.counts
         row = (
-            counts.affected, counts.inserted, counts.updated, counts.deleted, done.txn_id,
+            counts.affected, counts.inserted, counts.updated, counts.deleted, cdc_receipt.txn_id,
             counts.write_id, tally.records, tally.stale, tally.duplicates,
         )  # fmt: skip
         return numbers_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
 
 
-def _needed(prepared: PreparedCdc, folded: Evaluated) -> Mapping[str, Demand]:
-    """The rows that few records need of the target and of the state table: those of their keys.
+def _demands_by_view(prepared: PreparedCdc, folded_records: Evaluated) -> Mapping[str, Demand]:
+    """The demand on each view of the target and the state table: the rows of few records' keys.
 
-    By view. Empty if the records are many, or if the values of no key tell which rows these are.
+    Empty if the records are many, or if no key's values tell which rows the records need.
     """
     keys = prepared.rules.keys
-    if folded.few is None:
+    if folded_records.few is None:
         return {}
-    equated = [(key, f"k{i}") for i, key in enumerate(keys)]
-    of_keys = demanded_by_source(folded.rows, equated, is_distinct=True, most=folded.few)
-    if of_keys == ANYTHING:
+    key_pairs = [(key, f"k{i}") for i, key in enumerate(keys)]
+    key_demand = demanded_by_source(
+        folded_records.rows, key_pairs, is_distinct=True, most=folded_records.few
+    )
+    if key_demand == ANYTHING:
         return {}
-    noted = some_of([of_keys, Comparison(keys[0].name, "is null")])  # and the floor
+    # The floor's row in the state table has a NULL key.
+    key_or_floor_demand = some_of([key_demand, Comparison(keys[0].name, "is null")])
     return {
-        one.view: Demand(of_keys if one.is_target else noted) for one in prepared.ways.join.standins
+        standin.view: Demand(key_demand if standin.is_target else key_or_floor_demand)
+        for standin in prepared.ways.join.standins
     }
 
 
-def _warnings(prepared: PreparedCdc) -> list[str]:
+def _order_warnings(prepared: PreparedCdc) -> list[str]:
     if not prepared.sequence.holds("string"):
         return []
     return ["the order values are texts, which compare letter by letter ('10' is below '9')"]
 
 
-def _rules(prepared: PreparedCdc) -> str:
-    """The section of EXPLAIN that says what the records will do."""
+def _rules_section(prepared: PreparedCdc) -> str:
+    """The section of EXPLAIN that says how the records will be applied."""
     rules, table = prepared.rules, prepared.queries[0].table
     keys = ", ".join(key.name for key in rules.keys)
     order = ", ".join(column.name for column in rules.order)
-    kept = f"{table.name} in {order}; deleted keys: " if order else ""
+    order_tables = f"{table.name} in {order}; deleted keys: " if order else ""
     lines = [
         f"target: {table.name}, keys {keys}",
-        f"order: {rules.sequence.text}, kept by {kept}{prepared.state.name}"
+        f"order: {rules.sequence.text}, kept by {order_tables}{prepared.state.name}"
         + (" (to be created)" if prepared.is_new else ""),
         f"deletes: {rules.delete_when.text if rules.delete_when else 'none'}",
         *([f"truncates: {rules.truncate_when.text}"] if rules.truncate_when else []),

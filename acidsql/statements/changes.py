@@ -47,15 +47,15 @@ _DELETED, _INSERTED = "__acidsql_deleted", "__acidsql_inserted"
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """Which changes to show. Both ends belong to the range.
+class ChangeRange:
+    """The range of changes to show. Both ends belong to the range.
 
     Attributes:
-        start: The first version, or the time from which on.
+        start: The first version or time.
         end: The last version or time; None: until now.
         keys: The columns that make a deleted row and a new row the same row; None: those of the
             table property ``acidsql.key``, if the table has it.
-        net: Show only what is different in the end.
+        net: Show only the differences between the start and the end.
     """
 
     start: When
@@ -71,7 +71,7 @@ class ChangeFeed:
         self._spark, self._metastore = context.spark, context.metastore
         self._transactions, self._travel = context.transactions, travel
 
-    def between(
+    def changes_between(
         self,
         table: Table,
         start: Moment,
@@ -81,27 +81,27 @@ class ChangeFeed:
         net: bool,
     ) -> DataFrame:
         """See ``Session.changes``."""
-        last = None if end is None else self._when(end)
-        wanted = Range(self._when(start), last, keys, net)
-        return self._of(table, wanted, self._transactions.look([table.name]))
+        end_moment = None if end is None else self._resolve_moment(end)
+        change_range = ChangeRange(self._resolve_moment(start), end_moment, keys, net)
+        return self._changes_in_range(table, change_range, self._transactions.look([table.name]))
 
-    def called(
-        self, table: Table, call: TableChanges, snapshot: Snapshot, said: StatementText
+    def rows_of_call(
+        self, table: Table, call: TableChanges, snapshot: Snapshot, statement_text: StatementText
     ) -> DataFrame:
         """The rows of a call of ``table_changes``.
 
         Raises:
             SqlError: Spark's error about an argument, or an argument is neither version nor time.
         """
-        start = self._travel.said(call.start, said)
-        end = None if call.end is None else self._travel.said(call.end, said)
-        return self._of(table, Range(start, end), snapshot)
+        start = self._travel.said(call.start, statement_text)
+        end = None if call.end is None else self._travel.said(call.end, statement_text)
+        return self._changes_in_range(table, ChangeRange(start, end), snapshot)
 
-    def none(self, table: Table) -> DataFrame:
+    def no_rows(self, table: Table) -> DataFrame:
         """No rows, with the columns of a call of ``table_changes``."""
         return self._with_commits(no_changes(self._spark, table), table, ())
 
-    def _when(self, moment: Moment) -> When:
+    def _resolve_moment(self, moment: Moment) -> When:
         if isinstance(moment, int):
             when = self._travel.at(moment, None)
         else:
@@ -109,115 +109,139 @@ class ChangeFeed:
         assert when is not None
         return when
 
-    def _of(self, table: Table, wanted: Range, snapshot: Snapshot) -> DataFrame:
-        """The changes of a range."""
-        keys = change_keys(table, wanted.keys)
+    def _changes_in_range(
+        self, table: Table, change_range: ChangeRange, snapshot: Snapshot
+    ) -> DataFrame:
+        """The changes of a table in a range, with the columns that the user sees."""
+        keys = change_keys(table, change_range.keys)
         need_row_ids(table)
         need_names(table)
         versions = self._metastore.versions(table.name)
-        made_by = self._made_by(table, wanted, versions)
-        new = self.new(table, wanted, snapshot, made_by)
-        rows = self.rows(table, new, snapshot, net=wanted.net, made_by=made_by)
-        if wanted.net:
+        creating_version = self._creating_version(table, change_range, versions)
+        new_write_ids = self.new_write_ids(table, change_range, snapshot, creating_version)
+        rows = self.rows(
+            table, new_write_ids, snapshot, net=change_range.net, creating_version=creating_version
+        )
+        if change_range.net:
             rows = only_differences(rows, table)
         if keys:
-            rows = _paired(rows, table, keys, by_version=not wanted.net)
-        shown = [one for one in versions if one.write_id in new or one.write_id == made_by]
-        return self._with_commits(rows, table, shown)
+            rows = _with_update_images(rows, table, keys, by_version=not change_range.net)
+        shown_versions = [
+            version
+            for version in versions
+            if version.write_id in new_write_ids or version.write_id == creating_version
+        ]
+        return self._with_commits(rows, table, shown_versions)
 
-    def _made_by(self, table: Table, wanted: Range, versions: Sequence[Version]) -> int | None:
-        """The version that made a table, if a range begins with it or its commit; else None."""
+    def _creating_version(
+        self, table: Table, change_range: ChangeRange, versions: Sequence[Version]
+    ) -> int | None:
+        """The version that created a table, if a range begins with this version or its commit.
+
+        Otherwise None.
+        """
         need_versions(self._metastore, table.name)
-        first, start = self._metastore.first_version(table.name), wanted.start
+        first, start = self._metastore.first_version(table.name), change_range.start
         if start.version is not None:
             return first if first == start.version > 0 else None
         times = {version.committed_ms for version in versions if version.write_id == first}
         return first if start.timestamp_ms in times else None
 
-    def new(
-        self, table: Table, wanted: Range, snapshot: Snapshot, made_by: int | None = None
+    def new_write_ids(
+        self,
+        table: Table,
+        change_range: ChangeRange,
+        snapshot: Snapshot,
+        creating_version: int | None = None,
     ) -> NewWriteIds:
-        """The write ids of a range, without that of the version which made the table, if given.
+        """The write ids of a range, without the ``creating_version``, if there is one.
 
         Raises:
             VersionNotFoundError: There is no such version or time, or the range is empty.
             UnsupportedError: The metastore does not keep versions.
         """
         need_versions(self._metastore, table.name)
-        start, seen = wanted.start, self.seen(table, snapshot)
-        if made_by is not None:
-            before = seen.up_to(made_by)
+        start, visible = change_range.start, self.visible_write_ids(table, snapshot)
+        if creating_version is not None:
+            before = visible.up_to(creating_version)
         elif start.version is not None:
-            if not 1 <= start.version <= seen.high_water_mark:
+            if not 1 <= start.version <= visible.high_water_mark:
                 raise VersionNotFoundError(
                     f"{table.name} has no version {start.version}: it has the versions 1 to "
-                    f"{seen.high_water_mark}.",
+                    f"{visible.high_water_mark}.",
                     table=table.name,
                     version=start.version,
                 )
-            before = seen.up_to(start.version - 1)
+            before = visible.up_to(start.version - 1)
         else:
             assert start.timestamp_ms is not None
             earlier = When(timestamp_ms=start.timestamp_ms - 1)
             before = self._travel.write_ids(table, earlier, snapshot)
-        after = seen
-        if wanted.end is not None:
-            after = self._travel.write_ids(table, wanted.end, snapshot).within(seen)
-        if not _is_within(wanted):
+        after = visible
+        if change_range.end is not None:
+            after = self._travel.write_ids(table, change_range.end, snapshot).within(visible)
+        if not _is_in_order(change_range):
             raise VersionNotFoundError(
-                f"The range begins after its end: {_shown(start)} is after {_shown(wanted.end)}.",
+                f"The range begins after its end: {_moment_text(start)} is after "
+                f"{_moment_text(change_range.end)}.",
                 table=table.name,
             )
         return NewWriteIds(before, after)
 
-    def seen(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
-        """What is visible; in ``acid.snapshot(timestamp=…)`` what was visible then."""
-        if (pinned := self._transactions.when) is None:
+    def visible_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
+        """The write ids that reads see: now or, in ``acid.snapshot(timestamp=…)``, at that time."""
+        if (pinned_moment := self._transactions.when) is None:
             return snapshot.write_ids[table.name]
-        return self._travel.write_ids(table, pinned, snapshot)
+        return self._travel.write_ids(table, pinned_moment, snapshot)
 
     def rows(
         self,
         table: Table,
-        new: NewWriteIds,
+        new_write_ids: NewWriteIds,
         snapshot: Snapshot,
         *,
         net: bool = False,
         is_keyed: bool = False,
-        made_by: int | None = None,
+        creating_version: int | None = None,
     ) -> DataFrame:
-        """The changes of some write ids, as ``changes`` or ``keyed_changes`` gives them.
+        """The changes of some write ids, as ``changes`` or ``keyed_changes`` returns them.
 
-        ``made_by``: see ``Changes``.
+        ``creating_version``: the version that created the table, if its rows are to be shown, too,
+        as inserted rows.
 
         Raises:
-            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: files were deleted that are needed.
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: needed files were deleted.
             CatalogError: Another session changed the table while its files were listed.
         """
-        names = self._transactions.partition_names(table)
-        where = names if table.partition_columns else [""]
-        lost = self._transactions.lost(table)
-        self._transactions.refuse_lost(table, where)
+        partition_names = self._transactions.partition_names(table)
+        partitions = partition_names if table.partition_columns else [""]
+        lost_partitions = self._transactions.lost(table)
+        self._transactions.refuse_lost(table, partitions)
 
-        def still_there() -> None:
-            self._transactions.need_unchanged(table, names, snapshot, lost)
-            self._travel.need_kept(table, new.before)
+        def check_unchanged() -> None:
+            self._transactions.need_unchanged(table, partition_names, snapshot, lost_partitions)
+            self._travel.need_kept(table, new_write_ids.before)
 
-        with explained_by(still_there):
-            read = keyed_changes if is_keyed else changes
-            return read(self._spark, Changes(table, where, new, snapshot.valid_txns, net, made_by))
+        with explained_by(check_unchanged):
+            read_changes = keyed_changes if is_keyed else changes
+            return read_changes(
+                self._spark,
+                Changes(
+                    table, partitions, new_write_ids, snapshot.valid_txns, net, creating_version
+                ),
+            )
 
     def _with_commits(
         self, rows: DataFrame, table: Table, versions: Iterable[Version]
     ) -> DataFrame:
-        """The rows, in the order of columns that the user sees, with what is known of commits."""
-        known = {one.write_id: one for one in versions}
+        """The rows with the columns that the user sees, and the facts about their commits."""
+        version_by_id = {version.write_id: version for version in versions}
         commits = local_numbers(
             self._spark,
             {
-                VERSION: [*known],
-                COMMIT_TIMESTAMP: [one.committed_ms for one in known.values()],
-                TXN_ID: [one.txn_id for one in known.values()],
+                VERSION: [*version_by_id],
+                COMMIT_TIMESTAMP: [version.committed_ms for version in version_by_id.values()],
+                TXN_ID: [version.txn_id for version in version_by_id.values()],
             },
         )
         commits = jvm.select(
@@ -226,13 +250,13 @@ class ChangeFeed:
             f"timestamp_millis({COMMIT_TIMESTAMP}) AS {COMMIT_TIMESTAMP}",
             TXN_ID,
         )
-        same = F.expr(f"{COMMIT_VERSION} = {VERSION}")
-        joined = rows.join(commits.hint("broadcast"), same, "left")
-        return jvm.select(joined, *(quote(one.name) for one in table.all_columns), *ADDED)
+        is_same_version = F.expr(f"{COMMIT_VERSION} = {VERSION}")
+        joined = rows.join(commits.hint("broadcast"), is_same_version, "left")
+        return jvm.select(joined, *(quote(version.name) for version in table.all_columns), *ADDED)
 
 
-def _is_within(wanted: Range) -> bool:
-    start, end = wanted.start, wanted.end
+def _is_in_order(change_range: ChangeRange) -> bool:
+    start, end = change_range.start, change_range.end
     if end is None:
         return True
     if start.version is not None and end.version is not None:
@@ -242,34 +266,36 @@ def _is_within(wanted: Range) -> bool:
     return True
 
 
-def _shown(when: When | None) -> str:
+def _moment_text(when: When | None) -> str:
     if when is None or when.timestamp_ms is None:
         return f"version {when.version if when else None}"
     return datetime.fromtimestamp(when.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _paired(rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool) -> DataFrame:
-    """A deletion and an insertion under one key become the two images of an update.
+def _with_update_images(
+    rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool
+) -> DataFrame:
+    """Turn a deletion and an insertion of one key into the two images of an update.
 
-    A key with NULL in a column makes no rows the same.
+    Rows with a NULL in their key are no update, but stay as they are.
     """
-    names = [quote(key) for key in keys]
-    within = ", ".join([COMMIT_VERSION, *names] if by_version else names)
-    counted = jvm.select(
+    key_columns = [quote(key) for key in keys]
+    partition_by = ", ".join([COMMIT_VERSION, *key_columns] if by_version else key_columns)
+    counted_rows = jvm.select(
         rows,
         "*",
         *(
-            f"count_if({CHANGE_TYPE} = '{kind}') OVER (PARTITION BY {within}) AS {name}"
+            f"count_if({CHANGE_TYPE} = '{kind}') OVER (PARTITION BY {partition_by}) AS {name}"
             for kind, name in ((DELETE, _DELETED), (INSERT, _INSERTED))
         ),
     )
-    is_key = " AND ".join(f"{name} IS NOT NULL" for name in names)
-    several = literal(same_key(table, keys))
+    key_is_whole = " AND ".join(f"{name} IS NOT NULL" for name in key_columns)
+    error_message = literal(same_key(table, keys))
     kind = (
-        f"CASE WHEN NOT ({is_key}) THEN {CHANGE_TYPE} "
-        f"WHEN {_DELETED} > 1 OR {_INSERTED} > 1 THEN raise_error({several}) "
+        f"CASE WHEN NOT ({key_is_whole}) THEN {CHANGE_TYPE} "
+        f"WHEN {_DELETED} > 1 OR {_INSERTED} > 1 THEN raise_error({error_message}) "
         f"WHEN {_DELETED} = 0 OR {_INSERTED} = 0 THEN {CHANGE_TYPE} "
         f"WHEN {CHANGE_TYPE} = '{DELETE}' THEN '{PREIMAGE}' ELSE '{POSTIMAGE}' END"
     )
-    others = [name for name in rows.columns if name != CHANGE_TYPE]
-    return jvm.select(counted, f"{kind} AS {CHANGE_TYPE}", *map(quote, others))
+    other_columns = [name for name in rows.columns if name != CHANGE_TYPE]
+    return jvm.select(counted_rows, f"{kind} AS {CHANGE_TYPE}", *map(quote, other_columns))

@@ -1,4 +1,4 @@
-"""Checks a table, without changing anything: ``Session.check``."""
+"""Checks a table without changing it: ``Session.check``."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from acidsql.storage.checking.job import MOST, Checking, too_many
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.inventory import FoundFile, inventory
 
-REPAIRED = "REPAIR TABLE"  # the operation in a table's history
-_DROPS_PARTITIONS = (REPAIRED, "DROP PARTITION", "RENAME PARTITION")
+REPAIR_OPERATION = "REPAIR TABLE"  # the operation in a table's history
+_DROPS_PARTITIONS = (REPAIR_OPERATION, "DROP PARTITION", "RENAME PARTITION")
 _FINDINGS = "severity string, path string, finding string, message string, advice string"
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What is in a table's directory, and what the metastore knows about it."""
+class _Inspection:
+    """The contents of a table's directory, and the metastore's facts about the table."""
 
     checking: Checking
-    found: list[FoundFile]
-    known: CatalogFacts
+    files: list[FoundFile]
+    catalog_facts: CatalogFacts
     litter: list[Finding]
 
 
@@ -50,86 +50,118 @@ class TableChecks(Family):
     def check(self, table: Table, *, all_rows: bool) -> DataFrame:
         """See ``Session.check``."""
         self._transactions.need_thread()
-        with file_errors(), self._files_kept(table):
-            found = in_order(self._findings(table, all_rows=all_rows))
-        if len(found) > MOST:
-            found = [*found[:MOST], too_many(table.location)]
-        return self.frame(found)
+        with file_errors(), self._keep_files(table):
+            findings = in_order(self._findings(table, all_rows=all_rows))
+        if len(findings) > MOST:
+            findings = [*findings[:MOST], too_many(table.location)]
+        return self.findings_frame(findings)
 
-    def frame(self, found: Sequence[Finding]) -> DataFrame:
+    def findings_frame(self, findings: Sequence[Finding]) -> DataFrame:
         """Findings as rows."""
-        rows = [(f.severity, f.path, f.condition, f.message, f.advice) for f in found]
+        rows = [(f.severity, f.path, f.condition, f.message, f.advice) for f in findings]
         return rows_frame(self._spark, _FINDINGS, rows)
 
-    def directories(self, table: Table) -> tuple[Checking, list[Finding]]:
-        """A check of what the metastore knows of each directory, and what it finds."""
-        with self._looked(table) as look:
-            checking, found, known = look.checking, look.found, look.known
-            missing = missing_places(checking.fs, table, known)
-            of_catalog = check_catalog(table, found, known)
-            return checking, [*look.litter, *missing.values(), *of_catalog]
+    def check_directories(self, table: Table) -> tuple[Checking, list[Finding]]:
+        """Compare the table's directories with the metastore.
+
+        Returns:
+            The check, for checks of files that follow, and its findings.
+        """
+        with self._inspect(table) as inspection:
+            checking, files, facts = inspection.checking, inspection.files, inspection.catalog_facts
+            missing_findings = missing_places(checking.fs, table, facts)
+            catalog_findings = check_catalog(table, files, facts)
+            return checking, [*inspection.litter, *missing_findings.values(), *catalog_findings]
 
     def _findings(self, table: Table, *, all_rows: bool) -> list[Finding]:
-        with self._looked(table, all_rows=all_rows) as look, job_errors():
-            found = [*look.litter, *look.checking.run(self._spark, look.found, look.known)]
-            return [one for one in found if not _has_gone(look.checking.fs, one)]
+        with self._inspect(table, all_rows=all_rows) as inspection, job_errors():
+            findings = [
+                *inspection.litter,
+                *inspection.checking.run(self._spark, inspection.files, inspection.catalog_facts),
+            ]
+            return [
+                finding
+                for finding in findings
+                if not _is_cleared_away(inspection.checking.fs, finding)
+            ]
 
     @contextmanager
-    def _looked(self, table: Table, *, all_rows: bool = False) -> Iterator[_Look]:
-        """A snapshot's inventory. The block fails if the table is changed or dropped meanwhile."""
+    def _inspect(self, table: Table, *, all_rows: bool = False) -> Iterator[_Inspection]:
+        """Take the inventory of a snapshot's files.
+
+        The block fails if the table is changed or dropped meanwhile.
+        """
         name, fs = table.name, filesystem_for(table.location)
-        seen = self._transactions.look([name])
-        names = self._transactions.partition_names(table) if table.partition_columns else None
-        self._transactions.refuse_lost(table, names or ())
-        write_ids, txns = seen.write_ids[name], seen.valid_txns
+        snapshot = self._transactions.look([name])
+        partition_names = (
+            self._transactions.partition_names(table) if table.partition_columns else None
+        )
+        self._transactions.refuse_lost(table, partition_names or ())
+        write_ids, txns = snapshot.write_ids[name], snapshot.valid_txns
 
-        def still_there() -> None:
-            self._transactions.need_unchanged(table, names or (), seen)
+        def check_unchanged() -> None:
+            self._transactions.need_unchanged(table, partition_names or (), snapshot)
 
-        with explained_by(still_there):
+        with explained_by(check_unchanged):
             litter = self._litter(table)
-            found = inventory(
-                fs, table.location, names, write_ids, txns,
+            files = inventory(
+                fs, table.location, partition_names, write_ids, txns,
                 columns=[column.name for column in table.partition_columns],
-                oldest=self._oldest(table),
+                oldest=self._oldest_version(table),
             )  # fmt: skip
             checking = Checking(fs, table, write_ids, txns, all_rows)
-            yield _Look(checking, found, self._known(table, names, write_ids), litter)
+            yield _Inspection(
+                checking, files, self._catalog_facts(table, partition_names, write_ids), litter
+            )
 
-    def _known(
-        self, table: Table, names: Sequence[str] | None, seen: ValidWriteIdList
+    def _catalog_facts(
+        self,
+        table: Table,
+        names: Sequence[str] | None,
+        visible_write_ids: ValidWriteIdList,
     ) -> CatalogFacts:
-        """What the metastore knows now: whoever has published a directory that was listed before
-        has a number by now."""
-        now = self._metastore.valid_txns()
-        write_ids = self._metastore.valid_write_ids(now, [table.name])[table.name]
-        where, written = [""] if names is None else names, self._written(table, seen)
-        return CatalogFacts(where, write_ids.high_water_mark, now.high_water_mark, written)
+        """The metastore's facts, asked for after the files were listed.
 
-    def _written(self, table: Table, seen: ValidWriteIdList) -> dict[int, CommittedFiles]:
+        So each writer that published a listed directory has its transaction and write id already.
+        """
+        valid_txns = self._metastore.valid_txns()
+        write_ids = self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
+        partitions = [""] if names is None else names
+        totals = self._committed_files(table, visible_write_ids)
+        return CatalogFacts(
+            partitions, write_ids.high_water_mark, valid_txns.high_water_mark, totals
+        )
+
+    def _committed_files(
+        self, table: Table, visible_write_ids: ValidWriteIdList
+    ) -> dict[int, CommittedFiles]:
         """See ``CatalogFacts.written``."""
         if not self._metastore.abilities.keeps_versions:
             return {}
         versions = self._metastore.versions(table.name)
-        drops = (one.write_id for one in versions if one.change.operation in _DROPS_PARTITIONS)
-        after = max(drops, default=0)
-        written: dict[int, CommittedFiles] = {}
-        for one in versions:
-            if one.write_id > after and seen.is_valid(one.write_id):
-                before, more = written.get(one.write_id, CommittedFiles()), one.change
-                written[one.write_id] = CommittedFiles(
-                    before.files + more.files,
-                    before.bytes + more.bytes,
-                    max(before.places, more.partitions),
+        drop_ids = (
+            version.write_id
+            for version in versions
+            if version.change.operation in _DROPS_PARTITIONS
+        )
+        last_drop_id = max(drop_ids, default=0)
+        totals: dict[int, CommittedFiles] = {}
+        for version in versions:
+            if version.write_id > last_drop_id and visible_write_ids.is_valid(version.write_id):
+                total, change = totals.get(version.write_id, CommittedFiles()), version.change
+                totals[version.write_id] = CommittedFiles(
+                    total.files + change.files,
+                    total.bytes + change.bytes,
+                    max(total.places, change.partitions),
                 )
-        return written
+        return totals
 
-    def _oldest(self, table: Table) -> float:
+    def _oldest_version(self, table: Table) -> float:
         keeps_versions = self._metastore.abilities.keeps_versions
         return self._metastore.oldest_version(table.name) if keeps_versions else math.inf
 
     def _litter(self, table: Table) -> list[Finding]:
-        """The hidden directories of statements and compactions that have ended."""
+        """A finding for each hidden directory of a statement or compaction that has ended."""
         fs = filesystem_for(table.location)
         if fs.is_link(table.location):
             return []  # nothing behind a link is deleted
@@ -140,8 +172,8 @@ class TableChecks(Family):
         ]
 
     @contextmanager
-    def _files_kept(self, table: Table) -> Iterator[None]:
-        """Keep the files of snapshots from the cleaner. If leases do not do that, a lock does."""
+    def _keep_files(self, table: Table) -> Iterator[None]:
+        """Keep the cleaner from the snapshot's files: by a lock, if leases do not keep them."""
         if self._metastore.abilities.leases_keep_files or self._transactions.current is not None:
             yield
             return
@@ -150,6 +182,6 @@ class TableChecks(Family):
             txn.end_quietly()
 
 
-def _has_gone(fs: FileSystem, one: Finding) -> bool:
-    """Whether others have cleared it away meanwhile: each statement clears up behind itself."""
-    return one.condition in ("LITTER", "ABORTED_DIRECTORY") and not fs.exists(one.path)
+def _is_cleared_away(fs: FileSystem, finding: Finding) -> bool:
+    """Whether the directory of a finding was removed meanwhile: statements clear up after them."""
+    return finding.condition in ("LITTER", "ABORTED_DIRECTORY") and not fs.exists(finding.path)

@@ -211,7 +211,7 @@ class Reader:
         statement_text: StatementText,
     ) -> DataFrame:
         if isinstance(changes, TableChanges):
-            return self._changes.called(table, changes, snapshot, statement_text)
+            return self._changes.rows_of_call(table, changes, snapshot, statement_text)
         return self._undone.rows(table, changes, snapshot)
 
     def _when(self, standin: StandIn, statement_text: StatementText) -> When | None:
@@ -290,7 +290,7 @@ class Reader:
         if standin.returned is not None:
             return no_rows(self._spark, standin.returned)
         if standin.changes is not None:
-            return self._changes.none(standin.table)
+            return self._changes.no_rows(standin.table)
         return shaped(empty(self._spark, standin.table, standin.virtual), standin)
 
     def events(self, query: EventQuery, views: Views, statement_text: StatementText) -> Events:

@@ -21,7 +21,7 @@ from acidsql.compaction.housekeeper import keep_house
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.versions import Change
 from acidsql.plan.locking import exclusive
-from acidsql.statements.check import REPAIRED, TableChecks
+from acidsql.statements.check import REPAIR_OPERATION, TableChecks
 from acidsql.statements.unit_of_work import file_errors
 from acidsql.storage.checking.job import Checking
 from acidsql.storage.files.filesystem import filesystem_for
@@ -73,7 +73,7 @@ class TableRepairs(TableChecks):
             else:
                 # The cleaner stops at a partition without a directory, so partitions come first.
                 found = [*_told(self._mended(table, plan), "was"), *self._delete(table, plan)]
-        return self.frame(in_order(found))
+        return self.findings_frame(in_order(found))
 
     def _delete(self, table: Table, plan: _Plan) -> list[Finding]:
         if not plan.deleted:
@@ -86,7 +86,7 @@ class TableRepairs(TableChecks):
     # ── partitions ───────────────────────────────────────────────────────────────────────────
 
     def _plan(self, table: Table) -> _Plan:
-        checking, found = self.directories(table)
+        checking, found = self.check_directories(table)
         by_kind: dict[str, dict[str, Finding]] = {}
         for one in found:
             name = one.path.removeprefix(f"{table.location}/")
@@ -164,7 +164,9 @@ class TableRepairs(TableChecks):
             txn.commit(
                 drop_partitions={name: [_values(one) for one in forgotten]},
                 add_partitions={name: [_partition(table, one) for one in added]},
-                changed=[Change(name, REPAIRED, text, partitions=len(dropped) + len(added))],
+                changed=[
+                    Change(name, REPAIR_OPERATION, text, partitions=len(dropped) + len(added))
+                ],
             )
         return plan
 

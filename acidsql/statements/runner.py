@@ -229,7 +229,7 @@ class Runner:
         """See ``Session.changes``."""
         self.transactions.need_thread()
         with file_errors():
-            return self._changes.between(table, start, end, keys, net=net)
+            return self._changes.changes_between(table, start, end, keys, net=net)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
@@ -309,7 +309,7 @@ class Runner:
                 if isinstance(error, SqlSyntaxError) or getattr(statement, "returning", None):
                     raise
         if isinstance(statement, st.AutoCdc):
-            return self.auto_cdc.skipped(skipped)
+            return self.auto_cdc.replay_counts_frame(skipped)
         return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
 
     def _plain(self) -> LiteralRules | None:

@@ -43,7 +43,7 @@ class UndoneChanges:
                 reverted already.
         """
         need_versions(self._metastore, table.name)
-        seen = self._feed.seen(table, snapshot)
+        seen = self._feed.visible_write_ids(table, snapshot)
         if isinstance(undone, Since):
             before = self._before(table, undone, snapshot).within(seen)
             return self._feed.rows(
@@ -74,7 +74,7 @@ class UndoneChanges:
         if (target := undone.target) is None:
             return self._travel.write_ids(table, when, snapshot)
         return beside_version(
-            self._feed.seen(table, snapshot),
+            self._feed.visible_write_ids(table, snapshot),
             self._metastore.versions(table.name),
             self._travel.write_ids(target, when, snapshot),
             self._metastore.versions(target.name),

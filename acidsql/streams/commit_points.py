@@ -130,12 +130,12 @@ class WholeTransactions(Applier[Target]):
     def make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         self._applier.make_tables(runner, target, rows)
         for table in self.tables(target):
-            runner.auto_cdc.make_pending(table)
+            runner.auto_cdc.make_pending_table(table)
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
         location, few = self.tables(target)[0].location, runner.settings.few_rows
         with staged(rows, location, txn_id, few) as kept:
-            runner.auto_cdc.reserve(self.tables(target))
+            runner.auto_cdc.lock_targets(self.tables(target))
             batch = _Batch(runner, self.tables(target), self._told(kept, target), kept)
             self._applier.check(batch.changes(), target)
             with staged(batch.groups(), location, txn_id, few) as groups:

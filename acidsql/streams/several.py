@@ -99,7 +99,9 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         location, few = next(iter(target.values())).location, runner.settings.few_rows
         with staged(rows, location, txn_id, few) as kept:
             wanted = self._present(kept, column)
-            runner.auto_cdc.reserve([target[value] for value in self._targets if value in wanted])
+            runner.auto_cdc.lock_targets(
+                [target[value] for value in self._targets if value in wanted]
+            )
             receipts = []
             for value, one in self._targets.items():
                 if value in wanted:
