@@ -40,10 +40,10 @@ from acidsql.plan.query import (
     Resolve,
     StandIn,
     new_standin,
-    of_source,
     placeholders,
     refuse_reserved_names,
     rewrite,
+    source_virtual_columns,
     view_name,
 )
 from acidsql.plan.rewrite import Prepared
@@ -139,7 +139,7 @@ def plan_auto_cdc(
     planned = Planned(text, target, of_target.view, blank, lambda q: analyse(q, sources, None))
     planned = replace(planned, is_case_sensitive=is_case_sensitive)
     source = _source(statement, blank, rewritten.source_view)
-    virtual = of_source(text, statement, resolve)
+    virtual = source_virtual_columns(text, statement, resolve)
     read = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
     fields = [field for field in read if field[0] not in virtual]
     rules = bind_rules(statement, planned, fields)

@@ -10,7 +10,7 @@ from acidsql.plan.event_query import (
     refuse_window,
     touched_partitions,
 )
-from acidsql.plan.said_terms import said
+from acidsql.plan.said_terms import condition_predicate
 from acidsql.sql.statements import Delete
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
@@ -36,6 +36,6 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
         query,
         deletes=True,
         partitions=partitions,
-        said=said(planned.text, planned.table, alias, statement.where),
+        target_predicate=condition_predicate(planned.text, planned.table, alias, statement.where),
         maybe_few=may_be_few(planned.text, statement.where),
     )

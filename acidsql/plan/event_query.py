@@ -92,7 +92,8 @@ class EventQuery:
         partitions: A query for the partitions that an UPDATE or DELETE can change, as far as its
             WHERE tells, and the name of the view that the query is over. The view has one row for
             each partition: its directory's name, and the partition columns. None: any partition.
-        said: What the terms of WHERE say about the rows of the target that the query needs.
+        target_predicate: A predicate, from the terms of WHERE or of MERGE's ON, that holds for each
+            row of the target that the query needs.
         maybe_few: The driver tries to collect the events, because there may be few.
         if_small: With ``maybe_few``: it tries so only if Spark estimates that the events take few
             bytes.
@@ -116,7 +117,7 @@ class EventQuery:
     literal_rows: int | None = None
     plain_rows: Mapping[str, Sequence[Any]] | None = None
     partitions: tuple[str, Text] | None = None
-    said: Predicate = ANYTHING
+    target_predicate: Predicate = ANYTHING
     source: Derived | None = None
     reduced: Reduced | None = None
     maybe_few: bool = False

@@ -38,7 +38,7 @@ from acidsql.plan.merge_pairs import CLAUSE, OLD, joined_rows
 from acidsql.plan.new_values import column_values
 from acidsql.plan.partners import joining_columns
 from acidsql.plan.query import expressions, view_name
-from acidsql.plan.said_terms import said
+from acidsql.plan.said_terms import condition_predicate
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
@@ -94,7 +94,11 @@ def plan_merge(
         statement, alone = replace(statement, ctes=None), derived.query
     fields = planned.analyse(alone)
     alias, on = statement.qualifier, statement.on
-    known = ANYTHING if _reads_all(statement) else said(planned.text, planned.table, alias, on)
+    known = (
+        ANYTHING
+        if _reads_all(statement)
+        else condition_predicate(planned.text, planned.table, alias, on)
+    )
     planned = evolution.for_merge(statement, planned, fields)
     terms = terms_of_on(statement, planned, fields)
     bound = [bind(clause, statement, planned, fields, terms) for clause in statement.clauses]
@@ -106,7 +110,7 @@ def plan_merge(
         _acting(statement, planned, events, pairs),
         deletes=True,
         merge=True,
-        said=known,
+        target_predicate=known,
         allow_duplicate_deletes=_only_deletes(statement),
         source=None if derived is None else replace(derived, fields=fields),
         reduced=None

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from acidsql.plan.event_query import Planned, key_columns, refuse_window, single, value_name
 from acidsql.plan.merge_clauses import PRESENT, Bound, source_name
-from acidsql.plan.query import of_target
+from acidsql.plan.query import target_virtual_columns
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import Matched, Merge
 from acidsql.storage import event_records as ew
@@ -125,7 +125,9 @@ class _Layers:
         return text.raw(f"\n)) AS {quote(self._statement.qualifier)}")
 
     def _virtual(self) -> tuple[str, ...]:
-        return of_target(self._planned.text, self._planned.before or self._planned.table)
+        return target_virtual_columns(
+            self._planned.text, self._planned.before or self._planned.table
+        )
 
     def _evaluated(self, kind: Matched, planned: Planned) -> list[Text | str]:
         """The columns with the number of the clause and with the values of the clauses of a kind.

@@ -18,12 +18,12 @@ from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.sqltext import Edit
-from acidsql.sql.references import Chain, Named, Reference, References
+from acidsql.sql.references import Chain, Qualifier, Reference, References
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote
 from acidsql.storage.spark.jvm import OWN_CATALOG
 
-_OF_ALL = ("*", *TYPES)
+_COLUMNS_OF_ALL_TABLES = ("*", *TYPES)
 
 
 @dataclass(frozen=True)
@@ -32,169 +32,199 @@ class Namesakes:
 
     Args:
         text: The user's statement.
-        found: All relations.
+        scan: All relations, and the names in expressions.
         tables: The ACID tables among the relations, by the place of their names in the text.
-        taken: The names of relations outside of the query that are visible in it.
+        outer_names: The names of relations outside of the query that are visible in the query.
     """
 
     text: str
-    found: References
+    scan: References
     tables: Mapping[int, Table]
-    taken: Collection[str]
+    outer_names: Collection[str]
 
     def alias(self, reference: Reference) -> str | None:
         """The alias that a reference to an ACID table needs; None if its name is unique."""
         if reference.alias is not None or reference.alias_at is None:
             return None
         at = reference.span.start
-        if not self._has_namesake(reference.parts[-1]) and at not in self._in_full:
+        if not self._has_namesake(reference.parts[-1]) and at not in self._places_with_alias:
             return None
         return str(self.tables[at].name)
 
     def edits(self) -> Iterator[Edit]:
-        """The edits that put the new aliases before the columns of the tables that need them.
+        """Yield the edits that put new aliases before the columns of the tables that need them.
 
         Raises:
-            AnalysisError: AMBIGUOUS_REFERENCE: tables of one name have the column, all of them.
-            UnsupportedError: Only Spark knows what a column means, and Spark is not told.
+            AnalysisError: AMBIGUOUS_REFERENCE: several tables of one name all have the column.
+            UnsupportedError: Only Spark could resolve a column, and does not see its full name.
         """
-        for chain in self.found.chains:
-            nearer: list[int] = []
-            for block in self.found.around(chain.block):
-                here = self._meant_in(block, chain)
-                renamed = [(alias, n) for one, n in here if (alias := self._new_alias(one))]
-                if len(here) > 1 and renamed:
-                    raise self._ambiguous(chain, here)
+        for chain in self.scan.chains:
+            inner_blocks: list[int] = []
+            for block in self.scan.enclosing_blocks(chain.block):
+                candidates = self._candidates_in(block, chain)
+                renamed = [
+                    (alias, length)
+                    for relation, length in candidates
+                    if (alias := self._new_alias(relation))
+                ]
+                if len(candidates) > 1 and renamed:
+                    raise self._ambiguous(chain, candidates)
                 for alias, length in renamed:
                     # Spark decides between a relation, or a field of one, nearby and this table.
-                    if not any(self._may_mean(one, chain, length) for one in nearer):
+                    if not any(self._may_refer_to(inner, chain, length) for inner in inner_blocks):
                         yield Edit(chain.start, chain.ends[length - 1], quote(alias))
-                    elif self._may_mean_more(block, chain, length):
-                        raise hidden(self.text, Span(chain.start, chain.ends[-1]))
-                if here and all(one.at in self.tables for one, _ in here):
+                    elif self._may_refer_further(block, chain, length):
+                        raise ambiguous_table_name(self.text, Span(chain.start, chain.ends[-1]))
+                if candidates and all(relation.at in self.tables for relation, _ in candidates):
                     break
-                nearer.append(block)
+                inner_blocks.append(block)
 
-    def hides(self, start: int, said: tuple[str, str]) -> bool:
-        """Whether ``t.c``, instead of ``db.t.c``, would mean another column: one of a relation in
-        this query, or a field of a struct in such a relation."""
-        chains = [c for c in self.found.chains if c.start == start]
-        blocks = {b for c in chains for b in self.found.around(c.block)}
-        relations = [named for named in self.found.named if named.block in blocks]
-        references = {one.span.start: one for one in self.found.references}
-        name, within = said[-1], {named.block for named in relations}
+    def hides_column(self, start: int, qualifier: tuple[str, str]) -> bool:
+        """Whether ``t.c``, instead of ``db.t.c``, would mean another column: a column of a relation
+        in this query, or a field of a struct in such a relation.
+
+        Args:
+            start: The place of ``db.t.c`` in the text.
+            qualifier: ``db`` and ``t`` in lower case.
+        """
+        chains = [chain for chain in self.scan.chains if chain.start == start]
+        blocks = {block for chain in chains for block in self.scan.enclosing_blocks(chain.block)}
+        relations = [relation for relation in self.scan.qualifiers if relation.block in blocks]
+        references = {reference.span.start: reference for reference in self.scan.references}
+        name, relation_blocks = qualifier[-1], {relation.block for relation in relations}
         return any(
-            self._has_column(named, name)
+            self._has_column(relation, name)
             or (
-                named.name == name
-                and (named.at not in self.tables or self.alias(references[named.at]) is None)
+                relation.name == name
+                and (relation.at not in self.tables or self.alias(references[relation.at]) is None)
             )
-            for named in relations
+            for relation in relations
         ) or any(
-            c.names[:2] != said
-            and within & {*self.found.around(c.block)}
-            and name in c.names[max((length for _, length in self.meant(c)), default=0) :]
-            for c in self.found.chains
+            chain.names[:2] != qualifier
+            and relation_blocks & {*self.scan.enclosing_blocks(chain.block)}
+            and name
+            in chain.names[max((length for _, length in self.candidates(chain)), default=0) :]
+            for chain in self.scan.chains
         )
 
     @cached_property
-    def _times(self) -> Counter[str]:
-        return Counter([named.name for named in self.found.named] + list(self.taken))
+    def _name_counts(self) -> Counter[str]:
+        return Counter(
+            [relation.name for relation in self.scan.qualifiers] + list(self.outer_names)
+        )
 
     def _has_namesake(self, name: str) -> bool:
-        return self._times[name.lower()] > 1
+        return self._name_counts[name.lower()] > 1
 
     @cached_property
-    def _in_full(self) -> frozenset[int]:
-        """The places of tables that need an alias because of their columns. Such a column is
-        qualified with the database, and either stands in an inner query, or the table itself is
-        named without the database."""
-        parts = {one.span.start: len(one.parts) for one in self.found.references}
-        meant = ((c, *pair) for c in self.found.chains for pair in self.meant(c))
+    def _places_with_alias(self) -> frozenset[int]:
+        """The places of tables that need an alias because of how columns are qualified.
+
+        Such a column is qualified with the database. And either the column stands in an inner
+        query, or FROM names the table without the database.
+        """
+        parts = {reference.span.start: len(reference.parts) for reference in self.scan.references}
+        chain_relations = ((c, *pair) for c in self.scan.chains for pair in self.candidates(c))
         return frozenset(
-            named.at
-            for chain, named, length in meant
-            if length > 1 and (chain.block != named.block or length > parts.get(named.at, length))
+            relation.at
+            for chain, relation, length in chain_relations
+            if length > 1
+            and (chain.block != relation.block or length > parts.get(relation.at, length))
         )
 
-    def _new_alias(self, named: Named) -> str | None:
-        references = (one for one in self.found.references if one.span.start == named.at)
+    def _new_alias(self, relation: Qualifier) -> str | None:
+        references = (
+            candidate for candidate in self.scan.references if candidate.span.start == relation.at
+        )
         reference = next(references, None)
-        return self.alias(reference) if reference and named.at in self.tables else None
+        return self.alias(reference) if reference and relation.at in self.tables else None
 
-    def _ambiguous(self, chain: Chain, here: Collection[tuple[Named, int]]) -> SqlError:
+    def _ambiguous(self, chain: Chain, candidates: Collection[tuple[Qualifier, int]]) -> SqlError:
         place = Span(chain.start, chain.ends[-1])
-        if any(one.at not in self.tables for one, _ in here):
-            return hidden(self.text, place)
+        if any(relation.at not in self.tables for relation, _ in candidates):
+            return ambiguous_table_name(self.text, place)
         return AnalysisError(
             f"{place.of(self.text)} is ambiguous: several tables of that name have this column.",
             self.text, place.start, place.end,
             condition="AMBIGUOUS_REFERENCE", sqlstate="42704",
         )  # fmt: skip
 
-    def _may_mean(self, block: int, chain: Chain, length: int) -> bool:
+    def _may_refer_to(self, block: int, chain: Chain, length: int) -> bool:
         """Whether Spark may take a chain for a column of one of the block's relations, or a field.
 
-        Foreign relations may have any column. Only a struct that is called like the database, with
-        a struct in it that is called like the table, is not reckoned with.
+        A relation that is no ACID table may have any column. One case is not considered: a struct
+        with the database's name that contains a struct with the table's name.
         """
-        meant = any(self._new_alias(one) is None for one, _ in self._meant_in(block, chain))
-        return meant or any(
-            self._has_column(named, chain.names[0])
-            or (length == 1 and named.at not in self.tables and not named.is_value)
-            for named in self.found.named
-            if named.block == block
+        has_unaliased = any(
+            self._new_alias(relation) is None for relation, _ in self._candidates_in(block, chain)
+        )
+        return has_unaliased or any(
+            self._has_column(relation, chain.names[0])
+            or (length == 1 and relation.at not in self.tables and not relation.is_value)
+            for relation in self.scan.qualifiers
+            if relation.block == block
         )
 
-    def _may_mean_more(self, block: int, chain: Chain, length: int) -> bool:
-        """Whether a chain that is left as it is may mean something else from this block on."""
-        outer = self.found.around(block)
-        return chain.names[0] in self.taken or any(
-            self._may_mean(one, chain, length) for one in outer
+    def _may_refer_further(self, block: int, chain: Chain, length: int) -> bool:
+        """Whether an unchanged chain may refer to another relation in a block or outside of it."""
+        outer_blocks = self.scan.enclosing_blocks(block)
+        return chain.names[0] in self.outer_names or any(
+            self._may_refer_to(outer_block, chain, length) for outer_block in outer_blocks
         )
 
-    def _has_column(self, named: Named, name: str) -> bool:
-        table = self.tables.get(named.at)
+    def _has_column(self, relation: Qualifier, name: str) -> bool:
+        table = self.tables.get(relation.at)
         return table is not None and any(column.name == name for column in table.all_columns)
 
-    def meant(self, chain: Chain) -> list[tuple[Named, int]]:
-        """The relations that can be the qualifier of a chain, each with its number of names."""
-        blocks = (self._meant_in(block, chain) for block in self.found.around(chain.block))
-        return next(filter(None, blocks), [])
+    def candidates(self, chain: Chain) -> list[tuple[Qualifier, int]]:
+        """The relations to which a chain can refer, in the innermost block that has any.
 
-    def _meant_in(self, block: int, chain: Chain) -> list[tuple[Named, int]]:
-        of_block = (named for named in self.found.named if named.block == block)
-        return [(named, n) for named in of_block if (n := self._length(named, chain))]
+        With each relation comes the number of names in the chain that are its qualifier.
+        """
+        candidates_by_block = (
+            self._candidates_in(block, chain) for block in self.scan.enclosing_blocks(chain.block)
+        )
+        return next(filter(None, candidates_by_block), [])
 
-    def _length(self, named: Named, chain: Chain) -> int:
-        """How many names of the chain are the relation's name; 0 if the relation is not meant."""
-        fitting = [
+    def _candidates_in(self, block: int, chain: Chain) -> list[tuple[Qualifier, int]]:
+        relations = (relation for relation in self.scan.qualifiers if relation.block == block)
+        return [
+            (relation, length)
+            for relation in relations
+            if (length := self._qualifier_length(relation, chain))
+        ]
+
+    def _qualifier_length(self, relation: Qualifier, chain: Chain) -> int:
+        """How many names of a chain are a relation's name; 0 if the chain cannot refer to it."""
+        lengths = [
             length
             for length in range(1, len(chain.names))
-            if self._is_name_of(named, chain.names[:length])
+            if self._is_name_of(relation, chain.names[:length])
         ]
-        if not fitting:
+        if not lengths:
             return 0
-        table, column = self.tables.get(named.at), chain.names[fitting[-1]]
-        if table is None or column in _OF_ALL:
-            return fitting[-1]
-        return fitting[-1] if any(c.name == column for c in table.all_columns) else 0
+        table, column = self.tables.get(relation.at), chain.names[lengths[-1]]
+        if table is None or column in _COLUMNS_OF_ALL_TABLES:
+            return lengths[-1]
+        return lengths[-1] if any(c.name == column for c in table.all_columns) else 0
 
-    def _is_name_of(self, named: Named, names: tuple[str, ...]) -> bool:
-        references = (one for one in self.found.references if one.span.start == named.at)
+    def _is_name_of(self, relation: Qualifier, names: tuple[str, ...]) -> bool:
+        references = (
+            candidate for candidate in self.scan.references if candidate.span.start == relation.at
+        )
         reference = next(references, None)
         if reference is None or reference.alias is not None:
-            return names == (named.name,)
-        table = self.tables.get(named.at)
+            return names == (relation.name,)
+        table = self.tables.get(relation.at)
         if table is None:
-            known = tuple(part.lower() for part in reference.parts)
+            full_name = tuple(part.lower() for part in reference.parts)
         else:
-            known = (OWN_CATALOG, table.name.database, table.name.shown)
-        return names == known[len(known) - len(names) :]
+            full_name = (OWN_CATALOG, table.name.database, table.name.shown)
+        return names == full_name[len(full_name) - len(names) :]
 
 
-def hidden(text: str, place: Span) -> UnsupportedError:
-    """The error about a name that is also the name of another relation, or of a struct."""
+def ambiguous_table_name(text: str, place: Span) -> UnsupportedError:
+    """The error for a qualifier that is also the name of another relation, or of a struct."""
     name = place.of(text)
     return UnsupportedError(
         f"Another relation, or a struct, here has the same last name as the table of {name}. Give "

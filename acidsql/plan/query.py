@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.virtual_columns import ROW__ID, TYPES, virtual_columns
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
-from acidsql.plan.left_out import without_virtual
-from acidsql.plan.namesakes import Namesakes, hidden
-from acidsql.plan.said_of_table import as_of, fetches_deleted
+from acidsql.plan.left_out import virtual_column_exceptions
+from acidsql.plan.namesakes import Namesakes, ambiguous_table_name
+from acidsql.plan.said_of_table import asks_for_deleted_rows, parse_as_of
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.plan.standins import VIEW_PREFIX as VIEW_PREFIX
 from acidsql.plan.standins import StandIn as StandIn
@@ -54,7 +54,7 @@ from acidsql.storage.columns import quote
 
 Resolve = Callable[[tuple[str, ...]], Table | None]
 
-_DEEPEST = 100  # views in views, as Spark's spark.sql.view.maxNestedViewDepth
+_MAX_DEPTH = 100  # views in views, as Spark's spark.sql.view.maxNestedViewDepth
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,16 @@ def rewrite(
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        SqlSyntaxError: What follows AS OF is no version, or a call of table_changes is wrong.
-        AnalysisError: There is no ACID table whose changes the statement asks for, or a DataFrame
-            is named where no query reads a table.
-        UnsupportedError: The statement travels in time in a table without versions, or names
-            a virtual column beside something from which it cannot be left out.
+        SqlSyntaxError: No version follows AS OF, or a call of table_changes is wrong.
+        AnalysisError: There is no ACID table whose changes the statement asks for, or the statement
+            names a DataFrame where no query reads a table.
+        UnsupportedError: The statement travels in time in a table without versions, or names a
+            virtual column beside a construct from which the column cannot be left out.
     """
     draft = _Draft(text, resolve)
-    parts = [
-        draft.rewrite(found, _taken(statement))
-        for found in _references(text, statement, double_quoted)
+    namesakes = [
+        draft.rewrite(slice_references, _outer_names(statement))
+        for slice_references in _references(text, statement, double_quoted)
     ]
     source_view = None
     if isinstance(statement, Merge | AutoCdc) and statement.source_name is not None:
@@ -100,24 +100,26 @@ def rewrite(
             span = statement.source_name.span
             draft.edits.append(Edit(span.start, span.end, relation(text, span)))
         elif table is not None:
-            source_view = draft.stand_in(table, of_source(text, statement, resolve)).view
+            source_view = draft.stand_in(
+                table, source_virtual_columns(text, statement, resolve)
+            ).view
     edits = draft.edits
     if isinstance(statement, Update | Delete | Merge):
-        edits += _database_prefixes(text, statement, resolve, edits, parts)
+        edits += _target_prefix_edits(text, statement, resolve, edits, namesakes)
     need_relations(text, {edit.start for edit in edits}, double_quoted=double_quoted)
     return Rewritten(tuple(edits), tuple(draft.standins), source_view)
 
 
 def view_standins(view: Table, resolve: Resolve) -> tuple[StandIn, ...]:
-    """The stand-in of a view, and before it those of all that the view reads. Raises as
-    ``rewrite``."""
+    """The stand-ins of everything that a view reads, then the view's own. Raises as ``rewrite``."""
     draft = _Draft("", resolve)
     draft.stand_in(view)
     return tuple(draft.standins)
 
 
 def placeholders(text: str) -> list[Edit]:
-    """Edits that name each ``?`` (``:__acidsql_arg0`` …): composed text may change their order."""
+    """Edits that give each ``?`` a name (``:__acidsql_arg0`` …), since composed text may change the
+    order of the parameters."""
     if "?" not in text:  # cutting a long VALUES list into tokens is slow
         return []
     marks = [token for token in tokenize(text) if token.kind is Kind.SYMBOL and token.text == "?"]
@@ -128,7 +130,7 @@ def placeholders(text: str) -> list[Edit]:
 
 
 def refuse_reserved_names(text: str) -> None:
-    """Refuse names with the prefix of our own columns and views, which composed text contains.
+    """Refuse names with the reserved prefix, which our own columns and views in composed text have.
 
     Raises:
         UnsupportedError: A name begins with the reserved prefix.
@@ -178,55 +180,59 @@ def expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
             if clause.condition is not None:
                 yield clause.condition
             if isinstance(clause.action, UpdateAction):
-                yield from _spans(item.value for item in clause.action.assignments)
+                yield from _spans(assignment.value for assignment in clause.action.assignments)
             elif isinstance(clause.action, InsertAction):
                 yield from _spans(clause.action.values)
         return
     if isinstance(statement, Update):
-        yield from _spans(item.value for item in statement.assignments)
+        yield from _spans(assignment.value for assignment in statement.assignments)
     if statement.where is not None:
         yield statement.where
 
 
-def _database_prefixes(
+def _target_prefix_edits(
     text: str,
     statement: Update | Delete | Merge,
     resolve: Resolve,
     edits: Sequence[Edit],
-    parts: Sequence[Namesakes],
+    namesakes: Sequence[Namesakes],
 ) -> Iterator[Edit]:
-    """Edits ``db.t.c`` → ``t.c``, where t is the target or source: a stand-in has no database.
+    """Yield edits ``db.t.c`` → ``t.c``, where t is the target or source, since a stand-in has no
+    database.
 
     Raises:
         UnsupportedError: At this place ``t.c`` would be a column of another relation, or a field.
     """
     names = [] if statement.alias is not None else [statement.target]
     if isinstance(statement, Merge) and statement.source_name is not None:
-        plain = statement.source_alias == statement.source_name.parts[-1]
-        names += [statement.source_name] if plain else []
+        has_own_name = statement.source_alias == statement.source_name.parts[-1]
+        names += [statement.source_name] if has_own_name else []
     tables = [table.name for name in names if (table := resolve(name.parts)) is not None]
-    done = {edit.start for edit in edits}
-    for edit, said in without_database(text, expressions(statement), tables):
-        if edit.start not in done:
-            if any(part.hides(edit.start, said) for part in parts):
-                raise hidden(text, Span(edit.start, edit.end + len(said[1])))
+    edited_starts = {edit.start for edit in edits}
+    for edit, qualifier in database_prefix_edits(text, expressions(statement), tables):
+        if edit.start not in edited_starts:
+            if any(
+                slice_namesakes.hides_column(edit.start, qualifier) for slice_namesakes in namesakes
+            ):
+                raise ambiguous_table_name(text, Span(edit.start, edit.end + len(qualifier[1])))
             yield edit
 
 
-def without_database(
+def database_prefix_edits(
     text: str, spans: Iterable[Span], tables: Collection[TableName]
 ) -> Iterator[tuple[Edit, tuple[str, str]]]:
-    """The edits ``db.t.c`` → ``t.c`` for these tables, each with both names in lower case."""
-    known = {(table.database, table.shown) for table in tables}
+    """Yield the edits ``db.t.c`` → ``t.c`` for some tables, each with ``db`` and ``t`` in lower
+    case."""
+    qualified_names = {(table.database, table.shown) for table in tables}
     for span in spans:
         tokens = tokenize(span.of(text))
         for i in range(len(tokens) - 3):
-            first, dot, second, after = tokens[i : i + 4]
-            if [dot.text, after.text] != [".", "."] or (i and tokens[i - 1].text == "."):
+            first, dot, second, second_dot = tokens[i : i + 4]
+            if [dot.text, second_dot.text] != [".", "."] or (i and tokens[i - 1].text == "."):
                 continue
-            said = (first.value.lower(), second.value.lower())
-            if said in known:
-                yield Edit(span.start + first.start, span.start + second.start, ""), said
+            qualifier = (first.value.lower(), second.value.lower())
+            if qualifier in qualified_names:
+                yield Edit(span.start + first.start, span.start + second.start, ""), qualifier
 
 
 def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]
@@ -240,56 +246,59 @@ class _Draft:
     Attributes:
         text: The user's statement, or the query of a view.
         resolve: Gives the ACID table, or view, of a name, or None.
-        within: The views whose queries are being read, the innermost last.
+        enclosing_views: The views whose queries are being read, the innermost last.
         standins: The stand-ins of the statement so far; those that a view reads come before it.
         edits: The edits of the text so far.
     """
 
     text: str
     resolve: Resolve
-    within: tuple[ViewQuery, ...] = ()
+    enclosing_views: tuple[ViewQuery, ...] = ()
     standins: list[StandIn] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
 
-    def rewrite(self, found: References, taken: Collection[str] = ()) -> Namesakes:
-        """Put stand-ins into a slice of the text. ``taken``: see ``Namesakes``."""
-        shown, text = found.virtual_columns(), self.text
-        visible: dict[int, list[tuple[Reference, tuple[str, ...]]]] = {}
-        resolved = {one.span.start: self._meant(one.parts) for one in found.references}
+    def rewrite(self, slice_references: References, outer_names: Collection[str] = ()) -> Namesakes:
+        """Put stand-ins into a slice of the text. ``outer_names``: see ``Namesakes``."""
+        mentioned_by_block, text = slice_references.virtual_columns_by_block(), self.text
+        virtual_by_block: dict[int, list[tuple[Reference, tuple[str, ...]]]] = {}
+        resolved = {
+            reference.span.start: self._find_table(reference.parts)
+            for reference in slice_references.references
+        }
         tables = {place: table for place, table in resolved.items() if table is not None}
-        namesakes = Namesakes(text, found, tables, taken)
-        for reference in found.references:
+        namesakes = Namesakes(text, slice_references, tables, outer_names)
+        for reference in slice_references.references:
             table = tables.get(reference.span.start)
             if is_frame(reference.parts):
-                new, name = relation(text, reference.span), frame_name(reference.parts)
-                self.edits += _named(reference, new, name)
+                relation_sql, name = relation(text, reference.span), frame_name(reference.parts)
+                self.edits += _relation_edits(reference, relation_sql, name)
             if table is None:
                 continue
-            named = shown.get(reference.block, ())
-            made = self.stand_in(
+            virtual_names = mentioned_by_block.get(reference.block, ())
+            standin = self.stand_in(
                 table,
-                named,
-                as_of=as_of(text, table, reference),
-                with_deleted=fetches_deleted(text, table, reference),
+                virtual_names,
+                as_of=parse_as_of(text, table, reference),
+                with_deleted=asks_for_deleted_rows(text, table, reference),
                 at=(text, reference),
             )
             alias = namesakes.alias(reference)
-            self.edits += _replaced(reference, made.view, alias)
-            if made.virtual:
-                called = reference if alias is None else replace(reference, alias=alias)
-                visible.setdefault(reference.block, []).append((called, made.virtual))
-        self.edits += [self._changes(span) for span in found.changes]
+            self.edits += _standin_edits(reference, standin.view, alias)
+            if standin.virtual:
+                aliased = reference if alias is None else replace(reference, alias=alias)
+                virtual_by_block.setdefault(reference.block, []).append((aliased, standin.virtual))
+        self.edits += [self._table_changes_edit(span) for span in slice_references.changes]
         self.edits += namesakes.edits()
-        self.edits += without_virtual(text, found, visible)
+        self.edits += virtual_column_exceptions(text, slice_references, virtual_by_block)
         return namesakes
 
-    def _meant(self, parts: tuple[str, ...]) -> Table | None:
-        return self.resolve(mark_view_name(parts) if self.within else parts)
+    def _find_table(self, parts: tuple[str, ...]) -> Table | None:
+        return self.resolve(mark_view_name(parts) if self.enclosing_views else parts)
 
     def stand_in(
         self,
         table: Table,
-        named: Collection[str] = (),
+        virtual_names: Collection[str] = (),
         *,
         as_of: AsOf | None = None,
         with_deleted: bool = False,
@@ -297,35 +306,42 @@ class _Draft:
     ) -> StandIn:
         """Add a stand-in for a table or view, and return it.
 
-        ``named``: the virtual columns that are named where the table is.
+        ``virtual_names``: the virtual columns that the block of the table mentions.
         """
         if table.view is not None:
-            return self._view(table)
-        within = self.within[-1] if self.within else None
-        made = new_standin(
-            table, named, as_of=as_of, with_deleted=with_deleted, within=within, at=at
+            return self._view_standin(table)
+        enclosing_view = self.enclosing_views[-1] if self.enclosing_views else None
+        standin = new_standin(
+            table,
+            virtual_names,
+            as_of=as_of,
+            with_deleted=with_deleted,
+            enclosing_view=enclosing_view,
+            at=at,
         )
-        self.standins.append(made)
-        return made
+        self.standins.append(standin)
+        return standin
 
-    def _view(self, view: Table) -> StandIn:
-        """Add the stand-in for a view, after those of the tables and views that it reads. A view
-        that is read twice has one stand-in, so that views of views do not become too many."""
-        around = [one.view.name for one in self.within]
-        if view.name in around:
-            raise view_cycle_error(view.name, around)
-        if len(around) >= _DEEPEST:
+    def _view_standin(self, view: Table) -> StandIn:
+        """Add the stand-in for a view, after the stand-ins of the tables and views that it reads.
+
+        A view that is read twice has one stand-in, or nested views would need too many.
+        """
+        view_names = [enclosing.view.name for enclosing in self.enclosing_views]
+        if view.name in view_names:
+            raise view_cycle_error(view.name, view_names)
+        if len(view_names) >= _MAX_DEPTH:
             raise UnsupportedError(
-                f"More than {_DEEPEST} views read each other: {around[0]} is one of them.",
-                condition="VIEW_EXCEED_MAX_NESTED_DEPTH", sqlstate="54K00", view=around[0],
+                f"More than {_MAX_DEPTH} views read each other: {view_names[0]} is one of them.",
+                condition="VIEW_EXCEED_MAX_NESTED_DEPTH", sqlstate="54K00", view=view_names[0],
             )  # fmt: skip
-        for one in self.standins:
-            if one.query is not None and one.table == view:
-                return one
-        inside = ViewQuery(view)
+        for standin in self.standins:
+            if standin.query is not None and standin.table == view:
+                return standin
+        view_query = ViewQuery(view)
         try:
-            text, double_quoted = inside.text, inside.double_quoted
-            draft = _Draft(text, self.resolve, (*self.within, inside), self.standins)
+            text, double_quoted = view_query.text, view_query.double_quoted
+            draft = _Draft(text, self.resolve, (*self.enclosing_views, view_query), self.standins)
             draft.rewrite(references(text, double_quoted_identifiers=double_quoted))
         except SqlError as error:
             raise unreadable_view_error(view.name, error) from None
@@ -333,19 +349,21 @@ class _Draft:
         self.standins.append(StandIn(view_name(), view, query=query))
         return self.standins[-1]
 
-    def _changes(self, span: Span) -> Edit:
+    def _table_changes_edit(self, span: Span) -> Edit:
         """The edit that replaces a call of ``table_changes`` by a new stand-in."""
         call = parse_table_changes(self.text, span)
-        table = self._meant(call.parts)
+        table = self._find_table(call.parts)
         if table is None or not table.is_transactional:
             raise no_acid_table(call.name, self.text, call.name_span)
-        within = self.within[-1] if self.within else None
-        self.standins.append(StandIn(view_name(), table, changes=call, within=within))
+        enclosing_view = self.enclosing_views[-1] if self.enclosing_views else None
+        self.standins.append(
+            StandIn(view_name(), table, changes=call, enclosing_view=enclosing_view)
+        )
         return Edit(span.start, span.end, self.standins[-1].view)
 
 
 def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
-    """The error for a name that a statement has, and no ACID table."""
+    """The error for a name in a statement that no ACID table has."""
     return AnalysisError(
         f"There is no ACID table '{name}'.",
         text, span.start, span.end,
@@ -353,16 +371,16 @@ def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
     )  # fmt: skip
 
 
-def _named(reference: Reference, new: str, name: str) -> list[Edit]:
-    """The edits that put a relation in the place of a table. It keeps the alias, or gets one."""
-    edits = [Edit(reference.span.start, reference.span.end, new)]
+def _relation_edits(reference: Reference, relation_sql: str, name: str) -> list[Edit]:
+    """The edits that replace a table by another relation, with the table's alias or a new one."""
+    edits = [Edit(reference.span.start, reference.span.end, relation_sql)]
     if reference.alias is None and reference.alias_at is not None:
         edits.append(Edit(reference.alias_at, reference.alias_at, f" AS {quote(name)}"))
     return edits
 
 
-def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
-    edits = _named(reference, view, alias or reference.parts[-1])
+def _standin_edits(reference: Reference, view: str, alias: str | None) -> list[Edit]:
+    edits = _relation_edits(reference, view, alias or reference.parts[-1])
     for clause in filter(None, (reference.time_travel, reference.properties)):
         edits.append(Edit(clause.start, clause.end, ""))
     if alias is not None:
@@ -370,8 +388,8 @@ def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
     return edits + [Edit(span.start, span.end, "") for span in reference.prefixes]
 
 
-def _taken(statement: Statement) -> list[str]:
-    """The names of target and source in lower case: subqueries of the statement can use them."""
+def _outer_names(statement: Statement) -> list[str]:
+    """The names of target and source in lower case, which the statement's subqueries can use."""
     if not isinstance(statement, Update | Delete | Merge):
         return []
     names = [statement.qualifier]
@@ -380,12 +398,14 @@ def _taken(statement: Statement) -> list[str]:
     return [name.lower() for name in names]
 
 
-def of_target(text: str, table: Table) -> tuple[str, ...]:
+def target_virtual_columns(text: str, table: Table) -> tuple[str, ...]:
     """The virtual columns of the stand-in for the target of a statement."""
-    return virtual_columns(table, {ROW__ID, *_mentioned(text)})
+    return virtual_columns(table, {ROW__ID, *_mentioned_virtual_columns(text)})
 
 
-def of_source(text: str, statement: Merge | AutoCdc, resolve: Resolve) -> tuple[str, ...]:
+def source_virtual_columns(
+    text: str, statement: Merge | AutoCdc, resolve: Resolve
+) -> tuple[str, ...]:
     """The virtual columns of the stand-in for a source that is the name of a table.
 
     There are none if the statement gives the source's columns other names.
@@ -394,10 +414,10 @@ def of_source(text: str, statement: Merge | AutoCdc, resolve: Resolve) -> tuple[
     table = None if name is None else resolve(name.parts)
     if table is None or (isinstance(statement, Merge) and statement.source_columns is not None):
         return ()
-    return virtual_columns(table, _mentioned(text))
+    return virtual_columns(table, _mentioned_virtual_columns(text))
 
 
-def _mentioned(text: str) -> set[str]:
-    """The virtual columns that a statement names; ``"…"`` may be a name, too."""
-    found = (one for one in tokenize(text) if one.is_name or one.text.startswith('"'))
-    return {one.value.lower() for one in found} & TYPES.keys()
+def _mentioned_virtual_columns(text: str) -> set[str]:
+    """The virtual columns that a statement mentions. A ``"…"`` counts, since it may be a name."""
+    name_tokens = (token for token in tokenize(text) if token.is_name or token.text.startswith('"'))
+    return {token.value.lower() for token in name_tokens} & TYPES.keys()

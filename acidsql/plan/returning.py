@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.plan.left_out import left_out
-from acidsql.plan.query import StandIn, placeholders, view_name, without_database
+from acidsql.plan.left_out import except_edit
+from acidsql.plan.query import StandIn, database_prefix_edits, placeholders, view_name
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Insert, Merge, Returning, Update
@@ -133,11 +133,11 @@ class _Scope:
         """The edits of one item."""
         table, text = self.shown.table, self.text
         found = references(text, item, double_quoted_identifiers=double_quoted, is_value=True)
-        lambdas = {named.block for named in found.named if named.is_value}
+        lambdas = {named.block for named in found.qualifiers if named.is_value}
         if len(found.blocks) > 1 + len(lambdas):
             raise self._refusal(item, "A subquery in RETURNING", "Join the DataFrame instead")
         if not self.has_alias:
-            for edit, _ in without_database(text, [item], [table.name]):
+            for edit, _ in database_prefix_edits(text, [item], [table.name]):
                 yield edit
         source = self.statement.source_alias if isinstance(self.statement, Merge) else None
         for qualifier in [chain.names[0] for chain in found.chains if len(chain.names) > 1]:
@@ -157,10 +157,10 @@ class _Scope:
                 continue  # a multiplication
             if qualifier in structs:
                 self._need_others(star, ids)
-                yield from [left_out(star, ROW__ID)] if ids else []
+                yield from [except_edit(star, ROW__ID)] if ids else []
             elif qualifier in whole:  # not the fields of a column: s.*, old.s.*
                 self._need_others(star, [*ids, *structs])
-                yield left_out(star, ", ".join([*ours, MERGE_ACTION]))
+                yield except_edit(star, ", ".join([*ours, MERGE_ACTION]))
         yield from self._merge_actions(item)
 
     def _need_others(self, star: Star, left_out: Collection[str]) -> None:

@@ -21,13 +21,13 @@ from acidsql.plan.query import (
     Resolve,
     StandIn,
     acid_tables,
+    database_prefix_edits,
     new_standin,
-    of_target,
     placeholders,
     refuse_reserved_names,
     rewrite,
+    target_virtual_columns,
     view_name,
-    without_database,
 )
 from acidsql.plan.replace import plan_replace
 from acidsql.plan.returning import ReturningQuery, plan_returning
@@ -155,7 +155,10 @@ def plan_dml(
     standins, view, source = rewritten.standins, "", None
     if not isinstance(statement, Insert) or statement.replacing is not None:
         _refuse_insert_only(text, statement, table)
-        standins = (*standins, new_standin(table, of_target(text, table), is_target=True))
+        standins = (
+            *standins,
+            new_standin(table, target_virtual_columns(text, table), is_target=True),
+        )
         view = standins[-1].view
     if isinstance(statement, Merge):
         source = derived_source(statement, blank, rewritten.source_view)
@@ -206,7 +209,7 @@ def _own_edits(
         return []
     where = [] if statement.replacing.where is None else [statement.replacing.where]
     name = _target(text, statement, resolve).name
-    return [edit for edit, _ in without_database(text, where, [name])]
+    return [edit for edit, _ in database_prefix_edits(text, where, [name])]
 
 
 def _read_again(text: str, double_quoted: bool) -> Insert:

@@ -1,7 +1,8 @@
-"""What the plain terms of a WHERE, or of MERGE's ON, say about a table's rows, read off the text.
+"""Derives a predicate about a table's rows from the text of a WHERE, or of MERGE's ON.
 
-Spark's optimised plan tells more (``demands``), but it is not always to be had: a server of Spark
-Connect keeps it, and a plan with the current time is another one later.
+Only plain terms count: comparisons of a column with literals. Spark's optimised plan tells more
+(``demands``), but it is not always available: a server of Spark Connect does not hand the plan out,
+and a plan that contains the current time changes from run to run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def said(
+def condition_predicate(
     text: str, table: Table, alias: str, condition: Span | None, *, leading: bool = False
 ) -> Predicate:
     """A predicate that holds for each row of a table for which the condition is true.
@@ -41,22 +42,24 @@ def said(
         if (column := columns.get(name)) is None:
             continue
         values = [_value(column, literal) for literal in literals]
-        known = tuple(value for value in values if value is not None)
-        if len(known) == len(literals):
-            terms.append(Comparison(name, operator, known))
+        known_values = tuple(value for value in values if value is not None)
+        if len(known_values) == len(literals):
+            terms.append(Comparison(name, operator, known_values))
     return all_of(terms)
 
 
 _WHERE = re.compile(r"\s+WHERE\b", re.IGNORECASE)
 
 
-def said_behind(standin: StandIn) -> Predicate:
-    """A predicate that holds for each row that a query needs of a table whose name stands alone
-    between FROM and WHERE."""
+def where_predicate(standin: StandIn) -> Predicate:
+    """A predicate that holds for each row that a query needs of a stand-in's table.
+
+    It is derived from WHERE if the table's name stands alone between FROM and WHERE.
+    """
     if standin.at is None:
         return ANYTHING
     text, reference = standin.at
-    if reference.sample is not None:  # it is taken before WHERE
+    if reference.sample is not None:  # the sample is taken before WHERE filters
         return ANYTHING
     places = (reference.span, reference.alias_span, reference.time_travel, reference.properties)
     end = max(place.end for place in places if place is not None)
@@ -64,17 +67,20 @@ def said_behind(standin: StandIn) -> Predicate:
     if where is None or _word_before(text, reference.span.start) != "FROM":
         return ANYTHING
     alias = reference.alias or reference.parts[-1]
-    return said(text, standin.table, alias, where_at(text, where.end()), leading=True)
+    return condition_predicate(
+        text, standin.table, alias, where_at(text, where.end()), leading=True
+    )
 
 
 def _word_before(text: str, start: int) -> str:
     """The word, in upper case, before the token that starts here; "" if there is another token."""
-    found = (before.upper for before, token in pairwise(tokenize(text)) if token.start == start)
-    return next(found, "")
+    words = (before.upper for before, token in pairwise(tokenize(text)) if token.start == start)
+    return next(words, "")
 
 
 def _value(column: Column, literal: str) -> Value | None:
-    """The literal as a value of the column's type; None if Spark compares other types."""
+    """A literal as a value of a column's type; None if Spark would compare values of another
+    type."""
     kind = "string" if column.type.startswith("varchar") else column.type
     word, quote, text = literal.partition("'")
     if not quote and kind in _BITS and -(1 << _BITS[kind]) <= int(literal) < 1 << _BITS[kind]:

@@ -24,13 +24,13 @@ class Edit:
     replacement: str
 
 
-def _outer(edits: Iterable[Edit]) -> list[Edit]:
-    """The edits that are not inside of others, in order."""
-    found: list[Edit] = []
+def _outermost_edits(edits: Iterable[Edit]) -> list[Edit]:
+    """The edits that are not inside of other edits, in the order of the text."""
+    outermost: list[Edit] = []
     for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
-        if not found or edit.start >= found[-1].end:
-            found.append(edit)
-    return found
+        if not outermost or edit.start >= outermost[-1].end:
+            outermost.append(edit)
+    return outermost
 
 
 class Text:
@@ -38,19 +38,19 @@ class Text:
 
     Args:
         source: The user's statement.
-        edits: The replacements in copies of the statement. One that is inside of another is left
-            out: a ``?`` in an argument of ``table_changes`` goes with the call.
+        edits: The replacements in copies of the statement. An edit inside of another edit is left
+            out: a ``?`` in an argument of ``table_changes`` disappears together with the call.
     """
 
     def __init__(self, source: str, edits: Iterable[Edit] = ()) -> None:
         self.source = source
-        self._edits = _outer(edits)
+        self._edits = _outermost_edits(edits)
         self._parts: list[str] = []
         self._length = 0
         self._map: list[tuple[int, int, int]] = []  # offset here, offset in source, length
 
     def raw(self, sql: str) -> Text:
-        """Append our own text, not the user's."""
+        """Append SQL of our own."""
         self._parts.append(sql)
         self._length += len(sql)
         return self
@@ -61,13 +61,13 @@ class Text:
 
     def verbatim(self, span: Span) -> Text:
         """Append a slice of the user's text without brackets, with the edits applied."""
-        at = span.start
+        copied_to = span.start
         for edit in self._edits:
             if span.start <= edit.start and edit.end <= span.end:
-                self._copy(at, edit.start)
+                self._copy(copied_to, edit.start)
                 self.raw(edit.replacement)
-                at = edit.end
-        self._copy(at, span.end)
+                copied_to = edit.end
+        self._copy(copied_to, span.end)
         return self
 
     def commas(self, parts: Sequence[Text | str]) -> Text:
@@ -78,11 +78,14 @@ class Text:
         return self
 
     def add(self, part: Text | str) -> Text:
-        """Append our own text, or a ``Text`` together with its map."""
+        """Append SQL of our own, or a ``Text`` together with its map."""
         if isinstance(part, str):
             return self.raw(part)
         shift = self._length
-        self._map += [(here + shift, there, length) for here, there, length in part._map]
+        self._map += [
+            (copy_start + shift, source_start, length)
+            for copy_start, source_start, length in part._map
+        ]
         return self.raw(part.sql)
 
     def new(self, ctes: Span | None = None) -> Text:
@@ -98,15 +101,15 @@ class Text:
     def place(self, start: int, stop: int) -> Span | None:
         """The place in the user's text of the offsets ``start..stop`` (stop included) here.
 
-        If ``start`` is in SQL of ours, it is the place of the only copy of the user's text in this
-        SQL. None if there is no copy, or more than one.
+        If ``start`` is in SQL of our own, the result is the place of the only copy of the user's
+        text between the offsets. None if there is no copy, or more than one.
         """
-        offsets = [self._back(start), self._back(stop)]
+        offsets = [self._source_offset(start), self._source_offset(stop)]
         if offsets[0] is None:
             copies = [
-                Span(at, at + length)
-                for here, at, length in self._map
-                if start <= here and here + length <= stop + 1
+                Span(source_start, source_start + length)
+                for copy_start, source_start, length in self._map
+                if start <= copy_start and copy_start + length <= stop + 1
             ]
             return copies[0] if len(copies) == 1 else None
         end = offsets[1] if offsets[1] is not None else offsets[0]
@@ -117,9 +120,9 @@ class Text:
             self._map.append((self._length, start, end - start))
             self.raw(self.source[start:end])
 
-    def _back(self, offset: int) -> int | None:
-        at = bisect_right(self._map, (offset, len(self.source), 0)) - 1
-        if at < 0:
+    def _source_offset(self, offset: int) -> int | None:
+        index = bisect_right(self._map, (offset, len(self.source), 0)) - 1
+        if index < 0:
             return None
-        here, there, length = self._map[at]
-        return there + offset - here if offset < here + length else None
+        copy_start, source_start, length = self._map[index]
+        return source_start + offset - copy_start if offset < copy_start + length else None

@@ -39,9 +39,10 @@ class StandIn:
         as_of: The view shows an older version. None: what the transaction sees.
         changes: The view shows changes of the table, and not its rows.
         returned: The view shows the rows that a statement has changed, and not the table's rows.
-        within: The view of the metastore whose query names the table. None: the statement does.
+        enclosing_view: The view of the metastore whose query names the table. None: the statement
+            names the table.
         query: The query of a view of the metastore, over stand-ins that come before this one.
-        at: The text that names the table in FROM, and the place in it.
+        at: The text that names the table in FROM, and the reference in the text.
     """
 
     view: str
@@ -51,7 +52,7 @@ class StandIn:
     as_of: AsOf | None = None
     changes: TableChanges | Undone | None = None
     returned: Returned | None = None
-    within: ViewQuery | None = None
+    enclosing_view: ViewQuery | None = None
     query: Text | None = None
     with_deleted: bool = False
     at: tuple[str, Reference] | None = None
@@ -59,24 +60,23 @@ class StandIn:
 
 def new_standin(
     table: Table,
-    named: Collection[str] = (),
+    virtual_names: Collection[str] = (),
     *,
     is_target: bool = False,
     as_of: AsOf | None = None,
-    within: ViewQuery | None = None,
+    enclosing_view: ViewQuery | None = None,
     with_deleted: bool = False,
     at: tuple[str, Reference] | None = None,
 ) -> StandIn:
-    """A stand-in under a new name. It has those of the ``named`` virtual columns that the table
-    has."""
-    virtual = virtual_columns(table, named)
+    """A stand-in under a new name. Of the requested virtual columns it has those of the table."""
+    virtual = virtual_columns(table, virtual_names)
     return StandIn(
         view_name(),
         table,
         virtual,
         is_target,
         as_of,
-        within=within,
+        enclosing_view=enclosing_view,
         with_deleted=with_deleted,
         at=at,
     )
@@ -88,14 +88,14 @@ def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:
     return {table.name: table for table in tables if table.is_transactional}
 
 
-def used_by(sql: str, standins: Iterable[StandIn]) -> list[StandIn]:
-    """The stand-ins that a text names, and those that the queries of named views read."""
-    found: list[StandIn] = []
-    for standin in reversed([*standins]):  # what a view reads comes before it
+def standins_in(sql: str, standins: Iterable[StandIn]) -> list[StandIn]:
+    """The stand-ins that a text names, and those that the queries of these views read in turn."""
+    used: list[StandIn] = []
+    for standin in reversed([*standins]):  # the stand-ins that a view reads come before the view's
         if standin.view in sql:
-            found.insert(0, standin)
+            used.insert(0, standin)
             sql += standin.query.sql if standin.query is not None else ""
-    return found
+    return used
 
 
 def view_name() -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from acidsql.errors import UnsupportedError
-from acidsql.plan.left_out import left_out
+from acidsql.plan.left_out import except_edit
 from acidsql.plan.merge_clauses import PRESENT
-from acidsql.plan.query import Resolve, expressions, of_source, of_target
+from acidsql.plan.query import Resolve, expressions, source_virtual_columns, target_virtual_columns
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Merge, Name, Update
@@ -57,7 +57,7 @@ def star_edits(
                 raise _ambiguous(text, star)
             names = ours.get(tuple(part.lower() for part in star.qualifier or ()))
             if names is not None:
-                edits.append(left_out(star, ", ".join([names, *hidden])))
+                edits.append(except_edit(star, ", ".join([names, *hidden])))
     return edits
 
 
@@ -66,12 +66,14 @@ def _ours(
 ) -> Mapping[_Qualifier, str]:
     """Our own columns for each qualifier that the user may write before a ``*``."""
     target = resolve(statement.target.parts)
-    virtual = () if target is None else of_target(text, target)
+    virtual = () if target is None else target_virtual_columns(text, target)
     of_its_own = ", ".join([*virtual, *ew.KEYS])
     ours: dict[_Qualifier, str] = {(): of_its_own}
     if isinstance(statement, Merge) and statement.source_alias is not None:
         for qualifier in _qualifiers(statement.source_alias, statement.source_name, resolve):
-            ours[qualifier] = ", ".join([PRESENT, *of_source(text, statement, resolve)])
+            ours[qualifier] = ", ".join(
+                [PRESENT, *source_virtual_columns(text, statement, resolve)]
+            )
     named = statement.target if statement.alias is None else None
     for qualifier in _qualifiers(statement.qualifier, named, resolve):
         ours[qualifier] = of_its_own

@@ -21,7 +21,7 @@ from acidsql.plan.event_query import (
     value_name,
 )
 from acidsql.plan.new_values import NewValue, column_values, set_values
-from acidsql.plan.said_terms import said
+from acidsql.plan.said_terms import condition_predicate
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import bind_assignments
 from acidsql.sql.statements import Update
@@ -67,7 +67,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         query,
         deletes=True,
         partitions=partitions,
-        said=said(planned.text, planned.table, alias, statement.where),
+        target_predicate=condition_predicate(planned.text, planned.table, alias, statement.where),
         maybe_few=may_be_few(planned.text, statement.where),
     )
 

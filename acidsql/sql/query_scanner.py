@@ -46,7 +46,7 @@ class QueryScanner(Lookahead):
         self.relations: list[RelationDraft] = []
         self.doubts: list[tuple[str, Span, int]] = []
         self.chains: list[tuple[int, int, int]] = []
-        self.named: list[tuple[str, int, int, bool]] = []
+        self.qualifiers: list[tuple[str, int, int, bool]] = []
         self.changes: list[Span] = []
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
@@ -238,7 +238,7 @@ class QueryScanner(Lookahead):
             relation.alias_at = self.tokens[next_index - 1].end
             next_index = self._scan_alias(next_index, relation, block)
             name = (relation.alias or parts[-1]).lower()
-            self.named.append((name, block, relation.span.start, False))
+            self.qualifiers.append((name, block, relation.span.start, False))
         if not is_cte(parts, visible):
             self.relations.append(relation)
         return next_index
@@ -269,7 +269,7 @@ class QueryScanner(Lookahead):
         if relation is not None:
             relation.alias, relation.alias_span = token.value, token.span
         else:
-            self.named.append((token.value.lower(), block, token.start, False))
+            self.qualifiers.append((token.value.lower(), block, token.start, False))
         end = self.partner[i + 1] + 1 if has_list and self.tokens[i + 1].text == "(" else i + 1
         if doubt or (relation is not None and end > i + 1):
             self._add_doubt(doubt or "COLUMN_ALIASES", i, end, block)
@@ -310,7 +310,7 @@ class QueryScanner(Lookahead):
         inside = self.add_block(block)
         for token in self.tokens[i:arrow]:
             if token.is_name:
-                self.named.append((token.value.lower(), inside, token.start, True))
+                self.qualifiers.append((token.value.lower(), inside, token.start, True))
         i = arrow + 1
         while i < end and self.tokens[i].text != ",":
             i = self._scan_token(i, inside, visible, in_call=True)

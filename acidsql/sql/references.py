@@ -86,7 +86,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Qualifier:
     """A relation of any kind. ``name`` is the lower-cased qualifier of the relation's columns.
 
     ``at`` is the relation's place: for a ``Reference`` the start of its span. ``is_value``: no
@@ -145,28 +145,28 @@ class References:
     blocks: tuple[Block, ...]
     references: tuple[Reference, ...]
     doubts: tuple[Doubt, ...]
-    named: tuple[Named, ...] = ()
+    qualifiers: tuple[Qualifier, ...] = ()
     chains: tuple[Chain, ...] = ()
     changes: tuple[Span, ...] = ()
 
-    def around(self, block: int) -> Iterator[int]:
-        """A block, and the blocks around it, from the inside out."""
-        at: int | None = block
-        while at is not None:
-            yield at
-            at = self.blocks[at].parent
+    def enclosing_blocks(self, block: int) -> Iterator[int]:
+        """Yield a block, and then the blocks that contain it, from the inside out."""
+        block_id: int | None = block
+        while block_id is not None:
+            yield block_id
+            block_id = self.blocks[block_id].parent
 
-    def virtual_columns(self) -> dict[int, set[str]]:
+    def virtual_columns_by_block(self) -> dict[int, set[str]]:
         """The virtual columns that each block, or a block inside of it, mentions; blocks without
         any are left out.
 
         A correlated subquery may mean the ``row__id`` of a block around it.
         """
-        shown: dict[int, set[str]] = {}
+        columns_by_block: dict[int, set[str]] = {}
         for block in self.blocks:
-            for around in self.around(block.id) if block.mentions else ():
-                shown.setdefault(around, set()).update(block.mentions)
-        return shown
+            for enclosing_block in self.enclosing_blocks(block.id) if block.mentions else ():
+                columns_by_block.setdefault(enclosing_block, set()).update(block.mentions)
+        return columns_by_block
 
 
 def references(
@@ -295,7 +295,7 @@ def _scan_result(scanner: StatementScanner) -> References:
         for r in sorted(scanner.relations, key=lambda r: r.span.start)
     )
     doubts = tuple(Doubt(Obstacle[kind], span, block) for kind, span, block in scanner.doubts)
-    named = tuple(Named(*relation) for relation in scanner.named)
+    qualifiers = tuple(Qualifier(*relation) for relation in scanner.qualifiers)
     chains = tuple(
         Chain(
             tuple(token.value.lower() for token in tokens),
@@ -307,7 +307,7 @@ def _scan_result(scanner: StatementScanner) -> References:
         if scanner.tokens[end].text != "("
         for tokens in [scanner.tokens[start:end:2]]
     )
-    return References(blocks, relations, doubts, named, chains, tuple(scanner.changes))
+    return References(blocks, relations, doubts, qualifiers, chains, tuple(scanner.changes))
 
 
 def _prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span, ...]:

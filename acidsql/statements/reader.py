@@ -24,9 +24,9 @@ from acidsql.plan.foreign import (
 )
 from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
-from acidsql.plan.said_terms import said_behind
+from acidsql.plan.said_terms import where_predicate
 from acidsql.plan.sqltext import Text
-from acidsql.plan.standins import used_by
+from acidsql.plan.standins import standins_in
 from acidsql.plan.undone import Undone
 from acidsql.sql.conditions import has_lasting_conditions
 from acidsql.sql.frames import need_relations
@@ -171,8 +171,8 @@ class Reader:
         # Table changes come first: nobody knows which of them a query needs.
         for standin in standins:
             if standin.changes is not None:
-                with in_view(self._spark, standin.within):
-                    view_text = said_in(standin.within, statement_text)
+                with in_view(self._spark, standin.enclosing_view):
+                    view_text = said_in(standin.enclosing_view, statement_text)
                     views[standin.view] = self._change_rows(
                         standin.table, standin.changes, snapshot, view_text
                     )
@@ -195,13 +195,17 @@ class Reader:
         The text's terms are matched with columns regardless of case. So the predicate is
         ``ANYTHING`` in a session that tells names apart by case.
         """
-        settings = {} if standin.within is None else standin.within.settings
+        settings = {} if standin.enclosing_view is None else standin.enclosing_view.settings
         if (
             str(settings.get(_CASE_SENSITIVE) or self._spark.conf.get(_CASE_SENSITIVE)).lower()
             == "true"
         ):
             return ANYTHING
-        return event_query.said if event_query and standin.is_target else said_behind(standin)
+        return (
+            event_query.target_predicate
+            if event_query and standin.is_target
+            else where_predicate(standin)
+        )
 
     def _change_rows(
         self,
@@ -217,8 +221,8 @@ class Reader:
     def _when(self, standin: StandIn, statement_text: StatementText) -> When | None:
         if standin.as_of is None:
             return None
-        with in_view(self._spark, standin.within):
-            return self._travel.when(standin.as_of, said_in(standin.within, statement_text))
+        with in_view(self._spark, standin.enclosing_view):
+            return self._travel.when(standin.as_of, said_in(standin.enclosing_view, statement_text))
 
     def _partition_predicate(
         self, event_query: EventQuery, predicate: Predicate, views: Views
@@ -459,7 +463,7 @@ class Reader:
         plans = []
         for query in prepared.queries:
             text = query.query.sql + source_sql + (query.source.query.sql if query.source else "")
-            standins = used_by(text, prepared.standins)
+            standins = standins_in(text, prepared.standins)
             rows = self.events(query, views, statement_text).rows
             plans.append(self._plan_text(rows, standins, snapshot, mode, statement_text))
         plans[0] = locks_section(locks) + plans[0]

@@ -4,7 +4,7 @@ import pytest
 
 from acidsql.acid.predicate import ANYTHING, All, Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.plan.said_terms import said, said_behind
+from acidsql.plan.said_terms import condition_predicate, where_predicate
 from acidsql.plan.standins import StandIn
 from acidsql.sql.conditions import may_correlate, plain_comparisons, terms_about, terms_of
 from acidsql.sql.references import references
@@ -165,7 +165,7 @@ def test_a_text_with_variables_of_a_session_says_nothing():
     table = Table(TableName("default", "t"), "/t", (Column("day", "string"),))
     for value, expected in (("2024", "2024"), ("${day}", None)):
         text = f"DELETE FROM t WHERE day = '{value}'"
-        known = said(text, table, "t", Span(text.index("WHERE") + 6, len(text)))
+        known = condition_predicate(text, table, "t", Span(text.index("WHERE") + 6, len(text)))
         assert known == (
             Comparison("day", "=", (Value("string", value),)) if expected else ANYTHING
         )
@@ -177,7 +177,7 @@ ID_IS_1 = Comparison("id", "=", (Value("int", "1"),))
 def known_of_query(text):
     """What a query says about the first table that it names."""
     table = Table(TableName("default", "t"), "/t", (Column("id", "int"), Column("limit", "int")))
-    return said_behind(StandIn("v", table, at=(text, references(text).references[0])))
+    return where_predicate(StandIn("v", table, at=(text, references(text).references[0])))
 
 
 @pytest.mark.parametrize(

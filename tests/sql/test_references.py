@@ -108,8 +108,8 @@ def test_row_id_shows_in_the_block_that_names_it_and_around_it() -> None:
     )
     found = references(text)
     assert [b.mentions for b in found.blocks] == [set(), {"row__id"}, set()]
-    assert found.virtual_columns() == {0: {"row__id"}, 1: {"row__id"}}
-    assert references("SELECT 'row__id' /* row__id */ FROM t").virtual_columns() == {}
+    assert found.virtual_columns_by_block() == {0: {"row__id"}, 1: {"row__id"}}
+    assert references("SELECT 'row__id' /* row__id */ FROM t").virtual_columns_by_block() == {}
 
 
 @pytest.mark.parametrize(
