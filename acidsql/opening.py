@@ -14,7 +14,7 @@ from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.hive.address import is_address
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings, known_settings
-from acidsql.statements.places import entering
+from acidsql.statements.places import normalized_location
 from acidsql.storage.files.filesystem import filesystem_for, real
 
 if TYPE_CHECKING:
@@ -153,6 +153,6 @@ def place_of(warehouse: str) -> str:
     if not warehouse.strip():
         raise SettingError("warehouse='' names no directory.", name="warehouse")
     try:
-        return entering(real(warehouse), links=True)
+        return normalized_location(real(warehouse), may_be_link=True)
     except (CatalogError, ValueError) as error:
         raise SettingError(f"The warehouse '{warehouse}' cannot be used: {error}") from error

@@ -158,7 +158,7 @@ class CompactionStatements(Family):
         table = self._names.require_table(statement.name, text)
         if not statement.partition:
             return table, self._targets(table, None)
-        return table, self._partitions.matching(table, [statement.partition], text)
+        return table, self._partitions.matching_partitions(table, [statement.partition], text)
 
     def _pool(self, table: Table, asked: str | None) -> str | None:
         """The request's pool, else the table's. The pool ``default`` is the one without a name."""

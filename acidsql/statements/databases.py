@@ -9,7 +9,7 @@ from acidsql.plan.locking import exclusive_database
 from acidsql.plan.names import need_name
 from acidsql.sql import statements as st
 from acidsql.statements.family import Family, runs
-from acidsql.statements.places import entering
+from acidsql.statements.places import normalized_location
 from acidsql.storage.files.filesystem import real
 
 
@@ -34,7 +34,7 @@ class DatabaseStatements(Family):
             own = f"{real(default.location)}/{directory_name(name)}.db"
             location = self._sparks.apart(name, own)
         else:
-            location = entering(statement.location, links=True)
+            location = normalized_location(statement.location, may_be_link=True)
         properties = dict(statement.properties)
         database = Database(name, location, statement.comment, properties)
         if found is None:

@@ -84,13 +84,15 @@ class Holder:
         return altering + locks_of(statement, targets, prepared.reads, self._context.txns.settings)
 
     def _touched(self, prepared: Prepared, said: StatementText) -> list[Touched]:
-        return [self._context.partitions.touched(query, said) for query in prepared.queries]
+        return [
+            self._context.partitions.possible_partitions(query, said) for query in prepared.queries
+        ]
 
     def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: StatementText) -> bool:
         """Whether the locked partitions are still all that the statement can change."""
         for query, before in zip(prepared.queries, touched, strict=True):
             if query.partitions is not None and before is not None:
-                now = self._context.partitions.touched(query, said)
+                now = self._context.partitions.possible_partitions(query, said)
                 if now is None or not set(now) <= set(before):
                     return False
         return True

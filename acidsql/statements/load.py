@@ -45,25 +45,25 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
+class _LoadPlan:
     """The files of one LOAD DATA, and their destination.
 
     Attributes:
         table: The target table.
         partition: The partition directory; "" for an unpartitioned table; None if the files' last
             columns tell each row's partition.
-        same_value: All directories of the same partition value.
+        equal_partitions: All partition directories with the value of ``partition``.
         sources: The files.
     """
 
     table: Table
     partition: str | None
-    same_value: Sequence[str]
+    equal_partitions: Sequence[str]
     sources: Sequence[Source]
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether the rows are inserted: the files themselves may not be what the table demands."""
+        """Whether the rows are inserted, because the files may not be what the table demands."""
         return (
             self.table.is_bucketed
             or self.partition is None
@@ -71,7 +71,7 @@ class _Load:
             or bool(self.table.checks)
             or len(self.sources) > BUCKET_ID_MAX + 1
             # Python reads them in a full-ACID table, Spark in an insert-only one.
-            or (self.table.is_insert_only and any(one.may_mislead for one in self.sources))
+            or (self.table.is_insert_only and any(source.may_mislead for source in self.sources))
         )
 
 
@@ -90,40 +90,46 @@ class LoadStatements(Family):
             AnalysisError: There is nothing to load, or it does not fit the table.
             UnsupportedError: Nothing can be loaded from there.
         """
-        what = self._say(statement, text, self._names.require_table(statement.name, text))
-        left: list[str] = []
+        plan = self._plan_load(statement, text, self._names.require_table(statement.name, text))
+        unremoved_paths: list[str] = []
         with self._transactions.statement("LOAD DATA", text) as (transaction, work):
-            waited = self._lock(transaction, statement, what, text)
-            if (now := self._again(what.table.name)) != what.table or waited:
-                what = self._say(statement, text, now)
-            elif not statement.local:  # a table may have been created there meanwhile
-                self._refuse_files_of_tables(what.sources[0].path, statement, text)
+            has_waited = self._lock(transaction, statement, plan, text)
+            if (current_table := self._again(plan.table.name)) != plan.table or has_waited:
+                plan = self._plan_load(statement, text, current_table)
+            elif not statement.local:  # another session may have created a table there meanwhile
+                self._refuse_files_of_tables(plan.sources[0].path, statement, text)
             transaction.txn.snapshot([])
-            if what.partition is not None:
+            if plan.partition is not None:
                 transaction.refuse_overwritten(
-                    what.table, [what.partition], overwrite=statement.overwrite
+                    plan.table, [plan.partition], overwrite=statement.overwrite
                 )
-            self._write(transaction, work, statement, what)
+            self._write(transaction, work, statement, plan)
             if not statement.local:
-                load.need_unchanged(what.sources)
-                work.when_committed.append(lambda: left.extend(_removed(what.sources)))
+                load.need_unchanged(plan.sources)
+                work.when_committed.append(
+                    lambda: unremoved_paths.extend(_remove_files(plan.sources))
+                )
             self._transactions.end_of_statement(transaction)
-        notes = tuple(f"'{path}' could not be removed" for path in left)
+        notes = tuple(f"'{path}' could not be removed" for path in unremoved_paths)
         return replace(receipt(text, transaction.id, work.published, {}), notes=notes)
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
-    def _say(self, statement: LoadData, text: str, table: Table) -> _Load:
-        query = plan_load(text, table, statement.partition)
-        partition, same_value = None if table.partition_columns else "", list[str]()
-        if query is not None:
+    def _plan_load(self, statement: LoadData, text: str, table: Table) -> _LoadPlan:
+        static_partition = plan_load(text, table, statement.partition)
+        partition, equal_partitions = None if table.partition_columns else "", list[str]()
+        if static_partition is not None:
             overwrite = statement.overwrite
-            named = EventQuery(table, Text(text), static_partition=query, overwrite=overwrite)
-            same_value = (
-                self._partitions.touched(named, StatementText(text, None, double_quoted=False))
+            partition_query = EventQuery(
+                table, Text(text), static_partition=static_partition, overwrite=overwrite
+            )
+            equal_partitions = (
+                self._partitions.possible_partitions(
+                    partition_query, StatementText(text, None, double_quoted=False)
+                )
                 or []
             )
-            partition = same_value[0]
+            partition = equal_partitions[0]
         if table.file_format != ORC:
             raise UnsupportedError(
                 f"{table.name} is STORED AS {table.file_format.upper()}, and LOAD DATA takes ORC "
@@ -134,24 +140,24 @@ class LoadStatements(Family):
         path = absolute_path(statement, text, table)
         try:
             columns = table.all_columns if partition is None else table.columns
-            found = load.find_files(path)
+            entries = load.find_files(path)
             if not statement.local:
-                self._refuse_files_of_tables(found[0].path, statement, text)
-            sources = load.examine(found, columns)
+                self._refuse_files_of_tables(entries[0].path, statement, text)
+            sources = load.examine(entries, columns)
         except FormatError as error:
             raise AnalysisError(
                 error.message, text, statement.place.start, statement.place.end,
                 condition=error.condition, sqlstate=error.sqlstate, **error.parameters,
             ) from None  # fmt: skip
-        return _Load(table, partition, same_value, sources)
+        return _LoadPlan(table, partition, equal_partitions, sources)
 
     def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
-        """Refuse to take away an ACID table's files. All files are in the directory of ``path``."""
-        place = real(directory_of(path))
-        is_acid = any(parse_directory(part) is not None for part in place.split("/"))
-        if is_acid or self._places.owners_of(place):
+        """Refuse to take away an ACID table's files. All files are beside the file ``path``."""
+        directory = real(directory_of(path))
+        is_acid = any(parse_directory(part) is not None for part in directory.split("/"))
+        if is_acid or self._places.owners_of(directory):
             raise UnsupportedError(
-                f"'{place}' belongs to an ACID table, whose files LOAD DATA would take away. "
+                f"'{directory}' belongs to an ACID table, whose files LOAD DATA would take away. "
                 "INSERT … SELECT copies a table's rows.",
                 text, statement.place.start, statement.place.end,
                 condition="UNSUPPORTED_FEATURE.LOAD_DATA_OF_TABLE",
@@ -159,47 +165,54 @@ class LoadStatements(Family):
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _lock(self, transaction: Transaction, statement: LoadData, what: _Load, text: str) -> bool:
-        """Lock the directory of the files and the target. Returns True if the locks had to wait.
+    def _lock(
+        self, transaction: Transaction, statement: LoadData, plan: _LoadPlan, text: str
+    ) -> bool:
+        """Lock the directory of the files, and the target.
 
-        Another transaction locks the directory: the files are removed after the commit, which ends
-        all locks of this transaction.
+        A second transaction locks the directory, because the files are removed after the commit,
+        which ends all locks of the first transaction.
+
+        Returns:
+            True if the locks had to wait.
         """
-        waited = False
+        has_waited = False
         if not statement.local:
             if transaction.takes is None:
                 transaction.takes = self._txns.open(agent_info=text)
-            waited = transaction.takes.lock(taking(real(directory_of(what.sources[0].path)))).waited
-        touched = what.same_value or None
+            has_waited = transaction.takes.lock(
+                taking(real(directory_of(plan.sources[0].path)))
+            ).waited
+        locked_partitions = plan.equal_partitions or None
         if statement.overwrite:
-            locks = overwriting(what.table.name, self._txns.settings, touched)
+            locks = overwriting(plan.table.name, self._txns.settings, locked_partitions)
         else:
-            locks = inserting(what.table.name, touched)
-        return transaction.txn.lock(locks, agent_info=text).waited or waited
+            locks = inserting(plan.table.name, locked_partitions)
+        return transaction.txn.lock(locks, agent_info=text).waited or has_waited
 
     def _write(
-        self, transaction: Transaction, work: Work, statement: LoadData, what: _Load
+        self, transaction: Transaction, work: Work, statement: LoadData, plan: _LoadPlan
     ) -> None:
-        txn, table = transaction.txn, what.table
+        txn, table = transaction.txn, plan.table
         statement_id = txn.next_statement_id()
         save = Save(
             table,
             txn.write_id(table.name),
             (statement_id, statement_id),
-            what.partition,
+            plan.partition,
             statement.overwrite,
             names=self._partitions.names(table),
             partitions_max=self._txns.settings.max_dynamic_partitions,
-            loaded=not what.is_rewritten,
+            loaded=not plan.is_rewritten,
         )
         with job_errors(), Writing(filesystem_for(table.location), save) as writing:
-            if not what.is_rewritten:
-                writing.files(self._copies(writing, statement, what))
+            if not plan.is_rewritten:
+                writing.files(self._copy_files(writing, statement, plan))
             else:
-                paths = [source.path for source in what.sources]
+                paths = [source.path for source in plan.sources]
                 if statement.local:  # tasks do not see the driver's disk
-                    paths = [copy.path for copy in self._copies(writing, statement, what)]
-                rows = self._rows(what, paths)
+                    paths = [copy.path for copy in self._copy_files(writing, statement, plan)]
+                rows = self._rows(plan, paths)
                 with naming_checks(rows, table):
                     writing.events(enforced(rows, table))
             if statement.overwrite:
@@ -207,58 +220,69 @@ class LoadStatements(Family):
             transaction.refuse_overwritten(table, writing.partitions, overwrite=statement.overwrite)
             work.publish(table, writing)
 
-    def _copies(self, writing: Writing, statement: LoadData, what: _Load) -> list[Record]:
-        return writing.copies(what.sources, None if statement.local else self._spark)
+    def _copy_files(self, writing: Writing, statement: LoadData, plan: _LoadPlan) -> list[Record]:
+        return writing.copies(plan.sources, None if statement.local else self._spark)
 
-    def _rows(self, what: _Load, paths: Sequence[str]) -> DataFrame:
+    def _rows(self, plan: _LoadPlan, paths: Sequence[str]) -> DataFrame:
         """The rows of the files and the values of their partition, in the columns of an INSERT."""
-        table = what.table
-        if what.partition is None:
-            plain = replace(table, columns=table.all_columns, partition_columns=())
-            texts = [
+        table = plan.table
+        if plan.partition is None:
+            plain_table = replace(table, columns=table.all_columns, partition_columns=())
+            partition_columns = [
                 partition_text(quote(column.name), column, number)
                 for number, column in enumerate(table.partition_columns)
             ]
         else:
-            plain = replace(table, partition_columns=())
-            pairs = parse_partition_name(what.partition) if what.partition else []
-            values = ("CAST(NULL AS STRING)" if v is None else literal(v) for _, v in pairs)
-            texts = [f"{value} AS {VALUE}{number}" for number, value in enumerate(values)]
-        rows = read_inserts_only(self._spark, plain, {"": paths}, ORC, any_writer=True)
-        return rows.selectExpr(*(quote(column.name) for column in table.columns), *texts)
+            plain_table = replace(table, partition_columns=())
+            pairs = parse_partition_name(plan.partition) if plan.partition else []
+            values = (
+                "CAST(NULL AS STRING)" if value is None else literal(value) for _, value in pairs
+            )
+            partition_columns = [
+                f"{value} AS {VALUE}{number}" for number, value in enumerate(values)
+            ]
+        rows = read_inserts_only(self._spark, plain_table, {"": paths}, ORC, any_writer=True)
+        return rows.selectExpr(
+            *(quote(column.name) for column in table.columns), *partition_columns
+        )
 
 
 def absolute_path(statement: LoadData, text: str, table: Table) -> str:
-    """INPATH with its file system: by default the table's or, with LOCAL, the driver's."""
+    """INPATH as an absolute path with its file system.
+
+    A path without a scheme is in the table's file system or, with LOCAL, in the driver's.
+    """
     path = statement.path.rstrip("/")
     scheme, root = scheme_and_root(path)
     if scheme in ("", "file"):
         path = plain_path(path)
     elif statement.local:
-        raise _bad_path(f"LOCAL means the driver's own disk, not '{scheme}:'", statement, text)
+        raise _path_error(f"LOCAL means the driver's own disk, not '{scheme}:'", statement, text)
     if not scheme and not path.startswith("/"):
         if not statement.local:
-            raise _bad_path(
+            raise _path_error(
                 "A path without LOCAL begins with '/' or names its file system", statement, text
             )
         path = os.path.abspath(path)
-    theirs, their_root = scheme_and_root(table.location)
-    is_theirs = scheme == theirs or not (scheme or statement.local)
-    if not root and theirs not in ("", "file") and is_theirs:
-        return normal(f"{their_root or f'{theirs}:'}/{path.removeprefix(f'{scheme}:').lstrip('/')}")
+    table_scheme, table_root = scheme_and_root(table.location)
+    is_table_file_system = scheme == table_scheme or not (scheme or statement.local)
+    if not root and table_scheme not in ("", "file") and is_table_file_system:
+        return normal(
+            f"{table_root or f'{table_scheme}:'}/{path.removeprefix(f'{scheme}:').lstrip('/')}"
+        )
     return normal(path)
 
 
-def _bad_path(what: str, statement: LoadData, text: str) -> AnalysisError:
+def _path_error(reason: str, statement: LoadData, text: str) -> AnalysisError:
     return AnalysisError(
-        f"{what}.", text, statement.place.start, statement.place.end,
+        f"{reason}.", text, statement.place.start, statement.place.end,
         condition="LOAD_DATA_INVALID_PATH", sqlstate="42K03",
     )  # fmt: skip
 
 
-def _removed(sources: Sequence[Source]) -> list[str]:
+def _remove_files(sources: Sequence[Source]) -> list[str]:
     """Delete the loaded files after the commit. Returns the files that could not be deleted."""
-    left = load.remove(sources)
-    for path in left:
+    unremoved_paths = load.remove(sources)
+    for path in unremoved_paths:
         _log.warning("'%s' is loaded, but could not be removed or has changed since.", path)
-    return left
+    return unremoved_paths

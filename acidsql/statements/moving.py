@@ -38,12 +38,12 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.plan.locking import exclusive
 from acidsql.statements.moving_files import (
-    files_of,
     need_settled,
     refuse_zstd,
-    rename_visible,
+    snapshot_files,
+    strip_visibility_txns,
 )
-from acidsql.statements.places import entering
+from acidsql.statements.places import normalized_location
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.txn import AT_ONCE, SessionLocks, Snapshot, Txn, TxnManager
 from acidsql.txn.snapshot import snapshot_of
@@ -56,22 +56,22 @@ class Side:
     Attributes:
         store: The metastore.
         name: The table's name.
-        place: The metastore in words, without a password.
-        locks: The locks that the session holds there.
+        store_name: The metastore in words, without a password.
+        locks: The locks that the session holds in the metastore.
     """
 
     store: Metastore
     name: TableName
-    place: str
+    store_name: str
     locks: SessionLocks | None = None
 
     @property
-    def words(self) -> str:
-        """The table's place, as the mark in the other metastore names it."""
-        return f"{self.place} {self.name}"
+    def address(self) -> str:
+        """The metastore and the table's name, as the mark in the other metastore has them."""
+        return f"{self.store_name} {self.name}"
 
     def snapshot(self) -> Snapshot:
-        """What a reader sees now."""
+        """The snapshot that a reader gets now."""
         return snapshot_of(self.store, self.store.valid_txns(), [self.name])
 
     @property
@@ -87,15 +87,15 @@ class Move:
         old: The metastore that has the table.
         new: The metastore that gets it.
         call: The name of the public function.
-        user: The user's name, which others see at the locks, as they see the host.
+        user: The user's name. Sessions that wait for the locks see the user and the host.
         host: The host of this process.
     """
 
     def __init__(self, old: Side, new: Side, call: str, *, user: str, host: str) -> None:
         self._old, self._new, self._call = old, new, call
         self._managers = [
-            TxnManager(one.store, AT_ONCE, user=user, host=host, passed=one.locks)
-            for one in (old, new)
+            TxnManager(side.store, AT_ONCE, user=user, host=host, passed=side.locks)
+            for side in (old, new)
         ]
 
     def run(self) -> None:
@@ -113,144 +113,152 @@ class Move:
                 manager.close()
 
     def _run(self) -> None:
-        old, new = (manager.open(agent_info=self._call) for manager in self._managers)
-        with old, new:
-            old.lock([exclusive(self._old.name)], agent_info=self._call)
-            new.lock([exclusive(self._new.name)], agent_info=self._call)
-            table, made = self._looked_up()
+        old_txn, new_txn = (manager.open(agent_info=self._call) for manager in self._managers)
+        with old_txn, new_txn:
+            old_txn.lock([exclusive(self._old.name)], agent_info=self._call)
+            new_txn.lock([exclusive(self._new.name)], agent_info=self._call)
+            table, new_table = self._look_up_tables()
             if table is None:
-                self._unmark(new)
-                new.end_quietly()
+                self._unmark(new_txn)
+                new_txn.end_quietly()
                 return
-            self._move(old, new, table, made)
-        with self._managers[1].open(agent_info=self._call) as last:
-            last.lock([exclusive(self._new.name)], agent_info=self._call)
-            self._unmark(last)
-            last.end_quietly()
+            self._move(old_txn, new_txn, table, new_table)
+        with self._managers[1].open(agent_info=self._call) as last_txn:
+            last_txn.lock([exclusive(self._new.name)], agent_info=self._call)
+            self._unmark(last_txn)
+            last_txn.end_quietly()
 
-    def _looked_up(self) -> tuple[Table | None, Table | None]:
-        """The table in the old and in the new metastore; None if it is not there."""
+    def _look_up_tables(self) -> tuple[Table | None, Table | None]:
+        """Look the table up in the old and in the new metastore. None: the table is not there."""
         table = acid_table(self._old.store.find(self._old.name))
-        made = acid_table(self._new.store.find(self._new.name))
-        is_ours = made is not None and made.moving == f"from {self._old.words}"
-        if table is None and not is_ours:
+        new_table = acid_table(self._new.store.find(self._new.name))
+        is_of_this_move = new_table is not None and new_table.moving == f"from {self._old.address}"
+        if table is None and not is_of_this_move:
             raise CatalogError(
-                f"There is no ACID table {self._old.name} in {self._old.place}.",
+                f"There is no ACID table {self._old.name} in {self._old.store_name}.",
                 table=self._old.name,
             )
-        if made is not None and not is_ours:
+        if new_table is not None and not is_of_this_move:
             raise CatalogError(
-                f"There is a table {self._new.name} already in {self._new.place}.",
+                f"There is a table {self._new.name} already in {self._new.store_name}.",
                 condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=self._new.name,
             )  # fmt: skip
-        if table is not None and table.moving not in (None, f"to {self._new.words}"):
+        if table is not None and table.moving not in (None, f"to {self._new.address}"):
             raise CatalogError(
                 f"{self._old.name} is moving {table.moving}. Repeat that move.",
                 condition="TABLE_IS_MOVING", sqlstate="55006", table=self._old.name,
             )  # fmt: skip
-        return table, made
+        return table, new_table
 
-    def _move(self, old: Txn, new: Txn, table: Table, made: Table | None) -> None:
+    def _move(self, old_txn: Txn, new_txn: Txn, table: Table, new_table: Table | None) -> None:
         partitions = self._old.store.partitions(self._old.name)
-        seen = self._old.snapshot()
-        need_settled(table, partitions, seen, for_hive=self._new.store.abilities.shared_with_hive)
+        snapshot = self._old.snapshot()
+        need_settled(
+            table, partitions, snapshot, for_hive=self._new.store.abilities.shared_with_hive
+        )
         is_for_hive3 = self._new.store.abilities.read_by_hive3
         if is_for_hive3:
-            refuse_zstd(table, partitions, seen)
+            refuse_zstd(table, partitions, snapshot)
         _need_types(table)
         _need_keys(table, self._new.store)
         need_no_state(self._old.store, table)
         self._old.store.alter_table(
-            self._old.name, set_properties={MOVING: f"to {self._new.words}"}, txn_id=old.id
+            self._old.name, set_properties={MOVING: f"to {self._new.address}"}, txn_id=old_txn.id
         )
-        is_begun = made is not None
+        is_begun = new_table is not None
         try:
-            theirs = ValidTxnList(0) if is_for_hive3 else self._new.store.valid_txns()
-            rename_visible(table, partitions, seen, theirs)
-            self._create(new, table, partitions, made)
+            new_valid_txns = ValidTxnList(0) if is_for_hive3 else self._new.store.valid_txns()
+            strip_visibility_txns(table, partitions, snapshot, new_valid_txns)
+            self._create_table(new_txn, table, partitions, new_table)
             is_begun = True
-            self._need_same(table, partitions)
-            self._label(table)
+            self._need_same_files(table, partitions)
+            self._write_label(table)
         except (MetastoreError, CommitUnknownError):
             raise  # nobody knows what the metastore has done: the marks stay
         except (AcidSqlError, OSError):
             with suppress(AcidSqlError):
-                self._undo(old, table.location, is_begun)
+                self._undo(old_txn, table.location, is_begun)
             raise
-        self._old.store.drop_table(self._old.name, txn_id=old.id, delete_data=False)
-        old.end_quietly()
+        self._old.store.drop_table(self._old.name, txn_id=old_txn.id, delete_data=False)
+        old_txn.end_quietly()
 
     # ── steps ────────────────────────────────────────────────────────────────────────────────
 
-    def _create(
-        self, txn: Txn, table: Table, partitions: Sequence[Partition], made: Table | None
+    def _create_table(
+        self, txn: Txn, table: Table, partitions: Sequence[Partition], new_table: Table | None
     ) -> None:
-        last = self._old.high_water_mark
-        if made is not None and self._new.high_water_mark < last:
+        last_write_id = self._old.high_water_mark
+        if new_table is not None and self._new.high_water_mark < last_write_id:
             # The old metastore's table was written to after the first attempt.
             self._new.store.drop_table(self._new.name, txn_id=txn.id, delete_data=False)
-            made = None
-        where = self._location(table)
-        moved = [
-            replace(one, location=where + one.location.removeprefix(table.location))
-            for one in partitions
+            new_table = None
+        location = self._location(table)
+        moved_partitions = [
+            replace(partition, location=location + partition.location.removeprefix(table.location))
+            for partition in partitions
         ]
         self._make_database()
-        properties = {**table.properties, MOVING: f"from {self._old.words}"}
+        properties = {**table.properties, MOVING: f"from {self._old.address}"}
         txn.commit(
             create_table=replace(
-                table, name=self._new.name, location=where, properties=properties, identity=""
+                table, name=self._new.name, location=location, properties=properties, identity=""
             )
-            if made is None
+            if new_table is None
             else None,
-            first_write_id=last + 1,
-            add_partitions={self._new.name: moved} if moved else None,
+            first_write_id=last_write_id + 1,
+            add_partitions={self._new.name: moved_partitions} if moved_partitions else None,
         )
 
     def _location(self, table: Table) -> str:
         return (
             table.location
             if self._new.store.abilities.shared_with_hive
-            else entering(table.location)
+            else normalized_location(table.location)
         )
 
     def _make_database(self) -> None:
-        """Never around the table: a Hive Metastore deletes a dropped database's directory."""
+        """Create the new table's database, unless it exists.
+
+        The database's directory is never around the table's directory, because a Hive Metastore
+        deletes the directory of a dropped database.
+        """
         store, name = self._new.store, self._new.name.database
         if store.get_database(name) is None:
             default = store.get_database("default")
             assert default is not None
             store.create_database(Database(name, f"{default.location}/{directory_name(name)}.db"))
 
-    def _label(self, table: Table) -> None:
-        """Say in the directory that it belongs to another metastore, or not any more.
+    def _write_label(self, table: Table) -> None:
+        """Write into the table's directory that the table has moved to a Hive Metastore.
 
         Otherwise acidsql's own metastore would give the directory to a new table of the old name.
+        A move back removes this label.
         """
         if self._new.store.abilities.shared_with_hive:
-            label = f"{self._new.words}\n".encode()
+            label = f"{self._new.address}\n".encode()
             filesystem_for(table.location).write_file(f"{table.location}/{MOVED_FILE}", label)
         else:
-            _take_label(table.location)
+            _remove_label(table.location)
 
-    def _need_same(self, table: Table, partitions: Sequence[Partition]) -> None:
+    def _need_same_files(self, table: Table, partitions: Sequence[Partition]) -> None:
         """Raise unless readers find the same files by both metastores."""
         if self._new.high_water_mark > self._old.high_water_mark:
             return  # a program that does not know the mark has used the table already
-        before = files_of(table, partitions, self._old.snapshot(), self._old.name)
-        after = files_of(table, partitions, self._new.snapshot(), self._new.name)
+        before = snapshot_files(table, partitions, self._old.snapshot(), self._old.name)
+        after = snapshot_files(table, partitions, self._new.snapshot(), self._new.name)
         if before != after:
-            odd = sorted(set(before) ^ set(after)) or sorted(before)
+            differences = sorted(set(before) ^ set(after)) or sorted(before)
             raise UnsupportedError(
-                f"Readers of {self._new.place} would not see the same files of {self._old.name} "
-                f"(for example {odd[0][0]}). Run a major compaction, and clean up, first.",
+                f"Readers of {self._new.store_name} would not see the same files of "
+                f"{self._old.name} (for example {differences[0][0]}). Run a major compaction, and "
+                "clean up, first.",
                 condition="UNSUPPORTED_FEATURE.MOVE",
             )
 
-    def _undo(self, old: Txn, location: str, is_made: bool) -> None:
+    def _undo(self, old_txn: Txn, location: str, is_made: bool) -> None:
         store = self._new.store
         if store.abilities.shared_with_hive:
-            _take_label(location)
+            _remove_label(location)
         if is_made and acid_table(store.find(self._new.name)) is not None:
             if self._new.high_water_mark > self._old.high_water_mark:
                 return  # somebody has written to it: only the end of the move is right
@@ -258,13 +266,13 @@ class Move:
                 txn.lock([exclusive(self._new.name)], agent_info=self._call)
                 store.drop_table(self._new.name, txn_id=txn.id, delete_data=False)
                 txn.end_quietly()
-        self._old.store.alter_table(self._old.name, unset_properties=[MOVING], txn_id=old.id)
+        self._old.store.alter_table(self._old.name, unset_properties=[MOVING], txn_id=old_txn.id)
 
     def _unmark(self, txn: Txn) -> None:
         self._new.store.alter_table(self._new.name, unset_properties=[MOVING], txn_id=txn.id)
 
 
-def _take_label(location: str) -> None:
+def _remove_label(location: str) -> None:
     files, label = filesystem_for(location), f"{location}/{MOVED_FILE}"
     if files.exists(label):
         files.delete_file(label)
@@ -277,8 +285,8 @@ def need_no_state(store: Metastore, table: Table) -> None:
         UnsupportedError: UNSUPPORTED_FEATURE.MOVE.
     """
     for name in cdc.names_beside(table.name):
-        beside = acid_table(store.find(name))
-        if beside is not None and cdc.is_beside(beside):
+        cdc_table = acid_table(store.find(name))
+        if cdc_table is not None and cdc.is_beside(cdc_table):
             raise UnsupportedError(
                 f"{table.name} follows changes by AUTO CDC, which needs {name} beside it. A move "
                 f"would leave that table behind. DROP TABLE {name} ends the following.",
@@ -292,7 +300,11 @@ def _need_types(table: Table) -> None:
 
 
 def _need_keys(table: Table, store: Metastore) -> None:
-    keys = [one for one in table.constraints if one.kind not in (Kind.CHECK, Kind.NOT_NULL)]
+    keys = [
+        constraint
+        for constraint in table.constraints
+        if constraint.kind not in (Kind.CHECK, Kind.NOT_NULL)
+    ]
     if keys and not store.abilities.keeps_keys:
         raise UnsupportedError(
             f"{table.name} has the constraint {keys[0].name} ({keys[0].kind.value}), which acidsql "

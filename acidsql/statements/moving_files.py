@@ -27,54 +27,56 @@ from acidsql.storage.orc.footer import ZSTD, read_tail
 from acidsql.txn import Snapshot
 
 
-def files_of(
-    table: Table, partitions: Sequence[Partition], seen: Snapshot, name: TableName
+def snapshot_files(
+    table: Table, partitions: Sequence[Partition], snapshot: Snapshot, name: TableName
 ) -> list[tuple[str, str]]:
     """Path and kind of each file that a snapshot reads."""
     listings = list_table(
-        filesystem_for(table.location), table.location, _names(table, partitions),
-        seen.write_ids[name], seen.valid_txns, plain=table.is_insert_only,
+        filesystem_for(table.location), table.location, _partition_names(table, partitions),
+        snapshot.write_ids[name], snapshot.valid_txns, plain=table.is_insert_only,
     )  # fmt: skip
-    found = []
-    for one in listings:
-        found += [(file.path, "data") for file in one.data]
-        found += [(file.path, "deletes") for file in one.deletes]
-        found += [(path, "original") for group in one.originals for path in group.paths]
-        found += [(name, "newer") for name in one.state.newer]
-    return sorted(found)
+    files = []
+    for listing in listings:
+        files += [(file.path, "data") for file in listing.data]
+        files += [(file.path, "deletes") for file in listing.deletes]
+        files += [(path, "original") for group in listing.originals for path in group.paths]
+        files += [(name, "newer") for name in listing.state.newer]
+    return sorted(files)
 
 
 def need_settled(
-    table: Table, partitions: Sequence[Partition], seen: Snapshot, *, for_hive: bool
+    table: Table, partitions: Sequence[Partition], snapshot: Snapshot, *, for_hive: bool
 ) -> None:
     """Raise UnsupportedError if files depend on what the new metastore will not know.
 
     Args:
         table: The table.
-        partitions: Its partitions.
-        seen: What a reader sees now.
+        partitions: The table's partitions.
+        snapshot: The snapshot that a reader gets now.
         for_hive: Programs other than acidsql will read the files.
     """
-    write_ids = seen.write_ids[table.name]
+    write_ids = snapshot.write_ids[table.name]
     if write_ids.open:
-        raise _unsettled(
+        raise _move_refusal(
             table, f"its write id {write_ids.open[0]} is open: a transaction writes to it",
             "Wait for the transaction, or end it with ABORT TRANSACTIONS.",
         )  # fmt: skip
-    for entry, directory in _directories(table, partitions):
-        _need_settled(table, entry, directory, write_ids)
-        if seen.valid_txns.is_aborted(directory.visibility_txn_id):
-            raise _unsettled(table, f"'{entry.path}' is of a compaction that was aborted", _CLEAN)
+    for entry, directory in _acid_directories(table, partitions):
+        _need_settled_directory(table, entry, directory, write_ids)
+        if snapshot.valid_txns.is_aborted(directory.visibility_txn_id):
+            raise _move_refusal(
+                table, f"'{entry.path}' is of a compaction that was aborted", _CLEAN
+            )
     if for_hive:
-        _refuse_halves(table, partitions)
+        _refuse_half_compactions(table, partitions)
 
 
-def refuse_zstd(table: Table, partitions: Sequence[Partition], seen: Snapshot) -> None:
+def refuse_zstd(table: Table, partitions: Sequence[Partition], snapshot: Snapshot) -> None:
     """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not."""
     if table.file_format != ORC:
         return
     files = filesystem_for(table.location)
-    for path, kind in files_of(table, partitions, seen, table.name):
+    for path, kind in snapshot_files(table, partitions, snapshot, table.name):
         size = 0 if kind == "newer" else files.size(path)
         if not size:
             continue  # no file, or one without rows
@@ -92,61 +94,70 @@ def refuse_zstd(table: Table, partitions: Sequence[Partition], seen: Snapshot) -
 _CLEAN = "Let it be deleted first: by acid.clean(), or by Hive's cleaner after a major compaction."
 
 
-def _need_settled(
+def _need_settled_directory(
     table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
 ) -> None:
     first, last = directory.min_write_id, directory.max_write_id
     if last > write_ids.high_water_mark:
-        raise _unsettled(
+        raise _move_refusal(
             table, f"'{entry.path}' has a write id that the metastore never gave out", _CLEAN
         )
     # A compaction leaves out the rows of aborted write ids, and a base has none of them.
     is_compacted = directory.visibility_txn_id > 0
     if is_compacted or (directory.kind is Kind.BASE and not write_ids.is_aborted(last)):
         return
-    aborted = [one for one in write_ids.exceptions if first <= one <= last]
+    aborted = [write_id for write_id in write_ids.exceptions if first <= write_id <= last]
     if aborted:
-        raise _unsettled(
+        raise _move_refusal(
             table, f"'{entry.path}' may have rows of write id {aborted[0]}, which was aborted",
             _CLEAN,
         )  # fmt: skip
 
 
-def _refuse_halves(table: Table, partitions: Sequence[Partition]) -> None:
+def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> None:
     files = filesystem_for(table.location)
-    for place in _places(table, partitions):
-        listed = {one.name for one in files.list(place) if not is_hidden(one.name)}
-        visible = {one.name for one in visible_entries(files, place)[0]}
+    for location in _partition_locations(table, partitions):
+        listed = {entry.name for entry in files.list(location) if not is_hidden(entry.name)}
+        visible = {entry.name for entry in visible_entries(files, location)[0]}
         for name in sorted(listed - visible):
-            raise _unsettled(
-                table, f"'{place}/{name}' is half of a compaction that did not end, and Hive would "
-                "read it", "Compact the table again.",
+            raise _move_refusal(
+                table, f"'{location}/{name}' is half of a compaction that did not end, and Hive "
+                "would read it", "Compact the table again.",
             )  # fmt: skip
 
 
-def rename_visible(
-    table: Table, partitions: Sequence[Partition], seen: Snapshot, theirs: ValidTxnList
+def strip_visibility_txns(
+    table: Table, partitions: Sequence[Partition], snapshot: Snapshot, new_valid_txns: ValidTxnList
 ) -> None:
-    """Take a compaction's transaction out of names, if it is not committed in the new metastore.
+    """Remove the compaction's transaction from the names of directories that it made visible.
 
     ``base_0000005_v0000017`` becomes ``base_0000005``, with Hive 3.1's mark of a compacted base.
-    A reader that has listed the directory before fails loudly.
+    A directory keeps its name if the new metastore knows the transaction as committed. A reader
+    that has listed a renamed directory before fails loudly.
+
+    Args:
+        table: The table.
+        partitions: The table's partitions.
+        snapshot: The snapshot in the old metastore.
+        new_valid_txns: The transactions that are valid in the new metastore.
     """
     files = filesystem_for(table.location)
-    for entry, directory in list(_directories(table, partitions)):
+    for entry, directory in list(_acid_directories(table, partitions)):
         number = directory.visibility_txn_id
-        is_visible_there = number <= theirs.high_water_mark and theirs.is_valid(number)
-        if not number or is_visible_there or not seen.valid_txns.is_valid(number):
+        is_visible_there = number <= new_valid_txns.high_water_mark and new_valid_txns.is_valid(
+            number
+        )
+        if not number or is_visible_there or not snapshot.valid_txns.is_valid(number):
             continue
         if not files.has_directories:
-            raise _unsettled(
+            raise _move_refusal(
                 table, f"'{entry.path}' has a transaction of this metastore in its name, and an "
                 "object store cannot rename it",
                 "CREATE TABLE … AS SELECT copies the rows into a table of the other metastore.",
             )  # fmt: skip
         target = entry.path[: entry.path.rindex("_v")]
         if files.exists(target):
-            raise _unsettled(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)
+            raise _move_refusal(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)
         marker = f"{entry.path}/{METADATA_FILE}"
         if directory.kind is Kind.BASE and not files.exists(marker):
             files.write_file(marker, COMPACTED_METADATA)
@@ -155,33 +166,33 @@ def rename_visible(
         files.sync_directory(target.rpartition("/")[0])
 
 
-def _directories(
+def _acid_directories(
     table: Table, partitions: Sequence[Partition]
 ) -> Iterator[tuple[Entry, AcidDirectory]]:
-    """All bases and deltas, whether a reader sees them or not."""
+    """All bases and deltas of a table, whether a reader sees them or not."""
     files = filesystem_for(table.location)
-    for place in _places(table, partitions):
-        for entry in files.list(place):
+    for location in _partition_locations(table, partitions):
+        for entry in files.list(location):
             directory = parse_directory(entry.name) if entry.is_dir else None
             if directory is not None:
                 yield entry, directory
 
 
-def _places(table: Table, partitions: Sequence[Partition]) -> list[str]:
+def _partition_locations(table: Table, partitions: Sequence[Partition]) -> list[str]:
     if not table.partition_columns:
         return [table.location]
-    return [one.location for one in partitions]
+    return [partition.location for partition in partitions]
 
 
-def _names(table: Table, partitions: Sequence[Partition]) -> list[str]:
+def _partition_names(table: Table, partitions: Sequence[Partition]) -> list[str]:
     if not table.partition_columns:
         return [""]
     prefix = f"{table.location}/"
-    return [one.location.removeprefix(prefix) for one in partitions]
+    return [partition.location.removeprefix(prefix) for partition in partitions]
 
 
-def _unsettled(table: Table, why: str, advice: str) -> UnsupportedError:
+def _move_refusal(table: Table, reason: str, advice: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{table.name} cannot be moved, because {why}. {advice}",
+        f"{table.name} cannot be moved, because {reason}. {advice}",
         condition="UNSUPPORTED_FEATURE.MOVE",
     )

@@ -2,10 +2,10 @@
 
 The rows get new row ids in the new partition, as in each UPDATE that moves rows. The same commit
 takes the old partition out of the catalog. So the condition of the UPDATE must be true for each row
-of it, whatever the session's settings are: the types of the columns are those that have one text
-for each value. The old files are deleted after the commit: those with
-the old rows first, those with the delete events last. So if the session dies in between, and the
-old partition is added again, no old row comes back.
+of the old partition, whatever the session's settings are: the types of the partition columns are
+those that have one text for each value. The old files are deleted after the commit: first those
+with the old rows, last those with the delete events. So if the session dies in between, and the old
+partition is added again, no old row comes back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from acidsql.plan.rewrite import Prepared
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.hold import Holder
-from acidsql.statements.partitions import publish_empty
+from acidsql.statements.partitions import publish_empty_directories
 from acidsql.statements.places import Places
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.result import Clock, Receipt, receipt
@@ -29,7 +29,7 @@ from acidsql.statements.write import Writer
 from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.storage.reading.known_partitions import partition_values
 
-_KINDS = frozenset(
+_RENAMABLE_TYPES = frozenset(
     {"tinyint", "smallint", "int", "bigint", "decimal", "string", "varchar", "date", "boolean"}
 )
 
@@ -47,49 +47,61 @@ class PartitionRenames(Family):
     @runs(st.RenamePartition)
     def _rename(self, statement: st.RenamePartition, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text, at_a_glance=True)
-        places = self._old_and_new(table, statement, text)
-        update, said, prepared = self._update(table, *places)
-        clock, own = Clock(), self._transactions.own(text)
-        with own as transaction, transaction.statement("RENAME PARTITION", text) as work:
+        old_and_new = self._old_and_new_partitions(table, statement, text)
+        update_statement, statement_text, prepared = self._moving_update(table, *old_and_new)
+        clock, own_transaction = Clock(), self._transactions.own(text)
+        with (
+            own_transaction as transaction,
+            transaction.statement("RENAME PARTITION", text) as work,
+        ):
             with clock("hold"):
                 transaction.txn.lock([exclusive(table.name, Operation.UPDATE)], agent_info=text)
                 table = self._again(table.name)
-                before, places = places, self._old_and_new(table, statement, text)
-                if places != before:
-                    update, said, prepared = self._update(table, *places)
-                held = self._holder.hold(transaction.txn, update, said, prepared)
-            old, new = places
+                earlier, old_and_new = (
+                    old_and_new,
+                    self._old_and_new_partitions(table, statement, text),
+                )
+                if old_and_new != earlier:
+                    update_statement, statement_text, prepared = self._moving_update(
+                        table, *old_and_new
+                    )
+                held = self._holder.hold(
+                    transaction.txn, update_statement, statement_text, prepared
+                )
+            old, new = old_and_new
             old_files = self._places.directories(table, old)
-            publish_empty(transaction.txn, work, table, [new], overwrite=False)
-            self._writer.write(transaction, held, said, clock, work)
+            publish_empty_directories(transaction.txn, work, table, [new], overwrite=False)
+            self._writer.write(transaction, held, statement_text, clock, work)
             with clock("keep"):
-                transaction.commit(drop_partitions={table.name: [*map(_values, old)]})
-        inside = tuple(f"{table.location}/{one}/" for one in old)
-        deletes = [path for _, path in work.directories if path.startswith(inside)]
-        self._places.remove(table, old, [*old_files, *deletes])
+                transaction.commit(drop_partitions={table.name: [*map(_partition_values, old)]})
+        old_prefixes = tuple(f"{table.location}/{partition}/" for partition in old)
+        delete_directories = [path for _, path in work.directories if path.startswith(old_prefixes)]
+        self._places.remove(table, old, [*old_files, *delete_directories])
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
 
-    def _old_and_new(
+    def _old_and_new_partitions(
         self, table: Table, statement: st.RenamePartition, text: str
     ) -> tuple[list[str], str]:
-        """The directories of the old partition, and of the new one. Others than Hive may have made
-        several for one value, such as p=1 and p=01.
+        """The directories of the old partition, and the directory of the new partition.
+
+        Programs other than Hive may have made several directories for one value, such as p=1 and
+        p=01.
 
         Raises:
-            AnalysisError: The old partition is not there, or the new one is, or a clause does not
-                name all columns.
-            UnsupportedError: A column has another type.
+            AnalysisError: There is no old partition, the new partition exists already, or a clause
+                does not name all columns.
+            UnsupportedError: A partition column has a type that has several texts for one value.
         """
         for column in table.partition_columns:
-            if parse_type(column.type).kind not in _KINDS:
+            if parse_type(column.type).kind not in _RENAMABLE_TYPES:
                 raise UnsupportedError(
                     f"A partition by {column.name} {column.type.upper()} is not renamed: UPDATE "
                     "moves its rows, and DROP PARTITION drops it.",
                     text, statement.name.span.start, statement.name.span.end,
                 )  # fmt: skip
         new, spec = statement.new_partition, statement.partition
-        _, name = self._partitions.wholly_named(table, [spec, new], text)
-        old = self._partitions.matching(table, [spec], text)
+        _, name = self._partitions.fully_named_partitions(table, [spec, new], text)
+        old = self._partitions.matching_partitions(table, [spec], text)
         if name in self._transactions.partition_names(table):
             raise AnalysisError(
                 f"{table.name} has the partition {name} already: UPDATE moves rows into it. If it "
@@ -99,32 +111,34 @@ class PartitionRenames(Family):
             )  # fmt: skip
         return old, name
 
-    def _update(
+    def _moving_update(
         self, table: Table, old: list[str], new: str
     ) -> tuple[Changing, StatementText, Prepared]:
-        """The UPDATE that moves the rows, as ``Preparer.of_text``."""
-        names = [quote(column.name) for column in table.partition_columns]
-        kinds = [column.type for column in table.partition_columns]
-        # The name of an old directory, which others may have given, need not be its value's text.
+        """The UPDATE that moves the rows: the statement, its text, and the prepared statement."""
+        column_names = [quote(column.name) for column in table.partition_columns]
+        types = [column.type for column in table.partition_columns]
+        # Another program may have named the old directory otherwise than by its value's text.
         old_values = partition_values(self._spark, table, [old[0]])[old[0]]
-        was = [_sql(*pair) for pair in zip(old_values, kinds, strict=True)]
-        becomes = [_sql(*pair) for pair in zip(_values(new), kinds, strict=True)]
-        sets = ", ".join(f"{name} = {value}" for name, value in zip(names, becomes, strict=True))
+        old_sql = [_value_sql(*pair) for pair in zip(old_values, types, strict=True)]
+        new_sql = [_value_sql(*pair) for pair in zip(_partition_values(new), types, strict=True)]
+        sets = ", ".join(
+            f"{name} = {value}" for name, value in zip(column_names, new_sql, strict=True)
+        )
         where = " AND ".join(
             f"{name} IS NULL" if value == "NULL" else f"{name} = {value}"
-            for name, value in zip(names, was, strict=True)
+            for name, value in zip(column_names, old_sql, strict=True)
         )
         path = quoted_path((table.name.database, table.name.name))
         return self._preparer.of_text(f"UPDATE {path}\nSET {sets}\nWHERE {where}")
 
 
-def _values(partition: str) -> tuple[str | None, ...]:
+def _partition_values(partition: str) -> tuple[str | None, ...]:
     return tuple(value for _, value in parse_partition_name(partition))
 
 
-def _sql(value: str | None, kind: str) -> str:
-    """A partition's value as SQL."""
+def _value_sql(value: str | None, column_type: str) -> str:
+    """A partition's value as SQL of the column's type."""
     if value is None:
         return "NULL"
-    is_text = kind == "string" or kind.startswith("varchar")
-    return literal(value) if is_text else f"CAST({literal(value)} AS {kind})"
+    is_text = column_type == "string" or column_type.startswith("varchar")
+    return literal(value) if is_text else f"CAST({literal(value)} AS {column_type})"

@@ -23,16 +23,16 @@ from acidsql.statements.statement_text import StatementText
 from acidsql.storage.reading.known_partitions import partition_names, partition_values
 from acidsql.storage.reading.partition_columns import partitions_frame
 
-Spec = Sequence[PartitionItem]
-# Canonical values, by the ordinal of their partition column.
-_Wanted = Mapping[int, str | None]
+PartitionSpec = Sequence[PartitionItem]
+# The values that a clause names, in canonical form, by the ordinal of their partition column.
+_SpecValues = Mapping[int, str | None]
 
 
 class Partitions:
     """Finds the partitions of tables, by value, for one session.
 
     Attributes:
-        args: The arguments of the statement that runs, by name.
+        args: The arguments of the running statement, by name.
     """
 
     def __init__(self, spark: SparkSession, transactions: Transactions) -> None:
@@ -41,13 +41,15 @@ class Partitions:
 
     def names(self, table: Table) -> PartitionNames:
         """The names of the table's partition directories now."""
-        known = self._transactions.partition_names(table) if table.partition_columns else []
-        return partition_names(self._spark, table, known)
+        names = self._transactions.partition_names(table) if table.partition_columns else []
+        return partition_names(self._spark, table, names)
 
-    def touched(self, query: EventQuery, said: StatementText) -> list[str] | None:
+    def possible_partitions(
+        self, query: EventQuery, statement_text: StatementText
+    ) -> list[str] | None:
         """The partitions that a statement can change, as far as its text tells. None: any of them.
 
-        If the statement names a partition, its new rows go into the first of the result.
+        If the statement names a partition, the new rows go into the first partition of the result.
         """
         table = query.table
         if not table.partition_columns:
@@ -55,23 +57,32 @@ class Partitions:
         if query.static_partition is not None:
             with lower.mapped_errors(query.static_partition):
                 values = query.static_partition
-                row = lower.frame(self._spark, values, {}, said.args, said.time).collect()[0]
-            found = self.names(table).directories(row)
-            return list(found if query.overwrite else found[:1])
-        known = [] if query.partitions is None else self._transactions.partition_names(table)
-        if query.partitions is None or not known:
+                row = lower.frame(
+                    self._spark, values, {}, statement_text.args, statement_text.time
+                ).collect()[0]
+            directories = self.names(table).directories(row)
+            return list(directories if query.overwrite else directories[:1])
+        names = [] if query.partitions is None else self._transactions.partition_names(table)
+        if query.partitions is None or not names:
             return None
-        view, asked = query.partitions
-        views = {view: partitions_frame(self._spark, table, known)}
+        view, partition_query = query.partitions
+        views = {view: partitions_frame(self._spark, table, names)}
         try:
-            with lower.mapped_errors(asked):
-                rows = lower.frame(self._spark, asked, views, said.args, said.time).collect()
+            with lower.mapped_errors(partition_query):
+                rows = lower.frame(
+                    self._spark, partition_query, views, statement_text.args, statement_text.time
+                ).collect()
         except AcidSqlError:
-            return None  # the condition fails here, but the statement may never evaluate it
+            return None  # the condition fails here, but perhaps the statement never evaluates it
         return sorted(row[0] for row in rows)
 
-    def matching(
-        self, table: Table, specs: Sequence[Spec], text: str, *, may_be_missing: bool = False
+    def matching_partitions(
+        self,
+        table: Table,
+        specs: Sequence[PartitionSpec],
+        text: str,
+        *,
+        may_be_missing: bool = False,
     ) -> list[str]:
         """The directories that the PARTITION clauses name, in the clauses' order.
 
@@ -83,76 +94,97 @@ class Partitions:
             may_be_missing: If True, a clause may name a partition that does not exist.
 
         Raises:
-            AnalysisError: A clause names a partition that does not exist, or as ``bind_partition``.
+            AnalysisError: A clause names a partition that does not exist, or ``bind_partition``
+                refuses the clause.
             ConstraintError: A value does not fit the column's type.
         """
-        wanted = self._wanted(table, specs, text)
-        values = partition_values(self._spark, table, self._transactions.partition_names(table))
-        found: dict[str, None] = {}
-        for spec, one in zip(specs, wanted, strict=True):
-            matching = [name for name, own in values.items() if _is(own, one)]
-            if not matching and spec and not may_be_missing:
+        values_of_specs = self._spec_values(table, specs, text)
+        values_by_name = partition_values(
+            self._spark, table, self._transactions.partition_names(table)
+        )
+        names: dict[str, None] = {}
+        for spec, spec_values in zip(specs, values_of_specs, strict=True):
+            matching_names = [
+                name
+                for name, values in values_by_name.items()
+                if _has_spec_values(values, spec_values)
+            ]
+            if not matching_names and spec and not may_be_missing:
                 raise AnalysisError(
                     f"{table.name} has no such partition.",
                     text, spec[0].span.start, spec[-1].span.end,
                     condition="PARTITIONS_NOT_FOUND", sqlstate="428FT",
                 )  # fmt: skip
-            found.update(dict.fromkeys(matching))
-        return list(found)
+            names.update(dict.fromkeys(matching_names))
+        return list(names)
 
-    def wholly_named(self, table: Table, specs: Sequence[Spec], text: str) -> list[str]:
-        """The directory of the one partition that each clause names. It may not exist yet.
+    def fully_named_partitions(
+        self, table: Table, specs: Sequence[PartitionSpec], text: str
+    ) -> list[str]:
+        """For each clause, the directory of the one partition that it names.
 
-        Raises as ``matching``, and if a clause names only some of the columns.
+        The partition may not exist yet. Raises the errors of ``matching_partitions``, and an
+        AnalysisError if a clause names only some of the columns.
         """
         names = self.names(table)
         return [
-            names.directories([values[at] for at in range(len(table.partition_columns))])[0]
-            for values in self._wanted(table, specs, text, is_whole=True)
+            names.directories(
+                [spec_values[ordinal] for ordinal in range(len(table.partition_columns))]
+            )[0]
+            for spec_values in self._spec_values(table, specs, text, is_whole=True)
         ]
 
-    def among(self, table: Table, spec: Spec, names: Collection[str], text: str) -> list[str]:
+    def filter_partitions(
+        self, table: Table, spec: PartitionSpec, names: Collection[str], text: str
+    ) -> list[str]:
         """The directories among ``names`` that a PARTITION clause names.
 
-        Raises as ``matching``, but an empty result is no error.
+        Raises the errors of ``matching_partitions``, but an empty result is no error.
         """
-        (wanted,) = self._wanted(table, [spec], text)
-        values = partition_values(self._spark, table, list(dict.fromkeys(names)))
-        return [name for name, own in values.items() if _is(own, wanted)]
-
-    def locks_on(
-        self, table: Table, spec: Spec, locks: Iterable[LockInfo], text: str
-    ) -> list[LockInfo]:
-        """The locks on a table; with a PARTITION clause, on the partitions that it names."""
-        found = on_table(table.name, locks)
-        if not spec:
-            return found
-        held = [one.partition for one in found if one.partition is not None]
-        stated = self.among(table, spec, held, text)
-        return [one for one in found if one.partition in stated]
-
-    def _wanted(
-        self, table: Table, specs: Sequence[Spec], text: str, *, is_whole: bool = False
-    ) -> list[_Wanted]:
-        """The values that each clause names, cast to the columns' types as INSERT casts them."""
-        columns, whole = table.partition_columns, Text(text, placeholders(text))
-        values: list[Text | str] = []
-        places: list[dict[int, int]] = []
-        for spec in specs:
-            places.append({})
-            for column, span in bind_partition(text, table, spec, is_whole=is_whole):
-                places[-1][columns.index(column)] = len(values)
-                values.append(static_value(whole.new(), column, span).raw(f" AS v{len(values)}"))
-        row = self._evaluated(whole.new().raw("SELECT ").commas(values)) if values else ()
+        (spec_values,) = self._spec_values(table, [spec], text)
+        values_by_name = partition_values(self._spark, table, list(dict.fromkeys(names)))
         return [
-            {at: canonical(row[place], columns[at].type) for at, place in of_spec.items()}
-            for of_spec in places
+            name for name, values in values_by_name.items() if _has_spec_values(values, spec_values)
         ]
 
-    def _evaluated(self, query: Text) -> Sequence[str | None]:
+    def locks_on(
+        self, table: Table, spec: PartitionSpec, locks: Iterable[LockInfo], text: str
+    ) -> list[LockInfo]:
+        """The locks on a table or, with a PARTITION clause, on the partitions that it names."""
+        table_locks = on_table(table.name, locks)
+        if not spec:
+            return table_locks
+        locked_names = [lock.partition for lock in table_locks if lock.partition is not None]
+        named_partitions = self.filter_partitions(table, spec, locked_names, text)
+        return [lock for lock in table_locks if lock.partition in named_partitions]
+
+    def _spec_values(
+        self, table: Table, specs: Sequence[PartitionSpec], text: str, *, is_whole: bool = False
+    ) -> list[_SpecValues]:
+        """For each clause, its values. They are cast to the columns' types as INSERT casts them."""
+        columns, source_text = table.partition_columns, Text(text, placeholders(text))
+        values: list[Text | str] = []
+        value_indexes: list[dict[int, int]] = []
+        for spec in specs:
+            value_indexes.append({})
+            for column, span in bind_partition(text, table, spec, is_whole=is_whole):
+                value_indexes[-1][columns.index(column)] = len(values)
+                values.append(
+                    static_value(source_text.new(), column, span).raw(f" AS v{len(values)}")
+                )
+        row = self._evaluate(source_text.new().raw("SELECT ").commas(values)) if values else ()
+        return [
+            {
+                ordinal: canonical(row[index], columns[ordinal].type)
+                for ordinal, index in indexes_of_spec.items()
+            }
+            for indexes_of_spec in value_indexes
+        ]
+
+    def _evaluate(self, query: Text) -> Sequence[str | None]:
         with lower.mapped_errors(query):
             return lower.frame(self._spark, query, {}, self.args).collect()[0]
 
 
-def _is(values: Sequence[str | None], wanted: _Wanted) -> bool:
-    return all(values[ordinal] == value for ordinal, value in wanted.items())
+def _has_spec_values(values: Sequence[str | None], spec_values: _SpecValues) -> bool:
+    return all(values[ordinal] == value for ordinal, value in spec_values.items())

@@ -1,8 +1,8 @@
 """TRUNCATE TABLE, ADD PARTITION and DROP PARTITION: they write directories without rows.
 
-A directory without rows is published as any other: the commit alone makes it count. A base hides
-the rows that were there before. A delta keeps the place of a new partition: each partition in the
-catalog has a directory, and no session that clears away deletes it.
+A directory without rows is published like any other directory, and counts after the commit. A base
+hides the rows that were there before. A delta marks a new partition: so each partition in the
+catalog has a directory, which no session deletes when it cleans up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from acidsql.metastore.interface import Operation
 from acidsql.plan.locking import exclusive, overwriting
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context, Family, runs
-from acidsql.statements.partition_specs import Spec
+from acidsql.statements.partition_specs import PartitionSpec
 from acidsql.statements.places import Places
 from acidsql.statements.result import Receipt
 from acidsql.statements.work import Work
@@ -36,51 +36,62 @@ class PartitionStatements(Family):
     @runs(st.TruncateTable)
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text, at_a_glance=True)
-        self._matching(table, [statement.partition], text)  # a wrong text opens nothing
+        self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
             self._lock_rows(transaction.txn, table, statement.partition, text)
             table = self._again(table.name)
-            partitions = self._matching(table, [statement.partition], text)
+            partitions = self._matching_partitions(table, [statement.partition], text)
             transaction.refuse_overwritten(table, partitions, overwrite=True)
-            published = publish_empty(transaction.txn, work, table, partitions)
+            published = publish_empty_directories(transaction.txn, work, table, partitions)
             self._transactions.end_of_statement(transaction)
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
     def _lock_rows(
         self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
-        """Lock the partition of which TRUNCATE names all columns, or else the table."""
-        chosen = None
+        """Lock the partition that TRUNCATE names by all of its columns, or else the table."""
+        locked_partitions = None
         if spec and len(spec) == len(table.partition_columns):
-            chosen = self._matching(table, [spec], text)
-        txn.lock(overwriting(table.name, self._txns.settings, chosen), agent_info=text)
+            locked_partitions = self._matching_partitions(table, [spec], text)
+        txn.lock(overwriting(table.name, self._txns.settings, locked_partitions), agent_info=text)
 
     @runs(st.AddPartitions)
     def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
-        """Add partitions. Each gets a delta without rows, and so the statement is an INSERT of no
-        rows: whatever fails, the catalog has no partition without a directory."""
+        """Add partitions, each with a delta without rows.
+
+        So the statement is an INSERT of no rows. Whatever fails, the catalog has no partition
+        without a directory.
+        """
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         name = table.name
-        self._missing(table, statement, text)
-        own = self._transactions.own(text)
-        with own as transaction, transaction.statement("ADD PARTITION", text) as work:
+        self._missing_partitions(table, statement, text)
+        own_transaction = self._transactions.own(text)
+        with own_transaction as transaction, transaction.statement("ADD PARTITION", text) as work:
             transaction.txn.lock([exclusive(name, Operation.INSERT)], agent_info=text)
             table = self._again(name)
-            partitions = self._missing(table, statement, text)
+            partitions = self._missing_partitions(table, statement, text)
             if not partitions:
                 return None
-            published = publish_empty(transaction.txn, work, table, partitions, overwrite=False)
+            published = publish_empty_directories(
+                transaction.txn, work, table, partitions, overwrite=False
+            )
             transaction.commit()
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
-    def _missing(self, table: Table, statement: st.AddPartitions, text: str) -> list[str]:
-        """The directories of the partitions to add. Without IF NOT EXISTS, none may exist."""
-        known = set(self._transactions.partition_names(table))
-        found: dict[str, None] = {}
-        named = self._partitions.wholly_named(table, statement.specs, text)
-        for spec, name in zip(statement.specs, named, strict=True):
-            if name not in known and name not in found:
-                found[name] = None
+    def _missing_partitions(
+        self, table: Table, statement: st.AddPartitions, text: str
+    ) -> list[str]:
+        """The directories of the partitions to add.
+
+        Raises:
+            AnalysisError: A partition exists already, and the statement has no IF NOT EXISTS.
+        """
+        existing_names = set(self._transactions.partition_names(table))
+        missing_names: dict[str, None] = {}
+        names = self._partitions.fully_named_partitions(table, statement.specs, text)
+        for spec, name in zip(statement.specs, names, strict=True):
+            if name not in existing_names and name not in missing_names:
+                missing_names[name] = None
             elif not statement.if_not_exists:
                 raise AnalysisError(
                     f"{table.name} has the partition {name} already, or it is named twice. IF NOT "
@@ -88,46 +99,56 @@ class PartitionStatements(Family):
                     text, spec[0].span.start, spec[-1].span.end,
                     condition="PARTITIONS_ALREADY_EXIST", sqlstate="428FT",
                 )  # fmt: skip
-        return list(found)
+        return list(missing_names)
 
     @runs(st.DropPartitions)
     def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
-        """Drop partitions. First each gets a base without rows, which hides the old rows even if
-        the partition is added again. The commit also removes the partition from the catalog. The
-        files are deleted after the commit, the base last."""
+        """Drop partitions.
+
+        First each partition gets a base without rows. This base hides the old rows even if the
+        partition is added again. The commit removes the partitions from the catalog, too. The files
+        are deleted after the commit, the bases last.
+        """
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         name = table.name
-        self._matching(table, statement.specs, text, statement.if_exists)
-        own = self._transactions.own(text)
-        with own as transaction, transaction.statement("DROP PARTITION", text) as work:
+        self._matching_partitions(table, statement.specs, text, statement.if_exists)
+        own_transaction = self._transactions.own(text)
+        with own_transaction as transaction, transaction.statement("DROP PARTITION", text) as work:
             txn = transaction.txn
             txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
             table = self._again(name)
-            partitions = self._matching(table, statement.specs, text, statement.if_exists)
+            partitions = self._matching_partitions(
+                table, statement.specs, text, statement.if_exists
+            )
             if not partitions:
                 return None
-            old = self._places.directories(table, partitions)
-            published = publish_empty(txn, work, table, partitions)
-            gone = [tuple(value for _, value in parse_partition_name(one)) for one in partitions]
-            txn.commit(drop_partitions={name: gone}, changed=transaction.changed())
-        self._places.remove(table, partitions, [*old, *published.directories])
+            old_directories = self._places.directories(table, partitions)
+            published = publish_empty_directories(txn, work, table, partitions)
+            dropped_values = [
+                tuple(value for _, value in parse_partition_name(partition))
+                for partition in partitions
+            ]
+            txn.commit(drop_partitions={name: dropped_values}, changed=transaction.changed())
+        self._places.remove(table, partitions, [*old_directories, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 
-    def _matching(
-        self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
+    def _matching_partitions(
+        self, table: Table, specs: Sequence[PartitionSpec], text: str, may_be_missing: bool = False
     ) -> list[str]:
         """The directories that the PARTITION clauses name; [""] for an unpartitioned table."""
         if not table.partition_columns and not any(specs):
             return [""]
-        return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
+        return self._partitions.matching_partitions(
+            table, specs, text, may_be_missing=may_be_missing
+        )
 
 
-def publish_empty(
+def publish_empty_directories(
     txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
 ) -> Published:
-    """Put a base without rows into each directory, or without ``overwrite`` a delta."""
-    number = txn.next_statement_id()
-    save = Save(table, txn.write_id(table.name), (number, number), overwrite=overwrite)
+    """Publish a base without rows in each partition or, without ``overwrite``, a delta."""
+    statement_id = txn.next_statement_id()
+    save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=overwrite)
     with Writing(filesystem_for(table.location), save) as writing:
         for partition in partitions:
             writing.empty(partition)

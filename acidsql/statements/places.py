@@ -34,8 +34,8 @@ FIRST_WRITE_ID_AFTER_CONVERSION = 10_000_001
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
-    """The files that CREATE TABLE … LOCATION has found.
+class AdoptedFiles:
+    """The files that CREATE TABLE … LOCATION has adopted.
 
     Attributes:
         first_write_id: The new table's first write id. It is above all write ids of the files.
@@ -48,27 +48,33 @@ class Adopted:
     notes: tuple[str, ...] = ()
 
 
-def entering(location: str, *, links: bool = False) -> str:
+def normalized_location(location: str, *, may_be_link: bool = False) -> str:
     """The form of a LOCATION that is stored and compared: an absolute path without links.
 
     Args:
         location: The location as the user wrote it.
-        links: Whether the location may be a link itself. A table's location must not be one: DROP
-            would empty the directory behind the link.
+        may_be_link: Whether the location itself may be a link. A table's location must not be a
+            link: DROP would empty the directory behind the link.
 
     Raises:
         CatalogError: INVALID_LOCATION: the location cannot be the directory of a table or database.
     """
-    why = why_no_place(location)
-    if why is None:
-        found = real(location)
-        why = why_no_place(found)
-        if not links and is_local(location) and filesystem_for(location).is_link(normal(location)):
-            why = f"it is a link. If you mean the directory behind it, write its path: '{found}'"
-        if why is None:
-            return found
+    reason = why_no_place(location)
+    if reason is None:
+        real_path = real(location)
+        reason = why_no_place(real_path)
+        if (
+            not may_be_link
+            and is_local(location)
+            and filesystem_for(location).is_link(normal(location))
+        ):
+            reason = (
+                f"it is a link. If you mean the directory behind it, write its path: '{real_path}'"
+            )
+        if reason is None:
+            return real_path
     raise CatalogError(
-        f"'{location}' cannot be a LOCATION: {why}.",
+        f"'{location}' cannot be a LOCATION: {reason}.",
         condition="INVALID_LOCATION", sqlstate="42K05", location=location,
     )  # fmt: skip
 
@@ -78,11 +84,11 @@ def has_moved_away(location: str) -> bool:
     return filesystem_for(location).exists(f"{location}/{MOVED_FILE}")
 
 
-def _moved_away(location: str) -> CatalogError:
+def _moved_away_error(location: str) -> CatalogError:
     with filesystem_for(location).open_input(f"{location}/{MOVED_FILE}") as file:
-        where = file.read(1000).decode(errors="replace").strip()
+        new_place = file.read(1000).decode(errors="replace").strip()
     return CatalogError(
-        f"The directory '{location}' belongs to a table of another metastore: {where}.",
+        f"The directory '{location}' belongs to a table of another metastore: {new_place}.",
         condition="LOCATION_ALREADY_EXISTS", sqlstate="42710", location=location,
     )  # fmt: skip
 
@@ -98,38 +104,38 @@ class Places:
         return [owner for owner, place in self._owners() if may_be_within(path, place)]
 
     def neighbours(self, path: str) -> list[Owner]:
-        """The owners of the directory ``path``, and of the directories inside of it."""
+        """The owners of the directory ``path``, and the owners of directories inside ``path``."""
         return [owner for owner, place in self._owners() if overlap(path, place)]
 
     def _owners(self) -> Iterator[tuple[Owner, str]]:
         owners = self._metastore.owners()
         return zip(owners, reals(owner.location for owner in owners), strict=True)
 
-    def free(self, table: Table, number: int) -> Table:
+    def free(self, table: Table, txn_id: int) -> Table:
         """The same table, in a directory that no other table owns.
 
         Usually this is the directory with the table's name. Another table owns that directory if
-        the table was renamed, was dropped and is not cleaned up yet, or moved to another metastore.
+        a table was renamed, was dropped and is not cleaned up yet, or moved to another metastore.
 
         Args:
             table: The table, which does not exist yet.
-            number: The transaction's id, which makes the name of another directory unique.
+            txn_id: The transaction's id, which makes the name of another directory unique.
         """
         for owner in self.neighbours(table.location):
             # ``prepare`` deletes the files of a dropped namesake, unless somebody may read them.
             is_own = owner.is_dropped and owner.table == table.name and not owner.has_readers
             if not is_own or not is_same(owner.location, table.location):
-                return replace(table, location=f"{table.location}_{number}")
+                return replace(table, location=f"{table.location}_{txn_id}")
         if has_moved_away(table.location):
-            return replace(table, location=f"{table.location}_{number}")
+            return replace(table, location=f"{table.location}_{txn_id}")
         return table
 
-    def prepare(self, table: Table, *, adopt: bool) -> Adopted:
+    def prepare(self, table: Table, *, adopt: bool) -> AdoptedFiles:
         """Check that a new table's directory is empty or, with ``adopt``, take over its files.
 
-        Call this method under the table's lock. It first deletes what a dropped table of the same
-        name has left in the directory. The files of a dropped table of another name stay: the
-        holder of that table's lock may be deleting them.
+        Call this method under the table's lock. The method first deletes the files that a dropped
+        table of the same name has left in the directory. The files of a dropped table of another
+        name stay: the holder of that table's lock may be deleting them.
 
         Raises:
             CatalogError: LOCATION_ALREADY_EXISTS: another table owns the directory or owned it, or
@@ -144,7 +150,7 @@ class Places:
             for owner in self.neighbours(table.location):
                 raise owner.refusal(table.location)
             if has_moved_away(table.location):
-                raise _moved_away(table.location)
+                raise _moved_away_error(table.location)
         fs = filesystem_for(table.location)
         names = [entry.name for entry in fs.list_if_there(table.location)]
         is_link = fs.is_link(table.location)
@@ -155,9 +161,9 @@ class Places:
                 condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
             )
         if adopt and not is_link:
-            return self._adopt(table) if names else Adopted()
+            return self._adopt(table) if names else AdoptedFiles()
         if not names and not is_link:
-            return Adopted()
+            return AdoptedFiles()
         raise CatalogError(
             f"The directory '{table.location}' is "
             + ("a link" if is_link else f"not empty ({names[0]} …)")
@@ -178,28 +184,35 @@ class Places:
             table's own.
 
         Raises:
-            CatalogError: The files cannot, or the table's partitions are elsewhere.
+            CatalogError: The files cannot be those of a full-ACID table, or the metastore has
+                other partitions than the table's directory.
         """
         for owner in self.neighbours(table.location):
             raise owner.refusal(table.location)
         fs = filesystem_for(table.location)
         columns = [column.name for column in table.partition_columns]
         names = discover_partitions(fs.list, table.location, columns)
-        there = {f"{table.location}/{name}".rstrip("/") for name in names}
-        known = {one.location for one in partitions} if columns else {table.location}
-        if odd := there.symmetric_difference(known):
-            raise _cannot_adopt(
-                f"'{min(odd)}' is not both a directory in the table's and a partition that the "
-                "metastore knows. Let Hive add it (MSCK REPAIR TABLE) or drop it before.", table
+        directory_locations = {f"{table.location}/{name}".rstrip("/") for name in names}
+        catalog_locations = (
+            {partition.location for partition in partitions} if columns else {table.location}
+        )
+        if unmatched := directory_locations.symmetric_difference(catalog_locations):
+            raise _adoption_error(
+                f"'{min(unmatched)}' is not both a directory in the table's and a partition that "
+                "the metastore knows. Let Hive add it (MSCK REPAIR TABLE) or drop it before.", table
             )  # fmt: skip
-        for path in sorted(there):
-            if acid := adopt.find(fs, path).acid:
-                raise _cannot_adopt(
-                    f"'{acid[0].path}' would be taken as a part of the ACID table. Move it away.",
+        for path in sorted(directory_locations):
+            if acid_entries := adopt.find(fs, path).acid:
+                raise _adoption_error(
+                    f"'{acid_entries[0].path}' would be taken as a part of the ACID table. Move it "
+                    "away.",
                     table,
                 )
         notes = self._adopt(table).notes[1:]
-        return notes, {path: adopt.count_originals(adopt.find(fs, path)) for path in sorted(there)}
+        return notes, {
+            path: adopt.count_originals(adopt.find(fs, path))
+            for path in sorted(directory_locations)
+        }
 
     def make(self, table: Table) -> None:
         """Make a table's directory, durably."""
@@ -208,7 +221,7 @@ class Places:
         fs.sync_directory(table.location.rpartition("/")[0])
 
     def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
-        """The directories that are inside of these partition directories now."""
+        """The directories inside these partition directories now."""
         fs = filesystem_for(table.location)
         return [
             entry.path
@@ -220,18 +233,18 @@ class Places:
     def remove(self, table: Table, partitions: Sequence[str], directories: Sequence[str]) -> None:
         """Delete these directories in this order, then the partition directories that are empty.
 
-        No reader needs the directories any more, so a failure is ignored: it leaves only litter.
-        If a partition directory is a link, only the link is deleted, and nothing behind the link.
+        No reader needs the directories any more. So a failure is ignored: only litter is left. If a
+        partition directory is a link, only the link is deleted, and nothing behind the link.
         """
         fs = filesystem_for(table.location)
         links = [fs.link_on_the_way(table.location, partition) for partition in partitions]
-        own = {f"{table.location}/{partition}" for partition in partitions}
-        behind = [link for link in links if link is not None]
+        partition_locations = {f"{table.location}/{partition}" for partition in partitions}
+        partition_links = [link for link in links if link is not None]
         try:
-            for path in own.intersection(behind):
+            for path in partition_locations.intersection(partition_links):
                 fs.delete_directory(path)
             for directory in directories:
-                if not any(is_within(directory, link) for link in behind):
+                if not any(is_within(directory, link) for link in partition_links):
                     fs.delete_directory(directory)
             for partition, link in zip(partitions, links, strict=True):
                 # An empty directory does no harm, and there is no lock any more.
@@ -244,16 +257,17 @@ class Places:
         """Check that an insert-only table has the same rows for readers of full-ACID tables.
 
         Raises:
-            CatalogError: There is a file that only one kind of reader would read.
+            CatalogError: There is a file that readers of full-ACID tables would read otherwise.
         """
         fs = filesystem_for(table.location)
-        where = [partition.location for partition in partitions]
-        for path in where if table.partition_columns else [table.location]:
-            odd = adopt.unreadable_as_full_acid(fs, path)
-            if odd is not None:
+        locations = [partition.location for partition in partitions]
+        for path in locations if table.partition_columns else [table.location]:
+            misread_file = adopt.unreadable_as_full_acid(fs, path)
+            if misread_file is not None:
                 raise CatalogError(
-                    f"'{odd}' would mean something else in a full-ACID table. CREATE TABLE … AS "
-                    f"SELECT * FROM {table.name} copies the rows into a full-ACID table.",
+                    f"'{misread_file}' would mean something else in a full-ACID table. CREATE "
+                    f"TABLE … AS SELECT * FROM {table.name} copies the rows into a full-ACID "
+                    "table.",
                     condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=path,
                 )  # fmt: skip
 
@@ -262,19 +276,19 @@ class Places:
         while partition and fs.remove_empty_directory(f"{location}/{partition}"):
             partition = partition.rpartition("/")[0]
 
-    def _adopt(self, table: Table) -> Adopted:
+    def _adopt(self, table: Table) -> AdoptedFiles:
         fs = filesystem_for(table.location)
         columns = [column.name for column in table.partition_columns]
         names = discover_partitions(fs.list, table.location, columns)
         try:
             adopt.check_partitions(fs, table.location, columns)
-            found = [adopt.find(fs, f"{table.location}/{name}".rstrip("/")) for name in names]
-            notes = _checked(fs, table, found)
+            directories = [adopt.find(fs, f"{table.location}/{name}".rstrip("/")) for name in names]
+            notes = _check_directories(fs, table, directories)
         except FormatError as error:
-            raise _cannot_adopt(error.message, table) from None
-        renamed = sum(adopt.rename_originals(fs, one) for one in found)
-        if renamed:
-            notes.append(f"renamed {renamed} files to Hive's names (000000_0 …)")
+            raise _adoption_error(error.message, table) from None
+        renamed_count = sum(adopt.rename_originals(fs, directory) for directory in directories)
+        if renamed_count:
+            notes.append(f"renamed {renamed_count} files to Hive's names (000000_0 …)")
         partitions = tuple(
             Partition(
                 tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
@@ -282,91 +296,105 @@ class Places:
             for name in names
             if name
         )
-        directories = [entry for one in found for entry in one.acid]
-        highest = max((_highest_write_id(entry) for entry in directories), default=0)
-        originals = sum(len(one.originals) for one in found)
+        acid_entries = [entry for directory in directories for entry in directory.acid]
+        highest_write_id = max((_highest_write_id(entry) for entry in acid_entries), default=0)
+        original_count = sum(len(directory.originals) for directory in directories)
         notes.insert(
             0,
-            f"adopted {len(directories)} ACID directories up to write id {highest} and "
-            f"{originals} original files; all of it is taken as committed",
+            f"adopted {len(acid_entries)} ACID directories up to write id {highest_write_id} and "
+            f"{original_count} original files; all of it is taken as committed",
         )
-        first = max(highest + 1, FIRST_WRITE_ID_AFTER_CONVERSION if originals else 1)
-        return Adopted(first, partitions, tuple(notes))
+        first_write_id = max(
+            highest_write_id + 1, FIRST_WRITE_ID_AFTER_CONVERSION if original_count else 1
+        )
+        return AdoptedFiles(first_write_id, partitions, tuple(notes))
 
 
-def _checked(fs: FileSystem, table: Table, found: Sequence[adopt.DirectoryContents]) -> list[str]:
-    """Refuse files that the table's rows cannot be read from. Returns remarks for the user."""
+def _check_directories(
+    fs: FileSystem, table: Table, directories: Sequence[adopt.DirectoryContents]
+) -> list[str]:
+    """Refuse files from which the table's rows cannot be read. Returns remarks for the user."""
     notes: list[str] = []
-    for one in found:
-        if table.is_insert_only and one.originals:
-            raise _cannot_adopt(
-                f"'{one.originals[0].path}' is in no delta or base, and an insert-only table does "
-                "not see such files. Make the table elsewhere and LOAD DATA from there.", table
+    for directory in directories:
+        if table.is_insert_only and directory.originals:
+            raise _adoption_error(
+                f"'{directory.originals[0].path}' is in no delta or base, and an insert-only table "
+                "does not see such files. Make the table elsewhere and LOAD DATA from there.", table
             )  # fmt: skip
-        adopt.check_names(one)
+        adopt.check_names(directory)
         if table.is_insert_only:
-            _check_plain(fs, table, one)
+            _check_plain_files(fs, table, directory)
         if table.is_bucketed:
-            adopt.check_buckets(one, table.num_buckets)
-        for file, columns in zip(
-            one.originals, adopt.columns_of_originals(one.originals), strict=True
+            adopt.check_buckets(directory, table.num_buckets)
+        for file, file_columns in zip(
+            directory.originals, adopt.columns_of_originals(directory.originals), strict=True
         ):
-            if fault := _misfit(columns, table):
-                raise _cannot_adopt(f"'{file.path}' does not fit the table: {fault}.", table)
-            theirs = [name.lower() for name, _ in columns]
-            ours = [column.name for column in table.columns]
-            if theirs != ours[: len(theirs)] and not has_no_names(theirs) and not notes:
+            if reason := _misfit(file_columns, table):
+                raise _adoption_error(f"'{file.path}' does not fit the table: {reason}.", table)
+            file_names = [name.lower() for name, _ in file_columns]
+            table_names = [column.name for column in table.columns]
+            if (
+                file_names != table_names[: len(file_names)]
+                and not has_no_names(file_names)
+                and not notes
+            ):
                 notes.append(
                     f"columns are matched by position, and '{file.path}' calls them "
-                    f"{', '.join(theirs)}"
+                    f"{', '.join(file_names)}"
                 )
     return notes
 
 
-def _check_plain(fs: FileSystem, table: Table, found: adopt.DirectoryContents) -> None:
-    """Refuse files of an insert-only table that Spark's reader would show other than they are."""
-    paths = [entry.path for entry in adopt.plain_files(fs, found)]
+def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryContents) -> None:
+    """Refuse files of an insert-only table whose values Spark's reader would show as others."""
+    paths = [entry.path for entry in adopt.plain_files(fs, directory)]
     if table.file_format == PARQUET:
-        need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
+        need_readable(paths, RowSchema.of((column.name, column.type) for column in table.columns))
     if table.file_format == ORC and (misread := with_lost_days(paths)):
-        raise _cannot_adopt(
+        raise _adoption_error(
             f"'{min(misread)}' may hold days that Spark's ORC reader shows as others: from "
             "1582-10-05 to 1582-10-14, or before the year 1. acidsql.read reads the directory.",
             table,
         )
 
 
-def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:
-    """Why an original file cannot be read; None if it can. The last columns may be missing."""
-    if len(columns) > len(table.columns):
-        return f"it has {len(columns)} columns, the table {len(table.columns)}"
-    for (name, text), column in zip(columns, table.columns, strict=False):
+def _misfit(file_columns: Sequence[tuple[str, str]], table: Table) -> str | None:
+    """Why an original file does not fit the table; None: it does. Last columns may be missing."""
+    if len(file_columns) > len(table.columns):
+        return f"it has {len(file_columns)} columns, the table {len(table.columns)}"
+    for (name, file_type), column in zip(file_columns, table.columns, strict=False):
         try:
-            fits = _fits(parse_type(text), parse_type(column.type))
+            is_readable = _is_readable_as(parse_type(file_type), parse_type(column.type))
         except FormatError:
-            fits = False
-        if not fits:
-            return f"its column '{name}' is of type {text}, the table's '{column.name}' of " + (
-                column.type
+            is_readable = False
+        if not is_readable:
+            return (
+                f"its column '{name}' is of type {file_type}, the table's '{column.name}' of "
+                + (column.type)
             )
     return None
 
 
-def _fits(found: HiveType, wanted: HiveType) -> bool:
-    """Whether values of a file's type can be read as the table's type. Struct fields are matched by
-    name."""
-    if found.kind != wanted.kind or not wanted.children:
-        return can_assign(found, wanted)
-    places: Sequence[int | None] = range(len(wanted.children))
-    if wanted.kind == "struct":
-        places = places_of_fields(wanted.names, found.names)
-    pairs = zip(places, wanted.children, strict=True)
-    return all(i is None or _fits(found.children[i], child) for i, child in pairs)
+def _is_readable_as(file_type: HiveType, table_type: HiveType) -> bool:
+    """Whether values of a file's type can be read as the table's type.
+
+    Struct fields are matched by name.
+    """
+    if file_type.kind != table_type.kind or not table_type.children:
+        return can_assign(file_type, table_type)
+    field_indexes: Sequence[int | None] = range(len(table_type.children))
+    if table_type.kind == "struct":
+        field_indexes = places_of_fields(table_type.names, file_type.names)
+    pairs = zip(field_indexes, table_type.children, strict=True)
+    return all(
+        field_index is None or _is_readable_as(file_type.children[field_index], table_child)
+        for field_index, table_child in pairs
+    )
 
 
-def _cannot_adopt(why: str, table: Table) -> CatalogError:
+def _adoption_error(reason: str, table: Table) -> CatalogError:
     return CatalogError(
-        why, condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=table.location
+        reason, condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=table.location
     )
 
 

@@ -142,7 +142,7 @@ class ShowStatements(Family):
             )  # fmt: skip
         found = self._transactions.partition_names(table)
         if statement.partition:
-            found = self._partitions.among(table, statement.partition, found, text)
+            found = self._partitions.filter_partitions(table, statement.partition, found, text)
         return self._frame("partition string", [(name,) for name in found])
 
     @runs(st.ShowCreateTable)
@@ -273,7 +273,7 @@ class ShowStatements(Family):
         if statement.partition and table is not None:
             known = [one.partition for one in found if one.table == table and one.partition]
             described = acid_table(self._metastore.find(table)) or _dropped(table, known)
-            stated = self._partitions.among(described, statement.partition, known, text)
+            stated = self._partitions.filter_partitions(described, statement.partition, known, text)
             found = [one for one in found if one.partition in stated]
         return self._frame(COMPACTIONS, compaction_rows(found, statement, table=table))
 

@@ -37,7 +37,7 @@ from acidsql.statements.column_references import (
 )
 from acidsql.statements.constraints import ConstraintStatements, bound, need_conditions
 from acidsql.statements.family import Context, runs
-from acidsql.statements.places import Places, entering
+from acidsql.statements.places import Places, normalized_location
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.filesystem import filesystem_for, real
@@ -346,7 +346,7 @@ class TableStatements(ConstraintStatements):
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         if statement.location is not None:
-            return entering(statement.location)
+            return normalized_location(statement.location)
         database = self._metastore.get_database(name.database)
         if database is None:
             raise CatalogError(

@@ -131,7 +131,7 @@ class TransactionStatements(Family):
         table = self._names.require_table(statement.name, text)
         partitions: Sequence[str | None] = [None]
         if statement.partition:
-            partitions = self._partitions.matching(table, [statement.partition], text)
+            partitions = self._partitions.matching_partitions(table, [statement.partition], text)
         self._hold(
             [_lock(statement.exclusive, table.name, partition) for partition in partitions], text
         )

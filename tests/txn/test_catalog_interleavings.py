@@ -127,7 +127,7 @@ def no_spark(monkeypatch):
         return [name for name in known if name == "p=1" or not any(specs)]
 
     monkeypatch.setattr(reading, "scan", lambda _spark, scan, _few=0: Rows(scan))
-    monkeypatch.setattr(PartitionStatements, "_matching", matching)
+    monkeypatch.setattr(PartitionStatements, "_matching_partitions", matching)
     monkeypatch.setattr(Partitions, "wholly_named", lambda *_: ["p=9"])
     monkeypatch.setattr(
         TableStatements,
