@@ -50,29 +50,29 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
-    """AND: all of these terms hold. Without terms it holds for every row (``ANYTHING``)."""
+class And:
+    """AND: all of these terms hold. An AND without terms holds for every row (``ANYTHING``)."""
 
     terms: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class Or:
     """OR: at least one of these terms holds."""
 
     terms: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class No:
-    """NOT: this term is false. If the term is NULL, so is NOT of it, as in SQL."""
+class Not:
+    """NOT: this term is false. If the term is NULL, NOT of the term is NULL, too, as in SQL."""
 
     term: Comparison
 
 
-Predicate = Comparison | All | Some | No
+Predicate = Comparison | And | Or | Not
 
-ANYTHING = All()  # holds for every row, so no data is skipped
+ANYTHING = And()  # holds for every row, so no data is skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,57 +88,57 @@ class Demand:
     condition: Predicate = ANYTHING
     columns: frozenset[str] | None = None
 
-    def concerns(self, column: str) -> bool:
+    def needs_column(self, column: str) -> bool:
         """True if the query needs the values of this column."""
         return self.columns is None or column.lower() in self.columns
 
-    def also(self, condition: Predicate) -> Demand:
+    def with_condition(self, condition: Predicate) -> Demand:
         """This demand with a further condition (AND)."""
-        return Demand(all_of([self.condition, condition]), self.columns)
+        return Demand(conjunction([self.condition, condition]), self.columns)
 
 
 EVERYTHING = Demand()
 
 
-def any_of(demands: Sequence[Demand]) -> Demand:
-    """The demand of several readers together: rows and columns that at least one of them needs."""
+def merge_demands(demands: Sequence[Demand]) -> Demand:
+    """Merge the demands of several readers: all rows and columns that at least one reader needs."""
     columns = frozenset[str]()
     for demand in demands:
         if demand.columns is None:
-            return Demand(some_of([demand.condition for demand in demands]))
+            return Demand(disjunction([demand.condition for demand in demands]))
         columns |= demand.columns
-    return Demand(some_of([one.condition for one in demands]), columns)
+    return Demand(disjunction([demand.condition for demand in demands]), columns)
 
 
-def all_of(terms: Sequence[Predicate]) -> Predicate:
-    """AND of these terms, each once, without those that hold for every row."""
+def conjunction(terms: Sequence[Predicate]) -> Predicate:
+    """AND of some terms, each once. Terms that hold for every row are left out."""
     distinct_terms = tuple(dict.fromkeys(term for term in terms if term != ANYTHING))
-    return distinct_terms[0] if len(distinct_terms) == 1 else All(distinct_terms)
+    return distinct_terms[0] if len(distinct_terms) == 1 else And(distinct_terms)
 
 
-def some_of(terms: Sequence[Predicate]) -> Predicate:
-    """OR of these terms. It holds for every row if one of the terms does."""
+def disjunction(terms: Sequence[Predicate]) -> Predicate:
+    """OR of some terms; ``ANYTHING`` if one of the terms holds for every row."""
     if ANYTHING in terms:
         return ANYTHING
-    return terms[0] if len(terms) == 1 else Some(tuple(terms))
+    return terms[0] if len(terms) == 1 else Or(tuple(terms))
 
 
-def about(predicate: Predicate, columns: Collection[str]) -> Predicate:
-    """A weaker predicate that mentions only these columns."""
-    return weakened(predicate, lambda term: term.column in columns)
+def restrict_to_columns(predicate: Predicate, columns: Collection[str]) -> Predicate:
+    """Weaken a predicate, so that it mentions only some columns."""
+    return weaken(predicate, lambda term: term.column in columns)
 
 
-def weakened(predicate: Predicate, is_known: Callable[[Comparison], bool]) -> Predicate:
-    """A weaker predicate, without the comparisons for which ``is_known`` is false."""
+def weaken(predicate: Predicate, keeps: Callable[[Comparison], bool]) -> Predicate:
+    """Weaken a predicate by leaving out the comparisons for which ``keeps`` is false."""
     match predicate:
         case Comparison():
-            return predicate if is_known(predicate) else ANYTHING
-        case No(term):
-            return predicate if is_known(term) else ANYTHING
-        case All(terms):
-            return all_of([weakened(term, is_known) for term in terms])
-        case Some(terms):
-            return some_of([weakened(term, is_known) for term in terms])
+            return predicate if keeps(predicate) else ANYTHING
+        case Not(term):
+            return predicate if keeps(term) else ANYTHING
+        case And(terms):
+            return conjunction([weaken(term, keeps) for term in terms])
+        case Or(terms):
+            return disjunction([weaken(term, keeps) for term in terms])
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
@@ -146,22 +146,22 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
     match predicate:
         case Comparison(column):
             return frozenset([column])
-        case No(term):
+        case Not(term):
             return frozenset([term.column])
-        case All(terms) | Some(terms):
+        case And(terms) | Or(terms):
             return frozenset().union(*map(columns_of, terms))
 
 
-def equals(predicate: Predicate, column: str) -> tuple[Value, ...] | None:
+def possible_values(predicate: Predicate, column: str) -> tuple[Value, ...] | None:
     """The only values that the column can have if the predicate holds. None: not known."""
     match predicate:
         case Comparison(name, "=" | "in", values) if name == column:
             return values
-        case All(terms):
-            values_of_terms = (equals(term, column) for term in terms)
+        case And(terms):
+            values_of_terms = (possible_values(term, column) for term in terms)
             return next((values for values in values_of_terms if values is not None), None)
-        case Some(terms):
-            of_each = [equals(term, column) for term in terms]
-            known_values = [values for values in of_each if values is not None]
-            return sum(known_values, ()) if len(known_values) == len(of_each) else None
+        case Or(terms):
+            values_by_term = [possible_values(term, column) for term in terms]
+            known_values = [values for values in values_by_term if values is not None]
+            return sum(known_values, ()) if len(known_values) == len(values_by_term) else None
     return None

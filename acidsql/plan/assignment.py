@@ -36,9 +36,9 @@ _FLOATS = {"float", "double"}
 _DATETIMES = {"date", "timestamp", "timestamp_ltz"}
 _TEXTS = {"string", "char", "varchar"}
 _NESTED = {"array", "map", "struct"}
-_FROM_TEXT = frozenset(_INTEGERS) | _FLOATS | _DATETIMES | {"decimal", "boolean", "binary"}
+_PARSED_TYPES = frozenset(_INTEGERS) | _FLOATS | _DATETIMES | {"decimal", "boolean", "binary"}
 # The order of Spark's UpCastRule: no value is lost on the way to a later type.
-_UP = ["tinyint", "smallint", "int", "bigint", "float", "double"]
+_UPCAST_ORDER = ["tinyint", "smallint", "int", "bigint", "float", "double"]
 
 
 class Policy(Enum):
@@ -92,17 +92,17 @@ def assign(
     Raises:
         AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
     """
-    wanted = parse_type(target)
-    is_said = is_literal and source.kind == "string" and takes_literals(wanted)
-    if not is_said or policy is Policy.STRICT:
+    target_type = parse_type(target)
+    is_convertible_literal = is_literal and source.kind == "string" and takes_literals(target_type)
+    if not is_convertible_literal or policy is Policy.STRICT:
         try:
-            need_assignable(source, wanted, policy, fields, (column,))
+            need_assignable(source, target_type, policy, fields, (column,))
         except TypeMismatchError as error:
             raise AnalysisError(
                 error.message, text, where.start, where.end,
                 condition=error.condition, sqlstate="KD000", column=column,
             ) from None  # fmt: skip
-    return _Assignment(column, policy, fields).sql(sql, source, wanted, old=old)
+    return _Assignment(column, policy, fields).sql(sql, source, target_type, old=old)
 
 
 def can_assign(
@@ -135,12 +135,14 @@ def need_assignable(
         return
     if source.kind == "struct":
         ordinals = fields.ordinals(source, target, path)
-        parts = zip(target.names, ordinals, target.children, strict=True)
-        pairs = [(name, source.children[i], kind) for name, i, kind in parts if i is not None]
+        fields_of_target = zip(target.names, ordinals, target.children, strict=True)
+        pairs = [
+            (name, source.children[i], kind) for name, i, kind in fields_of_target if i is not None
+        ]
     else:
         pairs = [*zip(parts_of(target), source.children, target.children, strict=True)]
-    for name, inner, outer in pairs:
-        need_assignable(inner, outer, policy, fields, (*path, name))
+    for name, source_part, target_part in pairs:
+        need_assignable(source_part, target_part, policy, fields, (*path, name))
 
 
 def _type_mismatch(
@@ -151,7 +153,7 @@ def _type_mismatch(
     shown = str(target).upper()
     return TypeMismatchError(
         "CANNOT_SAFELY_CAST",
-        f"A value of type {_shown(source).upper()} cannot be written to {place} of type "
+        f"A value of type {_spark_type_name(source).upper()} cannot be written to {place} of type "
         f"{shown}{strictly}. Write CAST(… AS {shown}) to convert the value.",
     )
 
@@ -161,8 +163,8 @@ def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool
     if source.kind in _NESTED or target.kind in _NESTED:
         return False
     if policy is Policy.STRICT:
-        return _loses_nothing(source, target)
-    if policy is Policy.LEGACY and _is_converted(source, target):
+        return _can_upcast(source, target)
+    if policy is Policy.LEGACY and _is_legacy_conversion(source, target):
         return True
     if target.kind in _TEXTS:
         return _is_atomic(source)
@@ -171,19 +173,21 @@ def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool
     )
 
 
-def _loses_nothing(source: HiveType, target: HiveType) -> bool:
+def _can_upcast(source: HiveType, target: HiveType) -> bool:
     """Spark's ``Cast.canUpCast`` of atomic types."""
     if target.kind in _TEXTS:
         return _is_atomic(source)
     if source.kind in _DATETIMES and target.kind in _DATETIMES:
         return target.kind != "date" or source.kind == "date"
-    if source.kind in _UP and target.kind in _UP:
-        return _UP.index(source.kind) <= _UP.index(target.kind)
+    if source.kind in _UPCAST_ORDER and target.kind in _UPCAST_ORDER:
+        return _UPCAST_ORDER.index(source.kind) <= _UPCAST_ORDER.index(target.kind)
     if target.kind == "decimal" and _is_number(source) and source.kind not in _FLOATS:
         return _fraction(source) <= _fraction(target) and _digits_in(source) <= _digits_in(target)
     # A DECIMAL without a fraction, and with fewer digits than the integer type.
-    whole = source.kind == "decimal" and target.kind in _INTEGERS and _fraction(source) == 0
-    return whole and _digits_in(source) < _digits_in(target)
+    is_whole_decimal = (
+        source.kind == "decimal" and target.kind in _INTEGERS and _fraction(source) == 0
+    )
+    return is_whole_decimal and _digits_in(source) < _digits_in(target)
 
 
 def _fraction(node: HiveType) -> int:
@@ -191,14 +195,14 @@ def _fraction(node: HiveType) -> int:
 
 
 def _digits_in(node: HiveType) -> int:
-    """As ``_digits``; Spark counts 20 digits of a BIGINT."""
+    """Like ``_digits``, but 20 for a BIGINT, as Spark counts."""
     return 20 if node.kind == "bigint" else _digits(node)
 
 
-def _is_converted(source: HiveType, target: HiveType) -> bool:
+def _is_legacy_conversion(source: HiveType, target: HiveType) -> bool:
     """Whether only the policy LEGACY converts these types into each other."""
     if source.kind == "string":
-        return target.kind in _FROM_TEXT
+        return target.kind in _PARSED_TYPES
     pair = {source.kind, target.kind}
     return "boolean" in pair and (_is_number(source) or _is_number(target))
 
@@ -208,11 +212,11 @@ def takes_literals(target: HiveType) -> bool:
     return _is_number(target) or target.kind in ("date", "timestamp", "boolean")
 
 
-def as_read(sql: str, column: Column, *, is_partition: bool) -> str:
-    """SQL of a column's value as it will be read, from SQL of the value as it is written."""
+def read_back_sql(sql: str, column: Column, *, is_partition: bool) -> str:
+    """SQL of the value that readers will get, from SQL of the value that is written."""
     kind = parse_type(column.type)
     if is_partition and kind.kind in _TEXTS:
-        # A directory's name means NULL by each of these.
+        # Each of these names of a directory means NULL.
         text = f"rtrim({sql})" if kind.kind == "char" else sql
         sql = f"CASE WHEN {text} NOT IN ('', {literal(DEFAULT_PARTITION)}) THEN {sql} END"
     return f"rpad({sql}, {kind.parameters[0]}, ' ')" if kind.kind == "char" else sql
@@ -240,58 +244,57 @@ class _Assignment:
             source: The value's type.
             target: The column's type.
             depth: How deep in the column's type the value is.
-            old: The old value in its place, of which a struct keeps the fields that the value
-                lacks.
+            old: The old value. A struct keeps its fields that the new value lacks.
         """
         if source.kind == "void":
             return f"CAST({sql} AS {shown_type(str(target))})"
         if target.kind in _NESTED:
-            return self._nested(sql, source, target, depth, old)
+            return self._nested_sql(sql, source, target, depth, old)
         if target.kind in ("char", "varchar"):
             text = sql if source.kind == "string" else f"CAST({sql} AS STRING)"
-            return _fitted(text, target, self._column)
+            return _fitted_text_sql(text, target, self._column)
         if source == target:
             return sql
-        wanted = shown_type(str(target))
+        target_sql = shown_type(str(target))
         if source.kind == "string" and target.kind != "string":
-            return self._read(sql, target, wanted)
+            return self._parse_text_sql(sql, target, target_sql)
         if _is_safe(source, target):
-            return f"CAST({sql} AS {wanted})"
-        failed = raise_sql(
+            return f"CAST({sql} AS {target_sql})"
+        failure = raise_sql(
             "CAST_OVERFLOW_IN_TABLE_INSERT",
             "22003",
             f"A value is out of the range of column '{self._column}' of type "
             f"{str(target).upper()}.",
         )
-        cast = f"try_cast({sql} AS {wanted})"
-        return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failed} ELSE {cast} END"
+        cast = f"try_cast({sql} AS {target_sql})"
+        return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failure} ELSE {cast} END"
 
-    def _read(self, sql: str, target: HiveType, wanted: str) -> str:
-        """SQL that reads a text as a value of the target type."""
-        cast = f"try_cast({sql} AS {wanted})"
+    def _parse_text_sql(self, sql: str, target: HiveType, target_sql: str) -> str:
+        """SQL that parses a text as a value of the target type."""
+        cast = f"try_cast({sql} AS {target_sql})"
         if self._policy is Policy.LEGACY and target.kind in _INTEGERS:
             # As in Hive, '1.5' is 1, and '.5' is 0.
             with_zero = f"regexp_replace({sql}, '^([ ]*[-+]?)[.](?=[0-9])', '$10.')"
-            cast = f"try_cast(regexp_replace({with_zero}, '[.][0-9]*[ ]*$', '') AS {wanted})"
-        wrong = f"{cast} IS NULL"
+            cast = f"try_cast(regexp_replace({with_zero}, '[.][0-9]*[ ]*$', '') AS {target_sql})"
+        is_invalid = f"{cast} IS NULL"
         if target.kind == "timestamp":
-            wrong = f"({wrong} OR {sql} RLIKE {literal(_HAS_ZONE)})"
-        instead = "NULL" if self._policy is Policy.LEGACY else self._no_value(sql, target)
-        return f"CASE WHEN {sql} IS NOT NULL AND {wrong} THEN {instead} ELSE {cast} END"
+            is_invalid = f"({is_invalid} OR {sql} RLIKE {literal(_HAS_ZONE)})"
+        fallback = "NULL" if self._policy is Policy.LEGACY else self._invalid_text_sql(sql, target)
+        return f"CASE WHEN {sql} IS NOT NULL AND {is_invalid} THEN {fallback} ELSE {cast} END"
 
-    def _no_value(self, sql: str, target: HiveType) -> str:
+    def _invalid_text_sql(self, sql: str, target: HiveType) -> str:
         """SQL that fails the job, because a text is no value of the target type."""
         kind = str(target).upper()
-        said = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
-        return raise_told("CAST_INVALID_INPUT", "22018", f"concat({said}, {sql})")
+        message = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
+        return raise_dynamic_sql("CAST_INVALID_INPUT", "22018", f"concat({message}, {sql})")
 
-    def _nested(
+    def _nested_sql(
         self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
     ) -> str:
         if _same_for_storage(source, target):
             return sql
         if source.kind == "struct":
-            return self._struct(sql, source, target, depth, old)
+            return self._struct_sql(sql, source, target, depth, old)
         sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
         return nested(
             sql,
@@ -300,50 +303,56 @@ class _Assignment:
             depth,
         )
 
-    def _struct(
+    def _struct_sql(
         self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
     ) -> str:
         ordinals = self._fields.ordinals(source, target, (self._column,))
         if self._fields.has_namesakes(source):  # the fields go by position
-            sql, source = _with_numbers(sql, source)
+            sql, source = _with_numbered_fields(sql, source)
         values = []
-        for name, ordinal, outer in zip(target.names, ordinals, target.children, strict=True):
-            kept = None if old is None else f"{old}.{quote(name)}"
+        for name, ordinal, field_type in zip(target.names, ordinals, target.children, strict=True):
+            old_field = None if old is None else f"{old}.{quote(name)}"
             if ordinal is None:
-                value = kept or f"CAST(NULL AS {shown_type(str(outer))})"
+                value = old_field or f"CAST(NULL AS {shown_type(str(field_type))})"
             else:
-                given = f"{sql}.{quote(source.names[ordinal])}"
-                value = self.sql(given, source.children[ordinal], outer, depth, kept)
+                new_field = f"{sql}.{quote(source.names[ordinal])}"
+                value = self.sql(new_field, source.children[ordinal], field_type, depth, old_field)
             values.append(f"{literal(name)}, {value}")
         # The old value is not NULL: a NULL must not take the fields away that the source lacks.
-        keeps = old is not None and self._fields.lacks(source, target)
-        is_value = f"{sql} IS NOT NULL" + (f" OR {old} IS NOT NULL" if keeps else "")
+        keeps_old = old is not None and self._fields.lacks(source, target)
+        is_value = f"{sql} IS NOT NULL" + (f" OR {old} IS NOT NULL" if keeps_old else "")
         return f"CASE WHEN {is_value} THEN named_struct({', '.join(values)}) END"
 
 
-def _with_numbers(sql: str, source: HiveType) -> tuple[str, HiveType]:
-    """SQL of a struct whose fields are called by their numbers, and its type. CAST changes nothing
-    but names here: SQL has no other way to name one of two fields of one name."""
+def _with_numbered_fields(sql: str, source: HiveType) -> tuple[str, HiveType]:
+    """SQL of a struct whose fields have numbers as names, and its type.
+
+    Two fields may have the same name, and SQL could not tell them apart. The CAST changes only the
+    names.
+    """
     numbered = replace(source, names=tuple(map(str, range(len(source.names)))))
     return f"CAST({sql} AS {spark_ddl(numbered)})", numbered
 
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:
     """SQL that fails the job with one of our errors."""
-    words = message.replace("|", BAR)
-    return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{words}|')})"
+    escaped = message.replace("|", BAR)
+    return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{escaped}|')})"
 
 
-def raise_told(condition: str, sqlstate: str, message: str) -> str:
-    """As ``raise_sql``, but the message is SQL."""
+def raise_dynamic_sql(condition: str, sqlstate: str, message: str) -> str:
+    """Like ``raise_sql``, but ``message`` is SQL that computes the message."""
     start = literal(f"{RAISED}{condition}|{sqlstate}|")
     return f"raise_error(concat({start}, translate({message}, '|', {literal(BAR)}), '|'))"
 
 
-def _fitted(sql: str, target: HiveType, column: str) -> str:
-    """SQL that cuts off only blanks of a text that is too long. The writer pads CHAR."""
+def _fitted_text_sql(sql: str, target: HiveType, column: str) -> str:
+    """SQL that fits a text into CHAR or VARCHAR: trailing blanks that do not fit are cut off.
+
+    A text that is still too long fails the job. The writer pads CHAR.
+    """
     length = target.parameters[0]
-    failed = raise_sql(
+    failure = raise_sql(
         "EXCEED_LIMIT_LENGTH",
         "22001",
         f"A text is longer than column '{column}' of type {str(target).upper()} allows.",
@@ -351,7 +360,7 @@ def _fitted(sql: str, target: HiveType, column: str) -> str:
     return (
         f"CASE WHEN {sql} IS NULL OR char_length({sql}) <= {length} THEN {sql} "
         f"WHEN char_length(rtrim({sql})) <= {length} THEN left({sql}, {length}) "
-        f"ELSE {failed} END"
+        f"ELSE {failure} END"
     )
 
 
@@ -383,9 +392,11 @@ def _is_number(node: HiveType) -> bool:
 
 
 def _is_atomic(node: HiveType) -> bool:
-    known = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary", "variant"} or _is_number(node)
+    is_basic = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary", "variant"} or _is_number(
+        node
+    )
     # "interval" alone is Spark's old calendar interval, which no column takes.
-    return known or node.kind.startswith(("interval ", "time"))
+    return is_basic or node.kind.startswith(("interval ", "time"))
 
 
 def _same_for_storage(source: HiveType, target: HiveType) -> bool:
@@ -398,7 +409,7 @@ def _same_for_storage(source: HiveType, target: HiveType) -> bool:
     return source == target
 
 
-def _shown(node: HiveType) -> str:
+def _spark_type_name(node: HiveType) -> str:
     return (
         str(node)
         .replace("timestamp_ltz", "\0")

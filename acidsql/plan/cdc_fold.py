@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
-from acidsql.plan.assignment import as_read
+from acidsql.plan.assignment import read_back_sql
 from acidsql.plan.cdc_order import as_struct, comparable, has_null, plain_order, stored
 from acidsql.plan.cdc_rules import Expression, Rules
 from acidsql.plan.event_query import Fields, Planned, assigned
@@ -184,7 +184,7 @@ def _of_key(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
 def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
     """A value as the next batch will read it from its column."""
     value = assigned(planned, sql, kind, column, rules.place)
-    return as_read(value, column, is_partition=column in planned.table.partition_columns)
+    return read_back_sql(value, column, is_partition=column in planned.table.partition_columns)
 
 
 def _sequence(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
-from acidsql.plan.assignment import as_read, raise_told
+from acidsql.plan.assignment import raise_dynamic_sql, read_back_sql
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.sql.conditions import mentioned_columns
 from acidsql.sql.tokens import Kind, Span, tokenize
@@ -99,7 +99,7 @@ def new_values(table: Table) -> list[str]:
 def partition_value(column: Column, ordinal: int) -> str:
     """SQL of a new row's partition value, which events have as the text in the name."""
     value = f"CAST({ew.VALUE}{ordinal} AS {shown_type(column.type)})"
-    return as_read(value, column, is_partition=True)
+    return read_back_sql(value, column, is_partition=True)
 
 
 def checked(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
@@ -164,7 +164,7 @@ def _failed(table: Table, name: str, condition: str) -> str:
     what = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
     words = [literal(f"{what} for "), example(named)] if named else [literal(what)]
     message = f"concat({', '.join([*words, literal('.')])})"
-    return raise_told("CHECK_CONSTRAINT_VIOLATION", "23001", message)
+    return raise_dynamic_sql("CHECK_CONSTRAINT_VIOLATION", "23001", message)
 
 
 def example(columns: Sequence[Column]) -> str:

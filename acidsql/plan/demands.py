@@ -1,8 +1,8 @@
-"""Reads from Spark's optimised plan what a query demands of the rows of each stand-in.
+"""Reads the demands of a query on each stand-in from Spark's optimised plan.
 
-Spark pushes conditions down to the relations, through views, subqueries and joins. A row matters
-to the query only if it satisfies the Filter directly above its relation. This module reads the
-plan as Spark's JSON. An expression that this module does not know demands nothing.
+Spark pushes conditions down to the relations, through views, subqueries and joins. The query needs
+a row only if the row satisfies the Filter directly above its relation. This module reads the plan
+as Spark's JSON. From an expression that this module does not know, no demand follows.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from acidsql.acid.predicate import (
     ANYTHING,
     Comparison,
     Demand,
-    No,
+    Not,
     Predicate,
     Value,
-    all_of,
-    any_of,
-    some_of,
+    conjunction,
+    disjunction,
+    merge_demands,
 )
 
 _COMPARISONS = {
@@ -30,7 +30,7 @@ _COMPARISONS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-_TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Not in here, because their comparison has special rules: doubles (NaN), timestamps (time zones)
 # and strings with a collation.
 _TYPES = {
@@ -56,7 +56,7 @@ class _Tree:
 
 
 def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
-    """What a plan demands of the rows of views.
+    """The demands of a plan on views.
 
     Args:
         plan: Spark's JSON of an optimised plan. Each view is a relation in the plan, and has a
@@ -64,38 +64,38 @@ def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
         views: The names of the views.
 
     Returns:
-        The demand by view. A plan demands nothing of a view that is missing here.
+        The demand by view. A view that the plan does not read is missing.
     """
     nodes = json.loads(plan)
     # No query uses the marker column. So above each relation some node drops the marker and names
     # the columns that it passes on. This is sure only if the root of the plan is a Project.
     is_named = nodes[0]["class"].endswith(".Project")
-    mentioned = set(_mentioned(nodes)) if is_named else None
-    found: dict[str, list[Demand]] = {}
+    mentioned = set(_mentioned_ids(nodes)) if is_named else None
+    demands_by_view: dict[str, list[Demand]] = {}
     for relation, condition in _relations(nodes):
         ids = {column[0]["name"]: column[0]["exprId"]["id"] for column in relation.node["output"]}
-        known = _weaker(condition) if condition else ANYTHING
-        columns = None if mentioned is None else _named(ids, mentioned)
+        predicate = _implied_predicate(condition) if condition else ANYTHING
+        columns = None if mentioned is None else _needed_columns(ids, mentioned)
         for view in ids.keys() & set(views):
-            found.setdefault(view, []).append(Demand(known, columns))
+            demands_by_view.setdefault(view, []).append(Demand(predicate, columns))
     # A view that the plan reads twice must show the rows that either reading needs.
-    return {view: any_of(of_each) for view, of_each in found.items()}
+    return {view: merge_demands(view_demands) for view, view_demands in demands_by_view.items()}
 
 
-def _named(ids: Mapping[str, int], mentioned: Collection[int]) -> frozenset[str]:
+def _needed_columns(ids: Mapping[str, int], mentioned: Collection[int]) -> frozenset[str]:
     return frozenset(name.lower() for name, number in ids.items() if number in mentioned)
 
 
-def _mentioned(value: Any) -> Iterator[int]:
+def _mentioned_ids(value: Any) -> Iterator[int]:
     """The ids of all attributes in the plan, except in the relations' lists of their columns."""
     if isinstance(value, list):
         for item in value:
-            yield from _mentioned(item)
+            yield from _mentioned_ids(item)
     elif isinstance(value, dict) and not value.get("class", "").endswith(".LogicalRelation"):
         if "exprId" in value:
             yield value["exprId"]["id"]
         for item in value.values():
-            yield from _mentioned(item)
+            yield from _mentioned_ids(item)
 
 
 def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
@@ -119,23 +119,23 @@ def _relations_below(tree: _Tree, condition: _Tree | None) -> Iterator[tuple[_Tr
         yield from _relations_below(child, own)
 
 
-def _weaker(tree: _Tree) -> Predicate:
-    """A predicate that is true whenever the condition is true."""
+def _implied_predicate(tree: _Tree) -> Predicate:
+    """The predicate that a condition implies: true for every row for which the condition is."""
     if tree.name == "And":
-        return all_of([_weaker(child) for child in tree.children])
+        return conjunction([_implied_predicate(child) for child in tree.children])
     if tree.name == "Or":
-        return some_of([_weaker(child) for child in tree.children])
+        return disjunction([_implied_predicate(child) for child in tree.children])
     if tree.name == "Not":
         term = _comparison(tree.children[0])
-        return ANYTHING if term is None else No(term)
+        return ANYTHING if term is None else Not(term)
     if tree.name == "IsNotNull":
         column = _column(tree.children[0])
-        return ANYTHING if column is None else No(Comparison(column, "is null"))
+        return ANYTHING if column is None else Not(Comparison(column, "is null"))
     return _comparison(tree) or ANYTHING
 
 
 def _comparison(tree: _Tree) -> Comparison | None:
-    """A comparison that is equivalent to the condition; None if the condition is not simple."""
+    """The comparison that a condition is; None if the condition is not a single comparison."""
     if tree.name == "AttributeReference":  # WHERE flag
         return Comparison(_name(tree), "=", (Value("boolean", "true"),))
     if tree.name == "IsNull":
@@ -143,15 +143,15 @@ def _comparison(tree: _Tree) -> Comparison | None:
         return None if column is None else Comparison(column, "is null")
     if tree.name not in (*_COMPARISONS, "In"):
         return None
-    first, *others = tree.children
+    first, *operands = tree.children
     operator = _COMPARISONS.get(tree.name, "in")
     if first.name == "Literal" and operator != "in":
-        first, others, operator = others[0], [first], _TURNED[operator]
-    column, values = _column(first), [_value(other) for other in others]
-    known = tuple(value for value in values if value is not None)
-    if column is None or len(known) < len(values):
+        first, operands, operator = operands[0], [first], _MIRRORED[operator]
+    column, values = _column(first), [_value(operand) for operand in operands]
+    known_values = tuple(value for value in values if value is not None)
+    if column is None or len(known_values) < len(values):
         return None
-    return Comparison(column, operator, known)
+    return Comparison(column, operator, known_values)
 
 
 def _column(tree: _Tree) -> str | None:

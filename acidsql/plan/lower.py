@@ -73,7 +73,7 @@ _NOISE = re.compile(
 _FROM_TASK = re.compile(r"acidsql\.errors\.\w+: \[([\w.]+)\] (.*?) SQLSTATE: (\w{5})", re.S)
 _OS_ERROR_IN_TASK = re.compile(r"^\w*(?:OS|NotFound|Exists|Permission)Error: (\[Errno .*)$", re.M)
 # An exception of Java's that PySpark does not convert, as of a scalar subquery with two rows.
-_OF_JAVA = re.compile(
+_JAVA_ERROR = re.compile(
     r"^(?:|Caused by): [\w.$]+: \[([A-Z][\w.]*)\] (.*?) SQLSTATE: (\w{5})", re.S | re.M
 )
 _NAME = r"`(?:[^`]|``)*`"
@@ -84,7 +84,7 @@ _OWN_COLUMN = re.compile(rf"`{VIEW_PREFIX}\w+`, |, `{VIEW_PREFIX}\w+`")
 _OWN_SQL = re.compile(rf'"[^"]*{VIEW_PREFIX}[^"]*"')  # an expression around the user's
 _NO_SUGGESTION = re.compile(r" Did you mean one of the following\? \[\]\.?")
 _ERRORS_OF_QUERIES, _PY4J = "SQLQueryContextLogger", "py4j.clientserver"  # loggers
-_OF_CTRL_C = (
+_CTRL_C_LOGS = (
     "KeyboardInterrupt while sending command",
     "Exception occurred while shutting down connection",
 )
@@ -111,38 +111,38 @@ def frame(
     correlates = may_correlate(text.sql)
     # A server of Spark Connect does not show the plan, and a statement must not run twice.
     if not correlates or not jvm.is_remote(spark):
-        rows = _analysed(spark, text, views, args, time, runs=runs)
+        rows = _analyse_rows(spark, text, views, args, time, runs=runs)
         with mapped_errors(text):
             if not correlates or not jvm.prunes_event_columns(rows, EVENT_COLUMNS):
                 return rows
-    apart = {name: kept_apart(view, f"{name}_rows") for name, view in views.items()}
-    return _analysed(spark, text, apart, args, time, runs=runs)
+    isolated_views = {name: kept_apart(view, f"{name}_rows") for name, view in views.items()}
+    return _analyse_rows(spark, text, isolated_views, args, time, runs=runs)
 
 
-def _analysed(
+def _analyse_rows(
     spark: SparkSession, text: Text, views: Views, args: Args, time: StatementTime | None = None,
     *, runs: bool = False,
 ) -> DataFrame:  # fmt: skip
-    with _asked(spark, text, views, args, runs=runs) as rows:
+    with _query_rows(spark, text, views, args, runs=runs) as rows:
         return settled(rows if time is None else time.put_into(rows))
 
 
 @contextmanager
-def _asked(
+def _query_rows(
     spark: SparkSession, text: Text, views: Views, args: Args, *, runs: bool = False
 ) -> Iterator[DataFrame]:
-    """The rows of a query while there are the views and settings to analyse it with."""
+    """Analyse a query. The views and settings that it needs exist inside of the ``with`` block."""
     # The composed text of MERGE uses lateral column aliases, which a session can turn off.
     is_off = str(jvm.users_conf(spark, _LATERAL_ALIASES)).lower() == "false"
     lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"} if is_off else {})
-    asked = queried(spark, text.sql, views, args, runs=runs)
-    with lateral, mapped_errors(text), asked as rows:
+    query = queried(spark, text.sql, views, args, runs=runs)
+    with lateral, mapped_errors(text), query as rows:
         yield rows
 
 
 def fields(spark: SparkSession, text: Text, views: Views, args: Args = None) -> Fields:
     """The names and types of a query's columns. Spark only analyses the query."""
-    with _asked(spark, text, views, args) as rows:
+    with _query_rows(spark, text, views, args) as rows:
         return fields_of(rows)
 
 
@@ -173,26 +173,28 @@ class Analysis:
     def fields(self, query: Text, standins: Iterable[StandIn], derived: Derived | None) -> Fields:
         """The columns of a query over these stand-ins and this view."""
         views = self._views
-        views.update(self._empty_views(one for one in standins if one.view not in views))
+        views.update(
+            self._empty_views(standin for standin in standins if standin.view not in views)
+        )
         if derived is not None and derived.view not in views:
-            own = used(derived.query, views)
-            views[derived.view] = _analysed(self._spark, derived.query, own, self._args)
+            query_views = views_in_text(derived.query, views)
+            views[derived.view] = _analyse_rows(self._spark, derived.query, query_views, self._args)
         if derived is not None and query is derived.query:
             return fields_of(views[derived.view])
         if query.sql not in self._fields:
-            found = fields(self._spark, query, used(query, views), self._args)
-            self._fields[query.sql] = found
+            query_fields = fields(self._spark, query, views_in_text(query, views), self._args)
+            self._fields[query.sql] = query_fields
         return self._fields[query.sql]
 
 
-def condition(spark: SparkSession, query: Text) -> DataFrame:
+def analyse_condition(spark: SparkSession, query: Text) -> DataFrame:
     """The query of ``checks.condition_over``, analysed. Raises as ``frame``."""
     with changed_conf(spark, MEANING):
-        return _analysed(spark, query, {}, None)
+        return _analyse_rows(spark, query, {}, None)
 
 
-def enforced(rows: DataFrame, table: Table, time: StatementTime | None = None) -> DataFrame:
-    """The events of a table, of which a row that breaks a CHECK constraint fails the job.
+def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None = None) -> DataFrame:
+    """Add CHECK constraints to a table's events: a row that breaks a constraint fails the job.
 
     Raises:
         AnalysisError: INVALID_CHECK_CONSTRAINT: this session cannot evaluate a condition. It may
@@ -203,13 +205,13 @@ def enforced(rows: DataFrame, table: Table, time: StatementTime | None = None) -
         return rows
     try:
         with changed_conf(rows.sparkSession, MEANING), no_log():
-            new = settled(select(as_char(select(rows, *columns[0]), table), *columns[1]))
-            return new if time is None else time.put_into(new)
+            checked_rows = settled(select(as_char(select(rows, *columns[0]), table), *columns[1]))
+            return checked_rows if time is None else time.put_into(checked_rows)
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
         raise AnalysisError(
             f"The CHECK constraints of {table.name} ({names}) cannot be evaluated in this session: "
-            f"{_words(error)}",
+            f"{_message_without_sql(error)}",
             condition=INVALID, sqlstate="42621",
         ) from None  # fmt: skip
 
@@ -218,7 +220,7 @@ def enforced(rows: DataFrame, table: Table, time: StatementTime | None = None) -
 def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
     """Name the CHECK constraint whose condition fails for a row, by a division by zero for example.
 
-    ``rows``: the events that ``enforced`` got.
+    ``rows``: the events that were passed to ``rows_with_checks``.
     """
     try:
         yield
@@ -231,23 +233,23 @@ def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
             if name is not None:
                 raise ConstraintError(
                     f"The CHECK constraint '{name}' of {table.name}, {table.checks[name]}, fails "
-                    f"for a row: {_words(error)}",
+                    f"for a row: {_message_without_sql(error)}",
                     condition=error.getCondition(), sqlstate=error.getSqlState(),
                 ) from None  # fmt: skip
         raise
 
 
-def broken(rows: DataFrame, condition: str, example: str) -> DataFrame:
-    """One row: how many rows there are for which a condition is false, and one example of them.
+def violation_summary(rows: DataFrame, condition: str, example: str) -> DataFrame:
+    """One row with the number of rows that violate a condition, and with an example of such a row.
 
     ``example``: SQL of a row as text.
     """
-    found = selected(rows, f"CASE WHEN NOT ({condition}\n) THEN {example} END AS x")
-    return selected(found, "count(x) AS n", "min(x) AS example")
+    examples = select_expressions(rows, f"CASE WHEN NOT ({condition}\n) THEN {example} END AS x")
+    return select_expressions(examples, "count(x) AS n", "min(x) AS example")
 
 
-def selected(rows: DataFrame, *expressions: str) -> DataFrame:
-    """A query of some rows. Its expressions mean the same in every session."""
+def select_expressions(rows: DataFrame, *expressions: str) -> DataFrame:
+    """Select expressions from rows. The expressions mean the same in every session."""
     with changed_conf(rows.sparkSession, MEANING), no_log():
         return settled(select(rows, *expressions))
 
@@ -260,18 +262,20 @@ def derived_rows(
     Raises:
         TransientTxnError: The source's columns changed after the statement was prepared.
     """
-    rows = with_chars(frame(spark, source.query, used(source.query, views), args, time), source)
+    rows = with_chars(
+        frame(spark, source.query, views_in_text(source.query, views), args, time), source
+    )
     if source.fields is not None and list(source.fields) != fields_of(rows):
         raise source_changed()
     return rows
 
 
 def with_chars(rows: DataFrame, derived: Derived) -> DataFrame:
-    """The rows of a view, of which Spark knows which strings are CHAR."""
+    """Mark the CHAR columns of a view, so that Spark compares them as CHAR."""
     return rows if derived.chars is None else as_char(rows, derived.chars)
 
 
-def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+def views_in_text(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The views that a text names."""
     return {name: view for name, view in views.items() if name in text.sql}
 
@@ -311,43 +315,49 @@ def mapped_errors(text: Text) -> Iterator[None]:
 
 @contextmanager
 def job_errors() -> Iterator[None]:
-    """Raise the error that our SQL or task raised, if a job fails; else Spark's error, as ours if
-    PySpark has not converted it from Java's."""
+    """If a job fails, raise the error that our SQL or our task raised; else Spark's error.
+
+    An exception of Java's that PySpark has not converted becomes an error of ours.
+    """
     try:
         yield
     except PySparkException as error:
         raise _job_error(error) from error
     except Exception as error:
-        if (own := _of_java(error)) is None:
+        if (converted := _java_error(error)) is None:
             raise
-        raise own from error
+        raise converted from error
 
 
 @contextmanager
 def no_log() -> Iterator[None]:
-    """Keep PySpark from logging this thread's errors, which show the composed text, or which the
-    caller shows; also what py4j logs of a Ctrl-C. Other threads still log their errors.
+    """Keep PySpark from logging this thread's errors, and py4j from logging a Ctrl-C.
+
+    The errors show the composed text, or the caller shows them anyway. Other threads still log
+    their errors.
     """
     thread = threading.get_ident()
 
-    def of_others(record: LogRecord) -> bool:
-        is_told = record.name == _ERRORS_OF_QUERIES or str(record.msg).startswith(_OF_CTRL_C)
-        return threading.get_ident() != thread or not is_told
+    def is_logged(record: LogRecord) -> bool:
+        is_suppressed = record.name == _ERRORS_OF_QUERIES or str(record.msg).startswith(
+            _CTRL_C_LOGS
+        )
+        return threading.get_ident() != thread or not is_suppressed
 
     loggers = PySparkLogger.getLogger(_ERRORS_OF_QUERIES), getLogger(), getLogger(_PY4J)
     for logger in loggers:
-        logger.addFilter(of_others)
+        logger.addFilter(is_logged)
     try:
         yield
     finally:
         for logger in loggers:
-            logger.removeFilter(of_others)
+            logger.removeFilter(is_logged)
 
 
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
     place = _place(error, text) or Span(0, len(text.source))
     return kind(
-        _words(error) + _why(error),
+        _message_without_sql(error) + _unresolved_hint(error),
         text.source,
         place.start,
         place.end,
@@ -356,35 +366,35 @@ def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Tex
     )
 
 
-def _words(error: Any) -> str:
-    """Spark's message, without what is about our text."""
+def _message_without_sql(error: Any) -> str:
+    """Spark's message, without the parts that are about the composed text."""
     message = _NOISE.sub("", str(error)).strip()
     return _without_own_names(re.sub(r"^\[[\w.]+\]\s*", "", message))
 
 
-def _why(error: Any) -> str:
-    """What there is to say about a name that is a column in other letters, or in Hive."""
+def _unresolved_hint(error: Any) -> str:
+    """A hint for an unresolved name that is a column in other letters, or a column in Hive."""
     if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
         return ""
-    said = error.getMessageParameters() or {}
-    name = said.get("objectName", "").rpartition(".")[2].strip("`")
+    parameters = error.getMessageParameters() or {}
+    name = parameters.get("objectName", "").rpartition(".")[2].strip("`")
     if name.upper() == "DEFAULT":
         return " The word DEFAULT stands for a whole value, and not within an expression."
-    if name != name.lower() and f"`{name.lower()}`" in said.get("proposal", ""):
+    if name != name.lower() and f"`{name.lower()}`" in parameters.get("proposal", ""):
         return " This session tells names apart by case: spark.sql.caseSensitive is true."
-    why = why_missing(name)
-    return "" if why is None else f" {why}"
+    hint = why_missing(name)
+    return "" if hint is None else f" {hint}"
 
 
 def _without_own_names(message: str) -> str:
-    """A message that offers none of our own columns, and says nothing of our views and SQL."""
+    """Remove our own columns, views and SQL from a message of Spark's."""
 
-    def of_users(found: re.Match[str]) -> str:
-        names = re.findall(_NAMES, found[1])
+    def users_names(match: re.Match[str]) -> str:
+        names = re.findall(_NAMES, match[1])
         return f"[{', '.join(name for name in names if f'`{VIEW_PREFIX}' not in name)}]"
 
-    listed = _LIST.sub(of_users, _OWN_VIEW.sub("", message))
-    return _OWN_SQL.sub('"…"', _NO_SUGGESTION.sub("", _OWN_COLUMN.sub("", listed)))
+    shortened = _LIST.sub(users_names, _OWN_VIEW.sub("", message))
+    return _OWN_SQL.sub('"…"', _NO_SUGGESTION.sub("", _OWN_COLUMN.sub("", shortened)))
 
 
 def _place(error: Any, text: Text) -> Span | None:
@@ -394,27 +404,29 @@ def _place(error: Any, text: Text) -> Span | None:
             place = text.place(context.startIndex(), max(context.stopIndex(), 0))
             if place is not None:
                 return place
-    if found := _POSITION.search(str(error)):
+    if match := _POSITION.search(str(error)):
         lines = text.sql.split("\n")
-        offset = sum(len(line) + 1 for line in lines[: int(found[1]) - 1]) + int(found[2])
+        offset = sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
         return text.place(offset, offset)
     return None
 
 
-def _of_java(error: Exception) -> WriteError | None:
-    """The error that a bare exception of Java's names, if Spark has raised it."""
-    if type(error).__name__ != "Py4JJavaError" or not (found := _OF_JAVA.search(str(error))):
+def _java_error(error: Exception) -> WriteError | None:
+    """Convert an exception of Java's that Spark has raised; None for any other exception."""
+    if type(error).__name__ != "Py4JJavaError" or not (match := _JAVA_ERROR.search(str(error))):
         return None
-    return WriteError(_without_own_names(found[2]), condition=found[1], sqlstate=found[3])
+    return WriteError(_without_own_names(match[2]), condition=match[1], sqlstate=match[3])
 
 
 def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
     message = str(error)
     if RAISED in message:
-        condition, sqlstate, words = message.partition(RAISED)[2].split("|")[:3]
-        return ConstraintError(words.replace(BAR, "|"), condition=condition, sqlstate=sqlstate)
-    if found := _FROM_TASK.search(message):
-        return WriteError(found[2], condition=found[1], sqlstate=found[3])
-    if found := _OS_ERROR_IN_TASK.search(message):
-        return WriteError(f"A task could not read or write a file: {found[1]}.")
+        condition, sqlstate, message_text = message.partition(RAISED)[2].split("|")[:3]
+        return ConstraintError(
+            message_text.replace(BAR, "|"), condition=condition, sqlstate=sqlstate
+        )
+    if match := _FROM_TASK.search(message):
+        return WriteError(match[2], condition=match[1], sqlstate=match[3])
+    if match := _OS_ERROR_IN_TASK.search(message):
+        return WriteError(f"A task could not read or write a file: {match[1]}.")
     return error

@@ -16,7 +16,7 @@ from acidsql.acid.predicate import (
     Comparison,
     Predicate,
     Value,
-    all_of,
+    conjunction,
 )
 from acidsql.acid.table import Column, Table
 from acidsql.plan.standins import StandIn
@@ -45,7 +45,7 @@ def condition_predicate(
         known_values = tuple(value for value in values if value is not None)
         if len(known_values) == len(literals):
             terms.append(Comparison(name, operator, known_values))
-    return all_of(terms)
+    return conjunction(terms)
 
 
 _WHERE = re.compile(r"\s+WHERE\b", re.IGNORECASE)

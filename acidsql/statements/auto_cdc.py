@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.cdc import is_pending, pending_table
 from acidsql.acid.paths import is_name
-from acidsql.acid.predicate import ANYTHING, Comparison, Demand, some_of
+from acidsql.acid.predicate import ANYTHING, Comparison, Demand, disjunction
 from acidsql.acid.table import Table
 from acidsql.errors import (
     AnalysisError,
@@ -406,7 +406,7 @@ def _demands_by_view(prepared: PreparedCdc, folded_records: Evaluated) -> Mappin
     if key_demand == ANYTHING:
         return {}
     # The floor's row in the state table has a NULL key.
-    key_or_floor_demand = some_of([key_demand, Comparison(keys[0].name, "is null")])
+    key_or_floor_demand = disjunction([key_demand, Comparison(keys[0].name, "is null")])
     return {
         standin.view: Demand(key_demand if standin.is_target else key_or_floor_demand)
         for standin in prepared.ways.join.standins

@@ -123,7 +123,9 @@ def need_conditions(context: Context, table: Table) -> None:
     """
     for name, condition in table.checks.items():
         try:
-            lower.condition(context.spark, condition_over(table, Text(condition).raw(condition)))
+            lower.analyse_condition(
+                context.spark, condition_over(table, Text(condition).raw(condition))
+            )
         except SqlError as error:
             raise UnsupportedError(
                 f"The CHECK constraint '{name}' ({condition}) of {table.name} would not be a "
@@ -225,7 +227,9 @@ class _Binder:
         if has_subquery(self.text, place):
             raise self._invalid("A CHECK cannot have a subquery: it decides about one row.", place)
         try:
-            found = lower.condition(self.context.spark, condition_over(self.table, condition))
+            found = lower.analyse_condition(
+                self.context.spark, condition_over(self.table, condition)
+            )
         except SqlError as error:
             if error.condition == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
                 raise self._invalid("A CHECK is a condition: true or false.", place) from None
@@ -243,7 +247,7 @@ class _Binder:
         if kind.kind != "boolean":
             raise self._invalid(f"A CHECK is a condition: true or false, no {kind}.", place)
         try:
-            lower.condition(self.context.spark, fixed_condition_over(self.table, condition))
+            lower.analyse_condition(self.context.spark, fixed_condition_over(self.table, condition))
         except SqlError as error:
             if error.condition != "INVALID_NON_DETERMINISTIC_EXPRESSIONS":
                 raise

@@ -90,5 +90,5 @@ class ExistingRows:
         """The number of rows for which a condition is false, and one of them."""
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         with lower.job_errors():
-            (found,) = lower.broken(rows, condition, example(shown)).collect()
+            (found,) = lower.violation_summary(rows, condition, example(shown)).collect()
         return found

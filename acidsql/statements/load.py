@@ -24,7 +24,7 @@ from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting, taking
-from acidsql.plan.lower import enforced, job_errors, naming_checks
+from acidsql.plan.lower import job_errors, naming_checks, rows_with_checks
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import LoadData
 from acidsql.statements.family import Context, Family, runs
@@ -214,7 +214,7 @@ class LoadStatements(Family):
                     paths = [copy.path for copy in self._copy_files(writing, statement, plan)]
                 rows = self._rows(plan, paths)
                 with naming_checks(rows, table):
-                    writing.events(enforced(rows, table))
+                    writing.events(rows_with_checks(rows, table))
             if statement.overwrite:
                 writing.replace_all()
             transaction.refuse_overwritten(table, writing.partitions, overwrite=statement.overwrite)

@@ -8,7 +8,14 @@ from functools import cache
 
 from pyspark.sql import DataFrame
 
-from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
+from acidsql.acid.predicate import (
+    ANYTHING,
+    EVERYTHING,
+    Demand,
+    Predicate,
+    merge_demands,
+    possible_values,
+)
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.foreign import acid_table
@@ -147,8 +154,14 @@ class Reader:
         def read_standin(standin: StandIn) -> DataFrame:
             def demand_of_query() -> Demand:
                 text_predicate = self._text_predicate(standin, event_query)
-                demand = query_demands().get(standin.view, EVERYTHING).also(text_predicate)
-                return demand.also(partition_predicate(demand)) if standin.is_target else demand
+                demand = (
+                    query_demands().get(standin.view, EVERYTHING).with_condition(text_predicate)
+                )
+                return (
+                    demand.with_condition(partition_predicate(demand))
+                    if standin.is_target
+                    else demand
+                )
 
             explicit_demand = explicit_demands.get(standin.view)
             if (key := (standin.table.name, explicit_demand)) in rows_by_demand:
@@ -266,7 +279,7 @@ class Reader:
                 rows = unread(self._spark, standin.table, standin.virtual, standin.view)
                 unread_views[standin.view] = shaped(rows, standin)
         views |= unread_views
-        if source is not None and not lower.used(source.query, unread_views):
+        if source is not None and not lower.views_in_text(source.query, unread_views):
             views[source.view] = filled_views[source.view]
         elif source is not None:
             views[source.view] = self._derived_rows(source, unread_views, statement_text)
@@ -279,7 +292,7 @@ class Reader:
                 return {}
             for view, demand in demands(plan, unread_views).items():
                 demands_by_view.setdefault(view, []).append(demand)
-        return {view: any_of(view_demands) for view, view_demands in demands_by_view.items()}
+        return {view: merge_demands(view_demands) for view, view_demands in demands_by_view.items()}
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """Views without rows in the place of the stand-ins, for the analysis of a statement."""
@@ -342,7 +355,11 @@ class Reader:
         self, text: Text, views: Mapping[str, DataFrame], statement_text: StatementText
     ) -> DataFrame:
         return lower.frame(
-            self._spark, text, lower.used(text, views), statement_text.args, statement_text.time
+            self._spark,
+            text,
+            lower.views_in_text(text, views),
+            statement_text.args,
+            statement_text.time,
         )
 
     def is_row_conflict(self, conflict: WriteConflict, own_directories: Sequence[str]) -> bool:
@@ -497,5 +514,5 @@ class Reader:
 
 def _has_few_values(predicate: Predicate, column: Column) -> bool:
     """Whether the predicate leaves only a few values for a column."""
-    values = equals(predicate, column.name)
+    values = possible_values(predicate, column.name)
     return values is not None and len(values) <= _FEW_VALUES

@@ -92,7 +92,7 @@ class StatisticsStatements(Family):
         facts = [fact for column in columns for fact in _facts(column)]
         rows = self._rows.rows(StandIn(view_name(), table), snapshot)
         with lower.job_errors():
-            (found,) = lower.selected(rows, "count(*)", *facts).collect()
+            (found,) = lower.select_expressions(rows, "count(*)", *facts).collect()
         number, *values = found
         step = len(values) // max(1, len(columns))
         by_column = {one: values[n * step : (n + 1) * step] for n, one in enumerate(columns)}

@@ -40,7 +40,7 @@ def view_rows(spark: SparkSession, standin: StandIn, views: Mapping[str, DataFra
     view, query = standin.table, standin.query
     assert query is not None
     with in_view(spark, ViewQuery(view)):
-        rows = lower.frame(spark, query, lower.used(query, views))
+        rows = lower.frame(spark, query, lower.views_in_text(query, views))
         return settled(_as_declared(rows, view))
 
 

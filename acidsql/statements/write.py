@@ -148,13 +148,13 @@ class Writer:
             lower.naming_checks(events.rows, query.table),
         ):
             rows, settings = query.literal_rows, self._context.txns.settings
-            new = lower.enforced(events.rows, query.table, said.time)
+            new = lower.rows_with_checks(events.rows, query.table, said.time)
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
                 writing.literal_rows(new)
             else:
                 few = self._few(query, events)
                 whole = events.otherwise
-                again = whole and (lambda: lower.enforced(whole(), query.table, said.time))
+                again = whole and (lambda: lower.rows_with_checks(whole(), query.table, said.time))
                 writing.events(new, few, if_small=query.if_small, otherwise=again)
         if query.overwrite:
             writing.replace_all()

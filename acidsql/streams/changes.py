@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from acidsql.errors import AnalysisError, SettingError
-from acidsql.plan.assignment import raise_told
+from acidsql.plan.assignment import raise_dynamic_sql
 from acidsql.sql.cdc import is_expression
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.spark.type_sql import type_sql
@@ -333,4 +333,4 @@ def _is_good(format: str, absent: str) -> str:
 def malformed(format: str, told: str) -> str:
     """SQL that fails the query at a record. ``told``: SQL of what is wrong."""
     start = literal(f"A record of {format} cannot be read: ")
-    return raise_told("CHANGE_RECORD_MALFORMED", "22023", f"concat({start}, {told})")
+    return raise_dynamic_sql("CHANGE_RECORD_MALFORMED", "22023", f"concat({start}, {told})")

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Column, Table
 from acidsql.errors import AnalysisError, ConstraintError
-from acidsql.plan.assignment import as_read, assign
+from acidsql.plan.assignment import assign, read_back_sql
 from acidsql.plan.lower import hive_type
 from acidsql.plan.struct_fields import FieldRules
 from acidsql.sql.tokens import Span
@@ -84,4 +84,4 @@ def _value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
     given, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
     by_case = FieldRules(is_case_sensitive=is_case_sensitive(rows.sparkSession))
     sql = assign(name, given, column.name, column.type, "", Span(0, 0), fields=by_case)
-    return as_read(sql, column, is_partition=is_partition)
+    return read_back_sql(sql, column, is_partition=is_partition)

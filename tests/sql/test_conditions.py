@@ -2,7 +2,7 @@
 
 import pytest
 
-from acidsql.acid.predicate import ANYTHING, All, Comparison, Value
+from acidsql.acid.predicate import ANYTHING, And, Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.plan.said_terms import condition_predicate, where_predicate
 from acidsql.plan.standins import StandIn
@@ -226,4 +226,4 @@ def test_where_says_nothing_that_is_not_certain(query):
 def test_a_column_may_have_the_name_of_a_clause():
     query = "SELECT * FROM t WHERE id = 1 AND limit > 2 UNION SELECT * FROM u WHERE a OR limit"
     limit = Comparison("limit", ">", (Value("int", "2"),))
-    assert known_of_query(query) == All((ID_IS_1, limit))
+    assert known_of_query(query) == And((ID_IS_1, limit))

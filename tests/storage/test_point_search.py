@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import parse_directory
-from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Some, Value
+from acidsql.acid.predicate import ANYTHING, And, Comparison, Not, Or, Value
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
@@ -80,9 +80,9 @@ def comparisons(draw):
 
 
 conditions = st.recursive(
-    comparisons() | comparisons().map(No),
+    comparisons() | comparisons().map(Not),
     lambda terms: st.lists(terms, min_size=1, max_size=3).flatmap(
-        lambda some: st.sampled_from([All(tuple(some)), Some(tuple(some))])
+        lambda some: st.sampled_from([And(tuple(some)), Or(tuple(some))])
     ),
     max_leaves=5,
 )
@@ -91,13 +91,13 @@ conditions = st.recursive(
 def says(condition, row):
     """True, False or None, as in SQL."""
     match condition:
-        case All(terms):
+        case And(terms):
             found = [says(term, row) for term in terms]
             return False if False in found else None if None in found else True
-        case Some(terms):
+        case Or(terms):
             found = [says(term, row) for term in terms]
             return True if True in found else None if None in found else False
-        case No(term):
+        case Not(term):
             found = says(term, row)
             return None if found is None else not found
         case Comparison(name, operator, values):
@@ -241,7 +241,7 @@ def test_a_file_that_arrow_cannot_read_is_left_to_spark(tmp_path):
         ANYTHING,
         Comparison("p", "=", (Value("int", "1"),)),  # not a column of the files
         Comparison("C bigint".lower(), "=", (Value("int", "1"),)),  # of another type
-        Some((Comparison("C bigint".lower(), "is null"), Comparison("x", "is null"))),
+        Or((Comparison("C bigint".lower(), "is null"), Comparison("x", "is null"))),
     ],
 )
 def test_what_arrow_and_spark_may_decide_otherwise_is_not_searched_for(condition):
@@ -262,7 +262,7 @@ def test_large_tables_and_files_without_row_ids_are_not_searched():
 def test_not_in_of_null_is_null():
     column = {"a": pa.array([1, None], pa.int32())}
     values = (Value("int", "1"), Value("int", "2"))
-    assert decider(No(Comparison("a", "in", values)))(column).to_pylist() == [False, None]
+    assert decider(Not(Comparison("a", "in", values)))(column).to_pylist() == [False, None]
 
 
 # ── when it ends early ───────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acidsql.acid.predicate import INTEGERS, Predicate, equals
+from acidsql.acid.predicate import INTEGERS, Predicate, possible_values
 from acidsql.acid.table import Table
 from acidsql.acid.types import parse_type
 from acidsql.storage.files.listing import EventFile, Listing
@@ -67,7 +67,7 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
 
 def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
     """The values that a bucketing column can have; None if they are not known."""
-    values = equals(condition, column)
+    values = possible_values(condition, column)
     if values is None or any(typed_value.type != _plain(kind) for typed_value in values):
         return None
     return [typed_value.python for typed_value in values]

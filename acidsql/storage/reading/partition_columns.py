@@ -16,7 +16,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
-from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Predicate, Some, about
+from acidsql.acid.predicate import (
+    ANYTHING,
+    And,
+    Comparison,
+    Not,
+    Or,
+    Predicate,
+    restrict_to_columns,
+)
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.storage.columns import literal, quote, shown, shown_type
@@ -49,7 +57,7 @@ def matching(
 ) -> list[str]:
     """The partitions that can have rows for which a condition holds."""
     columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
-    partition_predicate = about(condition, columns)
+    partition_predicate = restrict_to_columns(condition, columns)
     if partition_predicate == ANYTHING or not partitions:
         return list(partitions)
     frame = (
@@ -63,11 +71,11 @@ def matching(
 
 def _sql(predicate: Predicate) -> str:
     match predicate:
-        case All(terms):
+        case And(terms):
             return "(" + " AND ".join(map(_sql, terms)) + ")"
-        case Some(terms):
+        case Or(terms):
             return "(" + " OR ".join(map(_sql, terms)) + ")"
-        case No(term):
+        case Not(term):
             return f"NOT {_sql(term)}"
         case Comparison(column, operator, values):
             casts = ", ".join(f"CAST({literal(v.text)} AS {v.type})" for v in values)

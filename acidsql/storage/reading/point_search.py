@@ -25,11 +25,11 @@ import pyarrow.compute as pc
 from acidsql.acid import event
 from acidsql.acid.predicate import (
     ANYTHING,
-    All,
+    And,
     Comparison,
-    No,
+    Not,
+    Or,
     Predicate,
-    Some,
     Value,
     columns_of,
 )
@@ -279,11 +279,11 @@ def decider(predicate: Predicate) -> Decider:
     be thousands of files.
     """
     match predicate:
-        case All(terms):
+        case And(terms):
             return _joined(pc.and_kleene, terms)
-        case Some(terms):
+        case Or(terms):
             return _joined(pc.or_kleene, terms)
-        case No(term):
+        case Not(term):
             denied = decider(term)
             return lambda columns: pc.invert(denied(columns))
         case Comparison(name, "is null"):

@@ -24,13 +24,13 @@ from acidsql.acid.predicate import (
     ANYTHING,
     INTEGERS,
     VALUES_MAX,
-    All,
+    And,
     Comparison,
-    No,
+    Not,
+    Or,
     Predicate,
-    Some,
     Value,
-    weakened,
+    weaken,
 )
 from acidsql.acid.table import Column, Table
 from acidsql.storage.spark.java_classes import java_class, java_strings
@@ -55,7 +55,7 @@ def read_options(
     same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
     kinds = {column.name: column.type for column in same if _is_simple(column.name)}
     # Each value is a message to the JVM. AUTO CDC may ask for thousands.
-    pushed = weakened(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
+    pushed = weaken(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
     jvm = getattr(spark, "_jvm", None)
     if pushed == ANYTHING or jvm is None:
         return {}
@@ -75,7 +75,7 @@ def comparable(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
 
     ``kinds``: the types of the columns that the result may use, by name.
     """
-    return weakened(condition, lambda term: term.column in kinds and _is_alike(term, kinds))
+    return weaken(condition, lambda term: term.column in kinds and _is_alike(term, kinds))
 
 
 def _is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
@@ -113,11 +113,11 @@ class _Filters:
 
     def of(self, predicate: Predicate) -> Any:
         match predicate:
-            case All(terms):
+            case And(terms):
                 return self._folded(self._filter("And"), terms)
-            case Some(terms):
+            case Or(terms):
                 return self._folded(self._filter("Or"), terms)
-            case No(term):
+            case Not(term):
                 return self._filter("Not")(self.of(term))
             case Comparison(column, "is null"):
                 return self._filter("IsNull")(column)

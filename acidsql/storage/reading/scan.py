@@ -183,7 +183,9 @@ def _candidates(
         return None
     reads = numbered_reads(request.listings, request.write_ids, request.numbers)
     columns_by_ordinal = {
-        i: c.name for i, c in enumerate(request.table.columns) if request.demand.concerns(c.name)
+        i: c.name
+        for i, c in enumerate(request.table.columns)
+        if request.demand.needs_column(c.name)
     }
     if columns_of(condition).issuperset(columns_by_ordinal.values()):
         limit *= KEYS_FOR_A_ROW  # the result needs row ids only, which are small

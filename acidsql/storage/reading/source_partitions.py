@@ -14,7 +14,7 @@ from acidsql.acid.predicate import (
     Comparison,
     Predicate,
     Value,
-    all_of,
+    conjunction,
 )
 from acidsql.acid.table import Column
 from acidsql.storage.columns import quote
@@ -54,7 +54,9 @@ def demanded_by_source(
     rows = values.limit(most + 1).collect()
     if len(rows) > most:
         return ANYTHING
-    return all_of([_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)])
+    return conjunction(
+        [_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)]
+    )
 
 
 def has_one_text(kind: str) -> bool:
