@@ -1,12 +1,13 @@
-"""What is kept beside a table's schema and names its columns: all of it is listed here.
+"""All references to a table's columns that are kept outside of the schema.
 
-RENAME COLUMN, CHANGE and REPLACE COLUMNS ask here what must get a column's new name, and what keeps
-a column from getting one. (A column cannot be dropped, nor can a field of a struct be renamed.)
+RENAME COLUMN, CHANGE and REPLACE COLUMNS ask this module which references must get a column's new
+name, and which ones keep the column from getting a new name. (A column cannot be dropped, nor can a
+field of a struct be renamed.)
 
 ================================================  ==============================================
 CLUSTERED BY, SORTED BY                           get the new name
 properties that are lists of columns              get the new name
-what ANALYZE has counted                          gets the new name
+statistics of ANALYZE                             get the new name
 the state table of AUTO CDC, with its properties  gets the new name
 NOT NULL, DEFAULT                                 belong to their column; no DEFAULT names another
 constraints, also FOREIGN KEYs of other tables    the column keeps its name
@@ -14,7 +15,7 @@ properties that are expressions                   the column keeps its name
 views that read the table                         the column keeps its name
 ================================================  ==============================================
 
-A new property that names columns belongs into ``_LISTS`` or ``_EXPRESSIONS``.
+A new property that names columns must be added to ``_LISTS`` or ``_EXPRESSIONS``.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from acidsql.sql.tokens import Span, Token, tokenize
 from acidsql.storage.columns import quote
 from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS, DIRECT_ENCODING_COLUMNS
 
-# Lists of columns: names with commas between them, a field as ``s.f``; and as SQL has them.
+# Lists of columns: plain names with commas between them (a field is ``s.f``), and lists in SQL.
 _PLAIN_LISTS = (CHANGE_KEY, BLOOM_FILTER_COLUMNS, *DIRECT_ENCODING_COLUMNS)
 _SQL_LISTS = (cdc.KEYS, cdc.ORDER)
 _EXPRESSIONS = (cdc.SEQUENCE_BY, cdc.DELETE_WHEN, cdc.TRUNCATE_WHEN)
-# Hive's: if a name in them were not a column's, a column would be written without protection.
+# Hive's: if a name in these properties were no column's, a column would be written unprotected.
 _PROTECTIONS = ("orc.encrypt", "orc.mask")
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
@@ -57,22 +58,22 @@ class NewName:
     place: Span
 
 
-# ── what gets the new name ───────────────────────────────────────────────────────────────────
+# ── references that get the new name ─────────────────────────────────────────────────────────
 
 
-def renamed_sorting(table: Table, names: Mapping[str, str]) -> tuple[SortColumn, ...]:
+def renamed_sort_columns(table: Table, names: Mapping[str, str]) -> tuple[SortColumn, ...]:
     """SORTED BY with new names (old name → new name)."""
     return tuple(SortColumn(names.get(s.name, s.name), s.descending) for s in table.sort_columns)
 
 
 def renamed_properties(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     """The properties that change if columns get new names (old name → new name)."""
-    changed: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for key in (*_PLAIN_LISTS, *_SQL_LISTS):
         text = table.properties.get(key)
-        if text is not None and (now := _renamed_list(key, text, table, names)) != text:
-            changed[key] = now
-    return changed
+        if text is not None and (new_text := _renamed_list(key, text, table, names)) != text:
+            renamed[key] = new_text
+    return renamed
 
 
 def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -> str:
@@ -80,12 +81,12 @@ def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -
         columns = _sql_names(text)
         if not any(column in names for column in columns):
             return text
-        return ", ".join(_in_sql(names.get(column, column), key) for column in columns)
+        return ", ".join(_sql_name(names.get(column, column), key) for column in columns)
     paths = text.split(",")
-    now = [_renamed_path(path.strip(), table, names) for path in paths]
-    is_same = now == [path.strip() for path in paths]
+    new_paths = [_renamed_path(path.strip(), table, names) for path in paths]
+    is_same = new_paths == [path.strip() for path in paths]
     separator = "," if key != CHANGE_KEY else ", "
-    return text if is_same else separator.join(now)
+    return text if is_same else separator.join(new_paths)
 
 
 def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
@@ -104,7 +105,7 @@ def _sql_names(text: str) -> tuple[str, ...]:
         return ()  # AUTO CDC refuses such a property
 
 
-def _in_sql(name: str, key: str) -> str:
+def _sql_name(name: str, key: str) -> str:
     return quote(name) if key == cdc.ORDER else quoted_if_needed(name)
 
 
@@ -113,11 +114,11 @@ def quoted_if_needed(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else quote(name)
 
 
-# ── what keeps a column from a new name ──────────────────────────────────────────────────────
+# ── references that keep a column from a new name ────────────────────────────────────────────
 
 
 def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
-    """Why a column keeps its name for what the table itself has; None for no reason."""
+    """The reference of the table itself for which a column keeps its name; None: there is none."""
     if constraints := naming(table, old):
         return (
             f"the constraint {constraints[0]} names it. ALTER TABLE … DROP CONSTRAINT "
@@ -137,7 +138,7 @@ def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
 
 
 def _naming_properties(table: Table, column: str) -> Iterator[str]:
-    """The properties that name a column and are no lists."""
+    """The properties, other than lists of columns, that name a column."""
     for key in _EXPRESSIONS:
         text = table.properties.get(key, "")
         try:
@@ -152,7 +153,7 @@ def _naming_properties(table: Table, column: str) -> Iterator[str]:
             yield key
 
 
-def refuse_outside(
+def refuse_referenced_names(
     metastore: Metastore, table: Table, new_names: Sequence[NewName], text: str
 ) -> None:
     """Refuse new names of columns that views or FOREIGN KEYs of other tables name.
@@ -166,14 +167,14 @@ def refuse_outside(
         for name in new_names:
             if name.old in key.parent_columns:
                 drop = f"ALTER TABLE {child} DROP CONSTRAINT {quote(key.name)}"
-                raise name_refused(
-                    name, f"the FOREIGN KEY {key.name} of {child} refers to it. {drop}, and add it "
-                    "again afterwards.", text,
+                raise rename_error(
+                    name, f"the FOREIGN KEY {key.name} of {child} refers to it. {drop}, and add "
+                    "it again afterwards.", text,
                 )  # fmt: skip
     for view in _views(metastore):
         for name in new_names:
             if _is_named_in(view, table.name, name.old):
-                raise name_refused(
+                raise rename_error(
                     name, f"the view {view.name} names it, and the view keeps its text. DROP VIEW "
                     f"{view.name}, and CREATE VIEW afterwards, with the new name.", text,
                 )  # fmt: skip
@@ -188,28 +189,30 @@ def _views(metastore: Metastore) -> Iterator[Table]:
 
 
 def _is_named_in(view: Table, table: TableName, column: str) -> bool:
-    """Whether a view reads a table, and its text has a column's name.
+    """Whether a view reads a table, and the view's text has the name of a column.
 
-    The column may be another table's: that takes an analysis of the query to tell. A name behind AS
-    is a new one.
+    This is true also if the name in the text belongs to another table: only an analysis of the
+    query could tell. A name behind AS is a new name, and does not count.
     """
     query = ViewQuery(view)
     try:
         text = query.text
-        found = references(text, double_quoted_identifiers=query.double_quoted)
-        changed = [parse_table_changes(text, place).parts for place in found.changes]
+        query_references = references(text, double_quoted_identifiers=query.double_quoted)
+        change_calls = [
+            parse_table_changes(text, place).parts for place in query_references.changes
+        ]
         tokens = tokenize(text, double_quoted_identifiers=query.double_quoted)
     except AcidSqlError:
         return False  # nobody can read such a view, which another program has made
-    places = [one.span for one in found.references]
-    tables = [*(one.parts for one in found.references), *changed]
-    own = (table.database, table.name)
-    if not any(tuple(part.lower() for part in parts[-2:]) == own for parts in tables):
+    spans = [reference.span for reference in query_references.references]
+    tables = [*(reference.parts for reference in query_references.references), *change_calls]
+    table_parts = (table.database, table.name)
+    if not any(tuple(part.lower() for part in parts[-2:]) == table_parts for parts in tables):
         return False
     return any(
         token.is_name
         and token.value.lower() == column
-        and not any(place.start <= token.start < place.end for place in places)
+        and not any(place.start <= token.start < place.end for place in spans)
         and not _is_new_name(before)
         for before, token in zip([None, *tokens], tokens, strict=False)
     )
@@ -219,19 +222,19 @@ def _is_new_name(before: Token | None) -> bool:
     return before is not None and before.upper == "AS"
 
 
-def refuse_versions(state: Table | None, new_names: Sequence[NewName], text: str) -> None:
-    """Refuse new names of the columns that AUTO CDC itself sets, with SCD type 2.
+def refuse_version_columns(state: Table | None, new_names: Sequence[NewName], text: str) -> None:
+    """Refuse new names of the columns that AUTO CDC itself sets in a table of SCD type 2.
 
-    ``state``: the state table of the table; None: it has none.
+    ``state``: the table's state table; None: the table has none.
     """
     if state is None or state.properties.get(cdc.SCD_TYPE) != "2":
         return
     for name in new_names:
         if name.old in cdc.VERSION:
-            raise name_refused(name, "AUTO CDC itself sets the column of this name.", text)
+            raise rename_error(name, "AUTO CDC itself sets the column of this name.", text)
 
 
-def name_refused(name: NewName, reason: str, text: str) -> UnsupportedError:
+def rename_error(name: NewName, reason: str, text: str) -> UnsupportedError:
     """The error for a column that keeps its name."""
     return UnsupportedError(
         f"Column '{name.old}' cannot be renamed: {reason}",
@@ -239,11 +242,11 @@ def name_refused(name: NewName, reason: str, text: str) -> UnsupportedError:
     )  # fmt: skip
 
 
-# ── properties that name columns which are not there ─────────────────────────────────────────
+# ── properties that name missing columns ─────────────────────────────────────────────────────
 
 
 def check_lists(properties: Mapping[str, str], columns: Sequence[str]) -> None:
-    """Refuse a key that names no column, or one twice.
+    """Refuse a key that names a missing column, or a column twice.
 
     Args:
         properties: The table's properties.
@@ -256,25 +259,27 @@ def check_lists(properties: Mapping[str, str], columns: Sequence[str]) -> None:
         text = properties.get(key)
         if text is None:
             continue
-        names = _listed(key, text)
+        names = _listed_names(key, text)
         for name in names:
             if name not in columns:
-                known = ", ".join(columns)
-                raise _wrong(key, f"'{name}' is none of the table's columns ({known})")
+                column_list = ", ".join(columns)
+                raise _invalid_property(
+                    key, f"'{name}' is none of the table's columns ({column_list})"
+                )
             if names.count(name) > 1:
-                raise _wrong(key, f"'{name}' is there twice")
+                raise _invalid_property(key, f"'{name}' is there twice")
 
 
-def _listed(key: str, text: str) -> list[str]:
+def _listed_names(key: str, text: str) -> list[str]:
     if key == CHANGE_KEY:
         return [name.strip().lower() for name in text.split(",") if name.strip()]
     try:
         return [*names_in(text)]
     except SqlError:
-        raise _wrong(key, f"'{text}' is no list of columns") from None
+        raise _invalid_property(key, f"'{text}' is no list of columns") from None
 
 
-def _wrong(key: str, what: str) -> SettingError:
+def _invalid_property(key: str, problem: str) -> SettingError:
     return SettingError(
-        f"{key}: {what}.", condition="INVALID_PROPERTY_VALUE", sqlstate="22023", key=key
+        f"{key}: {problem}.", condition="INVALID_PROPERTY_VALUE", sqlstate="22023", key=key
     )

@@ -1,8 +1,8 @@
-"""ALTER TABLE … COLUMNS → the new columns of a table.
+"""Computes the new columns of a table from ALTER TABLE … COLUMNS.
 
-Only the catalog is changed, never a file: readers match the columns of old files by position, as
-Hive 4 does. A change after which old files would show wrong values is refused, even if Hive allows
-the change.
+These statements change only the catalog, and never a file: readers match the columns of old files
+by position, as Hive 4 does. A change after which old files would show wrong values is refused, even
+if Hive allows the change.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from acidsql.sql.statements import (
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.statements.column_references import (
     NewName,
-    name_refused,
     quoted_if_needed,
     reason_to_keep_name,
+    rename_error,
     renamed_properties,
-    renamed_sorting,
+    renamed_sort_columns,
 )
 from acidsql.statements.create import TypeOf, bind_column, bind_default
 from acidsql.storage.columns import quote
@@ -40,14 +40,14 @@ _CONDITION = "NOT_SUPPORTED_CHANGE_COLUMN"
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
-    """The new columns of a table, and all that names its columns.
+class AlteredColumns:
+    """The new columns of a table, and all references to its columns by their new names.
 
     Attributes:
         columns: The data columns.
         bucket_columns: The columns of CLUSTERED BY, by their new names.
         sort_columns: The columns of SORTED BY, by their new names.
-        required: The old columns that become NOT NULL.
+        newly_required: The old columns that become NOT NULL.
         properties: The table properties that name columns, with the new names.
         new_names: The columns that are renamed.
     """
@@ -55,7 +55,7 @@ class Altered:
     columns: tuple[Column, ...]
     bucket_columns: tuple[str, ...]
     sort_columns: tuple[SortColumn, ...]
-    required: tuple[Column, ...]
+    newly_required: tuple[Column, ...]
     properties: dict[str, str]
     new_names: tuple[NewName, ...]
 
@@ -65,9 +65,9 @@ class Altered:
         return {name.old: name.new for name in self.new_names}
 
 
-def altered(
+def altered_columns(
     table: Table, statement: ChangeColumns | ReplaceColumns, text: str, type_of: TypeOf
-) -> Altered:
+) -> AlteredColumns:
     """The new columns of a table after a statement.
 
     Raises:
@@ -77,61 +77,61 @@ def altered(
     if isinstance(statement, ChangeColumns):
         columns = list(table.columns)
         for change in statement.changes:
-            at = _position(table, columns, change, text)
-            columns[at] = _changed(table, columns[at], change, text, type_of)
-            _check_once(table, columns, at, (change.new_name or change).span, text)
+            position = _position(table, columns, change, text)
+            columns[position] = _changed_column(table, columns[position], change, text, type_of)
+            _refuse_duplicate_name(table, columns, position, (change.new_name or change).span, text)
     else:
-        columns = _replaced(table, statement, text, type_of)
+        columns = _replaced_columns(table, statement, text, type_of)
     if table.file_format == PARQUET:
-        _need_readable_parquet(table, columns, statement, text)
+        _refuse_parquet_changes(table, columns, statement, text)
     # A column keeps its position, so the position tells a column's old and new name.
     pairs = [*zip(table.columns, columns, strict=False)]
     new_names = tuple(
-        NewName(old.name, new.name, _place(statement, at))
-        for at, (old, new) in enumerate(pairs)
+        NewName(old.name, new.name, _rename_span(statement, position))
+        for position, (old, new) in enumerate(pairs)
         if old.name != new.name
     )
     for name in new_names:
         if reason := reason_to_keep_name(table, name.old, name.new):
-            raise name_refused(name, reason, text)
+            raise rename_error(name, reason, text)
     names = {name.old: name.new for name in new_names}
-    return Altered(
+    return AlteredColumns(
         tuple(columns),
         tuple(names.get(name, name) for name in table.bucket_columns),
-        renamed_sorting(table, names),
+        renamed_sort_columns(table, names),
         tuple(old for old, new in pairs if old.nullable and not new.nullable),
         renamed_properties(table, names),
         new_names,
     )
 
 
-def _place(statement: ChangeColumns | ReplaceColumns, at: int) -> Span:
-    """Where a statement names the column at this position, which it renames."""
+def _rename_span(statement: ChangeColumns | ReplaceColumns, position: int) -> Span:
+    """The span in the statement that names the renamed column at this position."""
     if isinstance(statement, ReplaceColumns):
-        return statement.columns[at].span
+        return statement.columns[position].span
     return next(change.column.span for change in statement.changes if change.new_name)
 
 
-def added(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> list[Column]:
+def added_columns(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> list[Column]:
     """The columns that ADD COLUMNS adds.
 
     Raises:
-        AnalysisError: A column is there already; a type is unknown.
-        UnsupportedError: A name is reserved, or a column is NOT NULL, without WITH VALUES.
+        AnalysisError: The table has a column of this name already; or a type is unknown.
+        UnsupportedError: A name is reserved; or a column is NOT NULL, without WITH VALUES.
     """
     is_filled = isinstance(statement, AddFilledColumns)
     columns = list(table.columns)
-    for given in statement.columns:
-        columns.append(bind_column(given, text, type_of))
-        check_name(columns[-1], text, given.span)
-        _check_once(table, columns, len(columns) - 1, given.span, text)
+    for definition in statement.columns:
+        columns.append(bind_column(definition, text, type_of))
+        check_name(columns[-1], text, definition.span)
+        _refuse_duplicate_name(table, columns, len(columns) - 1, definition.span, text)
         if not columns[-1].nullable and not is_filled:
-            raise _not_null_refused(columns[-1], text, given.span)
+            raise _not_null_error(columns[-1], text, definition.span)
     return columns[len(table.columns) :]
 
 
-def notes_of_added(columns: Sequence[Column]) -> tuple[str, ...]:
-    """What the receipt of ADD COLUMNS says of the rows that are there."""
+def added_columns_notes(columns: Sequence[Column]) -> tuple[str, ...]:
+    """The notes in the receipt of ADD COLUMNS about the existing rows."""
     filled = [quoted_if_needed(column.name) for column in columns if has_default(column)]
     if not filled:
         return ()
@@ -152,11 +152,11 @@ def has_default(column: Column) -> bool:
 
 def _position(table: Table, columns: Sequence[Column], change: ColumnChange, text: str) -> int:
     name, span = change.column.parts[-1].lower(), change.column.span
-    for at, column in enumerate(columns):
+    for position, column in enumerate(columns):
         if column.name == name:
-            return at
+            return position
     if any(column.name == name for column in table.partition_columns):
-        raise _refused(
+        raise _unsupported_change(
             f"The partition column '{name}' cannot be changed: directories are named by it.",
             text, span,
         )  # fmt: skip
@@ -166,13 +166,15 @@ def _position(table: Table, columns: Sequence[Column], change: ColumnChange, tex
     )  # fmt: skip
 
 
-def _changed(table: Table, old: Column, change: ColumnChange, text: str, type_of: TypeOf) -> Column:
+def _changed_column(
+    table: Table, old: Column, change: ColumnChange, text: str, type_of: TypeOf
+) -> Column:
     name = old.name if change.new_name is None else change.new_name.parts[-1]
     new = old
     if change.type is not None or change.default is not None:
-        stated = change.type or change.span
-        definition = ColumnDef(name, stated, True, change.default, None, change.span)
-        new = _bound(old, definition, change.type is not None, text, type_of)
+        type_span = change.type or change.span
+        definition = ColumnDef(name, type_span, True, change.default, None, change.span)
+        new = _with_definition(old, definition, change.type is not None, text, type_of)
     new = replace(
         new,
         name=name.lower(),
@@ -180,13 +182,13 @@ def _changed(table: Table, old: Column, change: ColumnChange, text: str, type_of
         nullable=(old.nullable or change.drops_not_null) and not change.must_not_be_null,
         default=None if change.drops_default else new.default,
     )
-    _check(table, old, new, change.type or change.span, text)
+    _check_type_change(table, old, new, change.type or change.span, text)
     if new.name != old.name:
         check_name(new, text, change.new_name.span if change.new_name else change.span)
     return new
 
 
-def _bound(
+def _with_definition(
     old: Column, definition: ColumnDef, has_type: bool, text: str, type_of: TypeOf
 ) -> Column:
     """The old column with the type and the DEFAULT of a definition, where it has them."""
@@ -200,29 +202,31 @@ def _bound(
 # ── REPLACE COLUMNS ──────────────────────────────────────────────────────────────────────────
 
 
-def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeOf) -> list[Column]:
+def _replaced_columns(
+    table: Table, statement: ReplaceColumns, text: str, type_of: TypeOf
+) -> list[Column]:
     """The columns after REPLACE COLUMNS. As in Hive, the old columns keep their positions, and new
-    ones may follow."""
-    given = statement.columns
-    if len(given) < len(table.columns):
-        raise _refused(
+    columns may follow."""
+    definitions = statement.columns
+    if len(definitions) < len(table.columns):
+        raise _unsupported_change(
             f"REPLACE COLUMNS cannot drop columns (Hive 10313): {table.name} has "
-            f"{len(table.columns)}, {len(given)} are given. Files hold columns by position; use "
-            "CREATE TABLE … AS SELECT the columns to keep.",
-            text, Span(given[0].span.start, given[-1].span.end),
+            f"{len(table.columns)}, {len(definitions)} are given. Files hold columns by position; "
+            "use CREATE TABLE … AS SELECT the columns to keep.",
+            text, Span(definitions[0].span.start, definitions[-1].span.end),
         )  # fmt: skip
-    known = {column.name for column in table.columns}
+    old_names = {column.name for column in table.columns}
     columns: list[Column] = []
-    for at, definition in enumerate(given):
+    for position, definition in enumerate(definitions):
         new = bind_column(definition, text, type_of)
         check_name(new, text, definition.span)
-        if at >= len(table.columns):
+        if position >= len(table.columns):
             if not new.nullable:
-                raise _not_null_refused(new, text, definition.span)
+                raise _not_null_error(new, text, definition.span)
         else:
-            old = table.columns[at]
-            if new.name != old.name and new.name in known:
-                raise _refused(
+            old = table.columns[position]
+            if new.name != old.name and new.name in old_names:
+                raise _unsupported_change(
                     f"REPLACE COLUMNS cannot move column '{new.name}' (Hive 10311): files hold "
                     f"columns by position, and '{old.name}' has this position.",
                     text, definition.span,
@@ -230,46 +234,48 @@ def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeO
             new = replace(
                 new, nullable=old.nullable and new.nullable, default=new.default or old.default
             )
-            _check(table, old, new, definition.type, text)
+            _check_type_change(table, old, new, definition.type, text)
         columns.append(new)
-        _check_once(table, columns, at, definition.span, text)
+        _refuse_duplicate_name(table, columns, position, definition.span, text)
     return columns
 
 
-# ── checks for all of them ───────────────────────────────────────────────────────────────────
+# ── checks of all statements ─────────────────────────────────────────────────────────────────
 
 
-def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
+def _check_type_change(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
     before, after = parse_type(old.type), parse_type(new.type)
     if before == after:
         return
     change = f"from {old.type.upper()} to {new.type.upper()}"
     if not can_change(before, after):
-        raise _refused(
+        raise _unsupported_change(
             f"Column '{old.name}' cannot be changed {change} (Hive 10312): not every value in the "
             "existing files would fit, or be read alike by all readers. Add a column and fill it "
             "by UPDATE.",
             text, place,
         )  # fmt: skip
     if old.name in table.bucket_columns and not keeps_bucket(before, after):
-        raise _refused(
+        raise _unsupported_change(
             f"The table is CLUSTERED BY '{old.name}': as {new.type.upper()} its values would "
             "belong to other buckets.",
             text, place,
         )  # fmt: skip
     if old.name in [by.name for by in table.sort_columns] and not can_widen(before, after):
-        raise _refused(
+        raise _unsupported_change(
             f"The table is SORTED BY '{old.name}': as {new.type.upper()} its values would sort "
             "otherwise.",
             text, place,
         )  # fmt: skip
     is_same = can_widen(before, after) or adds_fields(before, after)
     if not is_same and (reason := _reason_to_keep(table, old, new)):
-        raise _refused(f"Column '{old.name}' cannot be changed {change}: {reason}", text, place)
+        raise _unsupported_change(
+            f"Column '{old.name}' cannot be changed {change}: {reason}", text, place
+        )
 
 
 def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
-    """Why a type stays as it is, although readers could cast the values; None for no reason."""
+    """Why a column keeps its type, although readers could cast the values; None: no reason."""
     before, after, name = parse_type(old.type), parse_type(new.type), quote(old.name)
     if table.file_format != ORC:
         return "only ORC files are read as another type. Use CREATE TABLE … AS SELECT."
@@ -297,41 +303,48 @@ def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
 def _is_longer(default: str, kind: HiveType) -> bool:
     """Whether a text literal is too long for a type. Spaces at its end do not count."""
     tokens = tokenize(default)
-    if kind.kind not in ("char", "varchar") or [one.kind for one in tokens] != [Kind.STRING]:
+    if kind.kind not in ("char", "varchar") or [token.kind for token in tokens] != [Kind.STRING]:
         return False
     return len(tokens[0].value.rstrip(" ")) > kind.parameters[0]
 
 
-def _need_readable_parquet(
+def _refuse_parquet_changes(
     table: Table, columns: Sequence[Column], statement: ChangeColumns | ReplaceColumns, text: str
 ) -> None:
-    """Refuse new names and types in a Parquet table: its columns are matched by name, and not every
-    reader converts their types."""
+    """Refuse new names and types in a Parquet table.
+
+    Readers match the columns of Parquet by name, and not every reader converts types.
+    """
     if isinstance(statement, ChangeColumns):
         start, end = statement.changes[0].span.start, statement.changes[-1].span.end
     else:
         start, end = statement.columns[0].span.start, statement.columns[-1].span.end
     for old, new in zip(table.columns, columns, strict=False):
-        what = "a new name" if old.name != new.name else "another type"
+        change = "a new name" if old.name != new.name else "another type"
         if (old.name, old.type) != (new.name, new.type):
-            raise _refused(
-                f"Column '{old.name}' cannot get {what}: {table.name} is STORED AS PARQUET, whose "
-                "columns are matched by name and read in the type that they were written in. Add "
-                "a column, or use CREATE TABLE … AS SELECT.",
+            raise _unsupported_change(
+                f"Column '{old.name}' cannot get {change}: {table.name} is STORED AS PARQUET, "
+                "whose columns are matched by name and read in the type that they were written in. "
+                "Add a column, or use CREATE TABLE … AS SELECT.",
                 text, Span(start, end),
             )  # fmt: skip
 
 
-def _check_once(table: Table, columns: Sequence[Column], at: int, span: Span, text: str) -> None:
-    others = [column.name for n, column in enumerate(columns) if n != at]
-    if columns[at].name in (*others, *(column.name for column in table.partition_columns)):
+def _refuse_duplicate_name(
+    table: Table, columns: Sequence[Column], position: int, span: Span, text: str
+) -> None:
+    other_names = [column.name for index, column in enumerate(columns) if index != position]
+    if columns[position].name in (
+        *other_names,
+        *(column.name for column in table.partition_columns),
+    ):
         raise AnalysisError(
-            f"{table.name} has a column '{columns[at].name}' already (Hive 10036).",
+            f"{table.name} has a column '{columns[position].name}' already (Hive 10036).",
             text, span.start, span.end, condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
         )  # fmt: skip
 
 
-def _not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError:
+def _not_null_error(column: Column, text: str, span: Span) -> UnsupportedError:
     """The error for a new column that is NOT NULL."""
     return UnsupportedError(
         f"Column '{column.name}' cannot be NOT NULL: existing rows have no value for it.",
@@ -339,5 +352,5 @@ def _not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError
     )  # fmt: skip
 
 
-def _refused(message: str, text: str, span: Span) -> UnsupportedError:
+def _unsupported_change(message: str, text: str, span: Span) -> UnsupportedError:
     return UnsupportedError(message, text, span.start, span.end, condition=_CONDITION)

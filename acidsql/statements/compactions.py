@@ -1,4 +1,4 @@
-"""ALTER TABLE … COMPACT and its relatives: wait for a compaction, explain it, clean up.
+"""Runs ALTER TABLE … COMPACT and its relatives: wait for compactions, explain them, clean up.
 
 Source: Hive ``AlterTableCompactOperation``.
 """
@@ -37,9 +37,9 @@ from acidsql.txn import Snapshot, snapshot_of
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
-_WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
+_WAITED_FOR = (CompactionState.INITIATED, CompactionState.WORKING)
 _DEFAULT_POOL = "default"
-_SHOWN = 10  # compactions in a receipt
+_NOTES_SHOWN = 10  # notes in a receipt, one for each compaction
 
 
 class CompactionStatements(Family):
@@ -60,10 +60,10 @@ class CompactionStatements(Family):
 
         Raises:
             AnalysisError: PARTITION names no partition.
-            UnsupportedError: The table cannot be compacted in this way.
+            UnsupportedError: The table cannot have a compaction of this kind.
             WriteError: The statement has AND WAIT, and a compaction failed.
         """
-        table, partitions = self._named(statement, text)
+        table, partitions = self._table_and_partitions(statement, text)
         request = CompactionRequest(
             table.name,
             None,
@@ -75,9 +75,19 @@ class CompactionStatements(Family):
             None if statement.order_by is None else statement.order_by.of(text),
             "asked for",
         )
-        found = self._requested(request, partitions, wait=statement.and_wait)
-        more = [f"… and {len(found) - _SHOWN} more: SHOW COMPACTIONS"] if found[_SHOWN:] else []
-        return Receipt(text, notes=(*(_note(*one) for one in found[:_SHOWN]), *more))
+        entries = self._request_compactions(request, partitions, wait=statement.and_wait)
+        omission = (
+            [f"… and {len(entries) - _NOTES_SHOWN} more: SHOW COMPACTIONS"]
+            if entries[_NOTES_SHOWN:]
+            else []
+        )
+        return Receipt(
+            text,
+            notes=(
+                *(_note(*numbered_entry) for numbered_entry in entries[:_NOTES_SHOWN]),
+                *omission,
+            ),
+        )
 
     def compact(
         self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
@@ -87,27 +97,34 @@ class CompactionStatements(Family):
         request = CompactionRequest(
             table.name, None, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
         )
-        entries = self._requested(request, self._targets(table, partition), wait=wait)
-        found = [entry for _, entry in entries if entry is not None]
-        return rows_frame(self._spark, COMPACTIONS, compaction_rows(found, st.ShowCompactions()))
+        numbered_entries = self._request_compactions(
+            request, self._targets(table, partition), wait=wait
+        )
+        entries = [entry for _, entry in numbered_entries if entry is not None]
+        return rows_frame(self._spark, COMPACTIONS, compaction_rows(entries, st.ShowCompactions()))
 
-    def _requested(
-        self, request: CompactionRequest, partitions: Sequence[str | None], *, wait: bool
+    def _request_compactions(
+        self, template: CompactionRequest, partitions: Sequence[str | None], *, wait: bool
     ) -> list[tuple[int, CompactionInfo | None]]:
-        """Queue a compaction of each partition. With ``wait``, wait for all; then raise the first
-        failure. Returns the number of each, and its entry, if the store has not forgotten it."""
-        asked = (replace(request, partition=partition) for partition in partitions)
-        ids = [self._metastore.compact(one).id for one in asked]
+        """Queue a compaction of each partition.
+
+        With ``wait``, wait for all of them, and then raise the first failure.
+
+        Returns:
+            The number of each compaction, and its entry; None if the store has forgotten it.
+        """
+        requests = (replace(template, partition=partition) for partition in partitions)
+        ids = [self._metastore.compact(request).id for request in requests]
         failures: list[AcidSqlError] = []
         for number in ids if wait else ():
             try:
-                self._wait_for(number)
+                self._wait_for_compaction(number)
             except AcidSqlError as error:
                 failures.append(error)
         if failures:
             raise failures[0]
-        known = {one.id: one for one in self._metastore.compactions()}
-        return [(number, known.get(number)) for number in ids]
+        entry_by_id = {entry.id: entry for entry in self._metastore.compactions()}
+        return [(number, entry_by_id.get(number)) for number in ids]
 
     def clean(self) -> DataFrame:
         """See ``Session.clean``."""
@@ -115,8 +132,10 @@ class CompactionStatements(Family):
         # Transactions of dead processes would hold back the cleaner.
         keep_house(self._metastore, self._txns.settings)
         end_leases = self._txns.end_old_leases
-        removed = Cleaner(self._metastore, self._txns, end_leases, self._spark).run()
-        rows = [(str(one.table), one.path, one.kind, one.bytes) for one in removed]
+        removals = Cleaner(self._metastore, self._txns, end_leases, self._spark).run()
+        rows = [
+            (str(removal.table), removal.path, removal.kind, removal.bytes) for removal in removals
+        ]
         return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
 
     def need_worker(self) -> None:
@@ -130,21 +149,23 @@ class CompactionStatements(Family):
 
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
         """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
-        table, partitions = self._named(statement, text)
-        seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
-        shown = [self._plan(statement, table, partition, seen) for partition in partitions]
-        return rows_frame(self._spark, "plan string", [("\n".join(shown),)])
+        table, partitions = self._table_and_partitions(statement, text)
+        snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        plan_texts = [
+            self._plan_text(statement, table, partition, snapshot) for partition in partitions
+        ]
+        return rows_frame(self._spark, "plan string", [("\n".join(plan_texts),)])
 
-    def _plan(
-        self, statement: st.CompactTable, table: Table, partition: str | None, seen: Snapshot
+    def _plan_text(
+        self, statement: st.CompactTable, table: Table, partition: str | None, snapshot: Snapshot
     ) -> str:
-        write_ids = seen.write_ids[table.name]
+        write_ids = snapshot.write_ids[table.name]
         plan, state = plan_compaction(
             filesystem_for(table.location),
             job_properties(table, dict(statement.properties)),
             partition or "",
             CompactorWriteIdList.of(write_ids),
-            seen.valid_txns,
+            snapshot.valid_txns,
             major=statement.type is not CompactionType.MINOR,
             anyway=statement.type is CompactionType.REBALANCE,
             most_left=most_left(
@@ -153,28 +174,32 @@ class CompactionStatements(Family):
         )
         return plan_text(table, partition, statement.type, plan, state, write_ids)
 
-    def _named(self, statement: st.CompactTable, text: str) -> tuple[Table, Sequence[str | None]]:
-        """The table, and its partitions that PARTITION (…) names; without PARTITION, all."""
+    def _table_and_partitions(
+        self, statement: st.CompactTable, text: str
+    ) -> tuple[Table, Sequence[str | None]]:
+        """The table, and the partitions that PARTITION (…) names; without PARTITION, all."""
         table = self._names.require_table(statement.name, text)
         if not statement.partition:
             return table, self._targets(table, None)
         return table, self._partitions.matching_partitions(table, [statement.partition], text)
 
-    def _pool(self, table: Table, asked: str | None) -> str | None:
-        """The request's pool, else the table's. The pool ``default`` is the one without a name."""
-        return None if asked == _DEFAULT_POOL else pool_of(table, asked)
+    def _pool(self, table: Table, requested_pool: str | None) -> str | None:
+        """The requested pool, or else the table's. In requests the pool ``default`` has no name."""
+        return None if requested_pool == _DEFAULT_POOL else pool_of(table, requested_pool)
 
-    def _wait_for(self, number: int) -> None:
-        """Compact in this session; if another worker has the entry, wait for that worker. If
-        sessions cannot compact, wait for the metastore's own workers."""
+    def _wait_for_compaction(self, number: int) -> None:
+        """Wait until a compaction has ended, and run it in this session if no other worker does.
+
+        If sessions cannot compact, this waits for the metastore's own workers.
+        """
         is_worker = self._metastore.abilities.can_work
         if is_worker:
-            self._help(number)
+            self._compact_unless_taken(number)
         pause_s = _FIRST_PAUSE_S
         longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
-        while (entry := self._entry(number)) is not None and entry.state in _WAITING:
+        while (entry := self._entry(number)) is not None and entry.state in _WAITED_FOR:
             if is_worker and entry.state is CompactionState.INITIATED:
-                self._help(number)  # the other worker has given up
+                self._compact_unless_taken(number)  # the other worker has given up
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, longest_s)
@@ -189,9 +214,11 @@ class CompactionStatements(Family):
                 compactionId=number,
             )
 
-    def _help(self, number: int) -> None:
-        """Compact, unless another worker has the entry. A Hive Metastore may give an older entry
-        first, whose error is nobody's here."""
+    def _compact_unless_taken(self, number: int) -> None:
+        """Run a compaction, unless another worker has taken its entry.
+
+        A Hive Metastore may return an older entry first. The error of that one is only logged.
+        """
         try:
             self._worker.run_next(only=number)
         except AcidSqlError as error:
@@ -201,8 +228,8 @@ class CompactionStatements(Family):
             _log.warning("A compaction that came first failed: %s", error)
 
     def _entry(self, number: int) -> CompactionInfo | None:
-        """The entry; None if the store has forgotten it, for example after DROP of its table."""
-        return next((one for one in self._metastore.compactions() if one.id == number), None)
+        """The entry of a compaction; None if the store forgot it, as after a DROP of its table."""
+        return next((entry for entry in self._metastore.compactions() if entry.id == number), None)
 
 
 def _note(number: int, entry: CompactionInfo | None) -> str:

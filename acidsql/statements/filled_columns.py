@@ -13,7 +13,7 @@ from acidsql.errors import UnsupportedError
 from acidsql.plan.rewrite import Prepared
 from acidsql.sql import statements as st
 from acidsql.sql.parser import parse
-from acidsql.statements.columns import added, has_default
+from acidsql.statements.columns import added_columns, has_default
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.hold import Holder
 from acidsql.statements.prepare import Preparer
@@ -45,7 +45,7 @@ class FilledColumns(Family):
         with clock("say"):
             table = self._names.require_table(statement.name, text)
             self._need_able(table, statement, text)
-            columns = added(table, statement, text, self._tables.type_of(text))
+            columns = added_columns(table, statement, text, self._tables.type_of(text))
             _need_defaults(columns, statement, text)
             update, said, prepared = self._update(table, columns)
         own = self._transactions.own(text)

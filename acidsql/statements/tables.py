@@ -31,9 +31,9 @@ from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
 from acidsql.statements.column_references import (
     NewName,
-    name_refused,
-    refuse_outside,
-    refuse_versions,
+    refuse_referenced_names,
+    refuse_version_columns,
+    rename_error,
 )
 from acidsql.statements.constraints import ConstraintStatements, bound, need_conditions
 from acidsql.statements.family import Context, runs
@@ -167,31 +167,31 @@ class TableStatements(ConstraintStatements):
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text)
-        columns = alter.added(table, statement, text, self.type_of(text))
+        columns = alter.added_columns(table, statement, text, self.type_of(text))
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
             txn.end_quietly()
-        return Receipt(text, txn_id=txn.id, notes=alter.notes_of_added(columns))
+        return Receipt(text, txn_id=txn.id, notes=alter.added_columns_notes(columns))
 
     @runs(st.ChangeColumns, st.ReplaceColumns)
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
         type_of = self.type_of(text)
         table = self._names.require_table(statement.name, text)
         # These raise before a transaction is opened.
-        now = alter.altered(table, statement, text, type_of)
-        refuse_versions(self._state_of(table), now.new_names, text)
-        refuse_outside(self._metastore, table, now.new_names, text)
+        now = alter.altered_columns(table, statement, text, type_of)
+        refuse_version_columns(self._state_of(table), now.new_names, text)
+        refuse_referenced_names(self._metastore, table, now.new_names, text)
         beside = self._beside(table.name) if now.names else []
         with self._locked(text, *map(exclusive, [table.name, *beside])) as txn:
             table = self._again(table.name)
-            now = alter.altered(table, statement, text, type_of)
+            now = alter.altered_columns(table, statement, text, type_of)
             self._refuse_waiting(table, now.new_names, txn, text)
             counted = self._metastore.statistics(table.name) if now.names else {}
             entries = statistics.renamed(table, now.names, counted)
             if table.columns != now.columns:
                 need_conditions(self._context, replace(table, columns=now.columns))
             self._existing.need_readable(table, now.columns, txn)
-            self._existing.need_values(table, now.required, txn)
+            self._existing.need_values(table, now.newly_required, txn)
             self._metastore.alter_table(
                 table.name,
                 columns=now.columns,
@@ -222,7 +222,7 @@ class TableStatements(ConstraintStatements):
         """Refuse new names of columns while records wait, which have the old names."""
         pending = self._own_beside(table, cdc.pending_name(table.name)) if new_names else None
         if pending is not None and self._existing.has_rows(pending, txn):
-            raise name_refused(
+            raise rename_error(
                 new_names[0], f"records wait in {pending.name} for the rest of their transactions, "
                 "and have the column's old name.", text,
             )  # fmt: skip
