@@ -10,7 +10,7 @@ from acidsql.plan.event_query import (
     refuse_window,
     touched_partitions,
 )
-from acidsql.plan.said_terms import condition_predicate
+from acidsql.plan.text_predicates import condition_predicate
 from acidsql.sql.statements import Delete
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote

@@ -38,8 +38,8 @@ from acidsql.plan.merge_pairs import CLAUSE, OLD, joined_rows
 from acidsql.plan.new_values import column_values
 from acidsql.plan.partners import joining_columns
 from acidsql.plan.query import expressions, view_name
-from acidsql.plan.said_terms import condition_predicate
 from acidsql.plan.sqltext import Text
+from acidsql.plan.text_predicates import condition_predicate
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
 from acidsql.sql.tokens import tokenize

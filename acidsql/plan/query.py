@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.virtual_columns import ROW__ID, TYPES, virtual_columns
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
-from acidsql.plan.left_out import virtual_column_exceptions
 from acidsql.plan.namesakes import Namesakes, ambiguous_table_name
-from acidsql.plan.said_of_table import asks_for_deleted_rows, parse_as_of
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.plan.standins import VIEW_PREFIX as VIEW_PREFIX
 from acidsql.plan.standins import StandIn as StandIn
 from acidsql.plan.standins import acid_tables as acid_tables
 from acidsql.plan.standins import new_standin as new_standin
 from acidsql.plan.standins import view_name as view_name
+from acidsql.plan.star_exceptions import virtual_column_exceptions
+from acidsql.plan.table_clauses import asks_for_deleted_rows, parse_as_of
 from acidsql.plan.view_text import (
     ViewQuery,
     mark_view_name,

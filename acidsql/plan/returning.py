@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.plan.left_out import except_edit
 from acidsql.plan.query import StandIn, database_prefix_edits, placeholders, view_name
 from acidsql.plan.sqltext import Edit, Text
+from acidsql.plan.star_exceptions import except_edit
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Insert, Merge, Returning, Update
 from acidsql.sql.tokens import Span, tokenize

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.virtual_columns import virtual_columns
+from acidsql.plan.changes_to_undo import ChangesToUndo
 from acidsql.plan.sqltext import Text
-from acidsql.plan.undone import Undone
 from acidsql.plan.view_text import ViewQuery
 from acidsql.sql.references import Reference
 from acidsql.sql.table_changes import TableChanges
@@ -50,7 +50,7 @@ class StandIn:
     virtual: tuple[str, ...] = ()
     is_target: bool = False
     as_of: AsOf | None = None
-    changes: TableChanges | Undone | None = None
+    changes: TableChanges | ChangesToUndo | None = None
     returned: Returned | None = None
     enclosing_view: ViewQuery | None = None
     query: Text | None = None

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from acidsql.errors import UnsupportedError
-from acidsql.plan.left_out import except_edit
 from acidsql.plan.merge_clauses import PRESENT
 from acidsql.plan.query import Resolve, expressions, source_virtual_columns, target_virtual_columns
 from acidsql.plan.sqltext import Edit
+from acidsql.plan.star_exceptions import except_edit
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Merge, Name, Update
 from acidsql.sql.tokens import Span, tokenize

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
+from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesToUndo
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
-from acidsql.plan.undone import OfVersion, Undone
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
 
 
-def plan_undo(text: str, undone: Sequence[tuple[Table, Undone]]) -> Prepared:
+def plan_undo(text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo]]) -> Prepared:
     """The events that undo some changes of these tables.
 
     Raises:
@@ -28,8 +28,10 @@ def plan_undo(text: str, undone: Sequence[tuple[Table, Undone]]) -> Prepared:
     """
     standins = []
     queries = []
-    reverted = {changes.txn_id for _, changes in undone if isinstance(changes, OfVersion)}
-    for table, changes in undone:
+    reverted = {
+        changes.txn_id for _, changes in tables_and_changes if isinstance(changes, ChangesOfVersion)
+    }
+    for table, changes in tables_and_changes:
         need_row_ids(table)
         standins.append(StandIn(view_name(), table, changes=changes))
         queries.append(_events(text, table, standins[-1].view))

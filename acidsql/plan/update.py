@@ -21,8 +21,8 @@ from acidsql.plan.event_query import (
     value_name,
 )
 from acidsql.plan.new_values import NewValue, column_values, set_values
-from acidsql.plan.said_terms import condition_predicate
 from acidsql.plan.sqltext import Text
+from acidsql.plan.text_predicates import condition_predicate
 from acidsql.sql.binder import bind_assignments
 from acidsql.sql.statements import Update
 from acidsql.storage import event_records as ew

@@ -8,13 +8,13 @@ from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
 from acidsql.metastore.foreign import acid_table
 from acidsql.plan import lower
 from acidsql.plan.cdc import plan_auto_cdc
+from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesSince, ChangesToUndo
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.names import refuse_temporary
 from acidsql.plan.query import Resolve, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared, plan_dml
 from acidsql.plan.sqltext import Text
 from acidsql.plan.undo import plan_undo
-from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql import statements as st
 from acidsql.sql.parser import parse
 from acidsql.statements.family import Context
@@ -101,7 +101,7 @@ class Preparer:
             )
         self._transactions.need_plain(f"A change of the columns of {table.name}")
 
-    def _undone(self, statement: st.Undo, said: StatementText) -> list[tuple[Table, Undone]]:
+    def _undone(self, statement: st.Undo, said: StatementText) -> list[tuple[Table, ChangesToUndo]]:
         """Which changes a statement undoes, in which tables."""
         text = said.text
         if isinstance(statement, st.Restore):
@@ -118,22 +118,24 @@ class Preparer:
                 condition="VERSION_NOT_FOUND", sqlstate="22003",
             )  # fmt: skip
         return [
-            (table, OfVersion(version, statement.txn_id, statement.skips_conflicts))
+            (table, ChangesOfVersion(version, statement.txn_id, statement.skips_conflicts))
             for name, version in sorted(changed.items(), key=lambda one: str(one[0]))
             if (table := acid_table(self._metastore.find(name))) is not None
         ]
 
     def _restored(
         self, table: Table, statement: st.Restore, said: StatementText
-    ) -> list[tuple[Table, Undone]]:
+    ) -> list[tuple[Table, ChangesToUndo]]:
         """A table to restore, and its state table: with the order values of later records there,
         AUTO CDC would take records for stale that the table does not have any more."""
         need_versions(self._metastore, table.name)
         when = self._travel.when(statement.as_of, said)
-        restored: list[tuple[Table, Undone]] = [(table, Since(when.version, when.timestamp_ms))]
+        restored: list[tuple[Table, ChangesToUndo]] = [
+            (table, ChangesSince(when.version, when.timestamp_ms))
+        ]
         state = acid_table(self._metastore.find(cdc.state_name(table.name)))
         if state is not None and cdc.is_state(state) and cdc.belongs(state, table):
-            restored.append((state, Since(when.version, when.timestamp_ms, table)))
+            restored.append((state, ChangesSince(when.version, when.timestamp_ms, table)))
         return restored
 
     def create_as_select(self, statement: st.CreateTable, said: StatementText) -> Prepared:

@@ -21,6 +21,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent, WriteConflict
 from acidsql.plan import lower
+from acidsql.plan.changes_to_undo import ChangesToUndo
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery, Reduced
 from acidsql.plan.foreign import (
@@ -31,10 +32,9 @@ from acidsql.plan.foreign import (
 )
 from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
-from acidsql.plan.said_terms import where_predicate
 from acidsql.plan.sqltext import Text
 from acidsql.plan.standins import standins_in
-from acidsql.plan.undone import Undone
+from acidsql.plan.text_predicates import where_predicate
 from acidsql.sql.conditions import has_lasting_conditions
 from acidsql.sql.frames import need_relations
 from acidsql.sql.statements import Effect, Reads, SparkStatement
@@ -223,7 +223,7 @@ class Reader:
     def _change_rows(
         self,
         table: Table,
-        changes: TableChanges | Undone,
+        changes: TableChanges | ChangesToUndo,
         snapshot: Snapshot,
         statement_text: StatementText,
     ) -> DataFrame:

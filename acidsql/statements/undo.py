@@ -10,7 +10,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import TxnError
 from acidsql.metastore.older_versions import beside_version
-from acidsql.plan.undone import OfVersion, Since, Undone
+from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesSince, ChangesToUndo
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.family import Context
 from acidsql.statements.reverted import refuse_reverted
@@ -35,7 +35,7 @@ class UndoneChanges:
         self._metastore, self._transactions = context.metastore, context.transactions
         self._feed, self._travel = feed, travel
 
-    def rows(self, table: Table, undone: Undone, snapshot: Snapshot) -> DataFrame:
+    def rows(self, table: Table, undone: ChangesToUndo, snapshot: Snapshot) -> DataFrame:
         """The changes that a statement undoes, as ``keyed_changes`` gives them.
 
         Raises:
@@ -44,7 +44,7 @@ class UndoneChanges:
         """
         need_versions(self._metastore, table.name)
         seen = self._feed.visible_write_ids(table, snapshot)
-        if isinstance(undone, Since):
+        if isinstance(undone, ChangesSince):
             before = self._before(table, undone, snapshot).within(seen)
             return self._feed.rows(
                 table, NewWriteIds(before, seen), snapshot, net=True, is_keyed=True
@@ -68,7 +68,7 @@ class UndoneChanges:
         again = since.where(f"{CHANGE_TYPE} = '{DELETE}' AND {WRITE_ID} = {version}L")
         return self._without_conflicts(table, undone, rows, again)
 
-    def _before(self, table: Table, undone: Since, snapshot: Snapshot) -> ValidWriteIdList:
+    def _before(self, table: Table, undone: ChangesSince, snapshot: Snapshot) -> ValidWriteIdList:
         """What the table, or the state table, showed at the older version."""
         when = When(undone.version, undone.timestamp_ms)
         if (target := undone.target) is None:
@@ -81,7 +81,7 @@ class UndoneChanges:
         )
 
     def _without_conflicts(
-        self, table: Table, undone: OfVersion, rows: DataFrame, again: DataFrame
+        self, table: Table, undone: ChangesOfVersion, rows: DataFrame, again: DataFrame
     ) -> DataFrame:
         """The changes of a version without those of rows that were changed again.
 
@@ -123,7 +123,11 @@ class UndoneChanges:
         raise self._conflict(table, undone, conflicts, advice)
 
     def _conflict(
-        self, table: Table, undone: OfVersion, conflicts: Sequence[tuple[int, int]], advice: str
+        self,
+        table: Table,
+        undone: ChangesOfVersion,
+        conflicts: Sequence[tuple[int, int]],
+        advice: str,
     ) -> TxnError:
         noted = {version.write_id: version for version in self._metastore.versions(table.name)}
 

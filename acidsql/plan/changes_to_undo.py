@@ -1,4 +1,4 @@
-"""Which changes RESTORE and REVERT TRANSACTION undo in a table."""
+"""The changes of a table that RESTORE and REVERT TRANSACTION undo."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from acidsql.acid.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class ChangesSince:
     """The net changes of a table since an older version, or since a time.
 
     Attributes:
-        version: The write id; None: a time is given.
+        version: The write id; None: ``timestamp_ms`` says when.
         timestamp_ms: The time, in milliseconds since the epoch.
         target: The table whose version is meant, if the changes are those of the state table beside
             it; None: the version is the table's own.
@@ -24,13 +24,13 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True)
-class OfVersion:
+class ChangesOfVersion:
     """The changes of one version.
 
     Attributes:
         version: The write id.
         txn_id: The transaction.
-        skips_conflicts: Leave out the rows that were changed again since.
+        skips_conflicts: Rows that were changed again since are left out.
     """
 
     version: int
@@ -38,4 +38,4 @@ class OfVersion:
     skips_conflicts: bool = False
 
 
-Undone = Since | OfVersion
+ChangesToUndo = ChangesSince | ChangesOfVersion
