@@ -21,8 +21,16 @@ from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.writing.staging import staged
 from acidsql.streams.bad_records import BadRecords
-from acidsql.streams.batches import BatchWriter, Setup, Target, run, table_name, table_of, view_of
-from acidsql.streams.identity import numbered
+from acidsql.streams.batches import (
+    BatchWriter,
+    Setup,
+    Target,
+    resolve_table,
+    run_statement,
+    table_name,
+    temporary_view,
+)
+from acidsql.streams.identity import numbered_batch
 from acidsql.txn.retry import again
 
 _EXCLUSIVE = (
@@ -41,7 +49,7 @@ _LISTS = ("keys", *(name for names in _EXCLUSIVE for name in names if name.endsw
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """The clauses of AUTO CDC; what is None was declared with the table, or is left out."""
+    """The clauses of AUTO CDC. None: a property of the table has the clause, or it is left out."""
 
     keys: Sequence[str] | str | None = None
     sequence_by: str | None = None
@@ -60,7 +68,8 @@ class Clauses:
         """Refuse clauses that AUTO CDC does not have.
 
         Raises:
-            SettingError: An expression is none, or arguments exclude each other.
+            SettingError: A text is no SQL expression, a list is empty, or arguments exclude each
+                other.
             AnalysisError: A text is no name of a column.
             UnsupportedError: The SCD type is neither 1 nor 2.
         """
@@ -71,40 +80,47 @@ class Clauses:
         if str(self.stored_as_scd_type) not in ("1", "2"):
             raise UnsupportedError(f"SCD TYPE {self.stored_as_scd_type} is not supported.")
         for names in _EXCLUSIVE:
-            given = [name for name in names if getattr(self, name) not in (None, False)]
-            if len(given) > 1:
-                raise SettingError(f"Pass {given[0]}=… or {given[1]}=…, not both.", name=given[0])
+            passed_names = [name for name in names if getattr(self, name) not in (None, False)]
+            if len(passed_names) > 1:
+                raise SettingError(
+                    f"Pass {passed_names[0]}=… or {passed_names[1]}=…, not both.",
+                    name=passed_names[0],
+                )
         for name in ("sequence_by", "apply_as_deletes", "apply_as_truncates"):
             text = getattr(self, name)
             if text is not None and not is_expression(text):
                 raise SettingError(f"{name}={text!r} is not one SQL expression.", name=name)
 
     def text(self, target: str, source: str) -> str:
-        """The statement."""
+        """The text of the statement AUTO CDC with these clauses."""
         parts = [f"AUTO CDC INTO {target} FROM {source}"]
         if self.keys is not None:
-            parts.append(f"KEYS {_list(self.keys)}")
+            parts.append(f"KEYS {_quoted_list(self.keys)}")
         if self.ignore_null_updates:
             parts.append("IGNORE NULL UPDATES")
-        parts += self._choice("IGNORE NULL UPDATES ON", "ignore_null_updates_")
+        parts += self._list_clause("IGNORE NULL UPDATES ON", "ignore_null_updates_")
         if self.apply_as_deletes is not None:
             parts.append(f"APPLY AS DELETE WHEN {self.apply_as_deletes}")
         if self.apply_as_truncates is not None:
             parts.append(f"APPLY AS TRUNCATE WHEN {self.apply_as_truncates}")
         if self.sequence_by is not None:
             parts.append(f"SEQUENCE BY {self.sequence_by}")
-        parts += self._choice("COLUMNS")
+        parts += self._list_clause("COLUMNS")
         parts.append(f"STORED AS SCD TYPE {self.stored_as_scd_type}")
-        parts += self._choice("TRACK HISTORY ON", "track_history_")
+        parts += self._list_clause("TRACK HISTORY ON", "track_history_")
         return "\n".join(parts)
 
-    def _choice(self, words: str, prefix: str = "") -> list[str]:
-        """The clause with a list of columns, if it is given."""
+    def _list_clause(self, words: str, prefix: str = "") -> list[str]:
+        """The clause with a list of columns; no clause if neither list was passed."""
         names: Sequence[str] | None = getattr(self, f"{prefix}column_list")
-        but: Sequence[str] | None = getattr(self, f"{prefix}except_column_list")
-        if names is None and but is None:
+        excluded: Sequence[str] | None = getattr(self, f"{prefix}except_column_list")
+        if names is None and excluded is None:
             return []
-        return [f"{words} {_list(names)}" if but is None else f"{words} * EXCEPT {_list(but)}"]
+        return [
+            f"{words} {_quoted_list(names)}"
+            if excluded is None
+            else f"{words} * EXCEPT {_quoted_list(excluded)}"
+        ]
 
 
 class Applier(BatchWriter[Target]):
@@ -142,12 +158,12 @@ class Applier(BatchWriter[Target]):
         self._setup.need_plain("apply(…), which has a transaction of its own,")
         with self._runner(rows.sparkSession) as runner:
             target = self.target(runner)
-            batch = numbered(txn_app_id, txn_version, self._sink(target))
+            batch = numbered_batch(txn_app_id, txn_version, self._sink_name(target))
 
             def once() -> Receipt | None:
                 if batch is not None:
-                    return self._once(runner, target, rows, batch)
-                return self._unnumbered(runner, target, rows)
+                    return self._write_once(runner, target, rows, batch)
+                return self._apply_unnumbered(runner, target, rows)
 
             self.last = again(once, self._setup.retries)
         assert self.last is not None
@@ -158,34 +174,42 @@ class Applier(BatchWriter[Target]):
         raise NotImplementedError
 
     def home(self, rows: DataFrame, target: Target) -> Column:
-        """The number, among ``tables``, of the table that a record is for; NULL: of none."""
+        """The index in ``tables`` of the table that a record is for; NULL: of no table."""
         return F.lit(0)
 
     def names_no_table(self, rows: DataFrame) -> Column:
-        """Whether a record leaves open which table it is for."""
+        """A condition that is true if a record does not say which table it is for."""
         return F.lit(False)
 
     def check(self, rows: DataFrame, target: Target) -> None:
-        """Refuse records, which will come later, that ``write`` would refuse for their table."""
+        """Refuse records, now, that a later ``write`` would refuse because of their table."""
 
     def make_tables(self, runner: Runner, target: Target, rows: DataFrame) -> None:
-        """Make all tables that are missing. In a transaction, only the first statement could make
-        a state table: the snapshot does not see a newer one. ``rows`` tells the columns."""
+        """Make all tables that are missing, before the transaction of a batch.
+
+        In a transaction only the first statement could make a state table: the snapshot of the
+        transaction does not see a newer table.
+
+        Args:
+            runner: Runs the statements.
+            target: The target.
+            rows: Records, of which only the columns matter.
+        """
         raise NotImplementedError
 
-    def _in_transaction(
+    def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
-        done = super()._in_transaction(runner, target, rows, text, batch)
+        receipt = super()._run_in_transaction(runner, target, rows, text, batch)
         for table in self.tables(target):
             note = runner.auto_cdc.tombstones.forget(table, self._forgot_at)
-            if note is not None and done is not None:
-                done = done.with_note(f"{table.name}: {note}")
-        return done
+            if note is not None and receipt is not None:
+                receipt = receipt.with_note(f"{table.name}: {note}")
+        return receipt
 
-    def _unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
-        """Apply records that no number names."""
-        return self._in_transaction(runner, target, rows, "acid.auto_cdc(…).apply(…)", None)
+    def _apply_unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
+        """Apply records without an application and a number in the ledger."""
+        return self._run_in_transaction(runner, target, rows, "acid.auto_cdc(…).apply(…)", None)
 
 
 class AutoCdc(Applier[Table]):
@@ -204,10 +228,10 @@ class AutoCdc(Applier[Table]):
         return f"<acidsql auto_cdc into {self.table}>"
 
     def target(self, runner: Runner) -> Table:
-        return table_of(runner, self.table)
+        return resolve_table(runner, self.table)
 
-    def or_else(self, bad_records: BadRecords | None) -> AutoCdc:
-        """The same, with a table of bad records if this one has none."""
+    def with_bad_records(self, bad_records: BadRecords | None) -> AutoCdc:
+        """A copy of this applier that uses ``bad_records`` unless it has a table of its own."""
         return AutoCdc(self._setup, self.table, self._clauses, self._bad_records or bad_records)
 
     def tables(self, target: Table) -> Sequence[Table]:
@@ -230,52 +254,63 @@ class AutoCdc(Applier[Table]):
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         if self._bad_records is None:
             return self.apply_all(runner, target, rows)
-        few = runner.settings.few_rows
-        with view_of(rows) as view:
-            judged = runner.auto_cdc.faults(self._clauses.text(table_name(target.name), view))
-        # A clause may ask for the time, or call any function, so it judges a record once.
-        with staged(judged, target.location, txn_id, few) as kept:
-            return self._sorted_out(runner, target, kept, self._bad_records)
+        few_rows = runner.settings.few_rows
+        with temporary_view(rows) as view:
+            judged_records = runner.auto_cdc.faults(
+                self._clauses.text(table_name(target.name), view)
+            )
+        # A clause may ask for the time, or call any function, so it is evaluated once per record.
+        with staged(judged_records, target.location, txn_id, few_rows) as staged_records:
+            return self._apply_and_put_aside(runner, target, staged_records, self._bad_records)
 
     def apply_all(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
-        """Apply records. A bad one is an error."""
-        with view_of(rows) as view:
-            return run(runner, self._clauses.text(table_name(target.name), view))
+        """Apply records. A bad record is an error."""
+        with temporary_view(rows) as view:
+            return run_statement(runner, self._clauses.text(table_name(target.name), view))
 
-    def _sorted_out(
-        self, runner: Runner, target: Table, judged: DataFrame, bad: BadRecords
+    def _apply_and_put_aside(
+        self, runner: Runner, target: Table, judged_records: DataFrame, bad_records: BadRecords
     ) -> Receipt | None:
-        """Apply the good records, then put the others aside.
+        """Apply the good records, then put the bad records aside.
 
-        In this order: only the first statement of a transaction can make the state table.
+        Good records come first, because only the first statement of a transaction can make the
+        state table.
         """
         txn_id = runner.transactions.need().id
-        done = self.apply_all(runner, target, judged.where(F.col(FAULT).isNull()).drop(FAULT))
-        aside = bad.put(runner, judged.where(F.col(FAULT).isNotNull()), literal(str(target.name)))
-        return done if aside is None else together([done, aside], txn_id)
+        receipt = self.apply_all(
+            runner, target, judged_records.where(F.col(FAULT).isNull()).drop(FAULT)
+        )
+        bad_receipt = bad_records.put(
+            runner, judged_records.where(F.col(FAULT).isNotNull()), literal(str(target.name))
+        )
+        return receipt if bad_receipt is None else combined_receipt([receipt, bad_receipt], txn_id)
 
-    def _unnumbered(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
+    def _apply_unnumbered(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
         if self._bad_records is None:  # one statement needs no transaction around it
             return self.write(runner, target, rows, 0)
-        return super()._unnumbered(runner, target, rows)
+        return super()._apply_unnumbered(runner, target, rows)
 
-    def _sink(self, target: Table) -> str:
+    def _sink_name(self, target: Table) -> str:
         return str(target.name)
 
 
-def _list(names: Sequence[str] | str | None) -> str:
+def _quoted_list(names: Sequence[str] | str | None) -> str:
     return f"({', '.join(map(quote, column_names(names or (), 'AUTO CDC')))})"
 
 
-def together(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt:
-    """One receipt of several statements."""
-    done = [one for one in receipts if one is not None]
+def combined_receipt(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt:
+    """One receipt for several statements. A statement without a receipt is left out."""
+    statement_receipts = [receipt for receipt in receipts if receipt is not None]
     return Receipt(
-        "; ".join(one.statement for one in done),
-        tuple(counts for one in done for counts in one.counts),
+        "; ".join(receipt.statement for receipt in statement_receipts),
+        tuple(counts for receipt in statement_receipts for counts in receipt.counts),
         txn_id,
-        files=sum(one.files for one in done),
-        bytes=sum(one.bytes for one in done),
-        directories=tuple(path for one in done for path in one.directories),
-        notes=tuple(f"{one.counts[0].table}: {note}" for one in done for note in one.notes),
+        files=sum(receipt.files for receipt in statement_receipts),
+        bytes=sum(receipt.bytes for receipt in statement_receipts),
+        directories=tuple(path for receipt in statement_receipts for path in receipt.directories),
+        notes=tuple(
+            f"{receipt.counts[0].table}: {note}"
+            for receipt in statement_receipts
+            for note in receipt.notes
+        ),
     )

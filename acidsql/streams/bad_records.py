@@ -1,7 +1,7 @@
-"""Puts aside what AUTO CDC cannot apply: ``bad_records`` of ``Session.auto_cdc``.
+"""Puts aside the records that AUTO CDC cannot apply: ``bad_records`` of ``Session.auto_cdc``.
 
 The table of bad records is an ordinary ACID table. Its rows are written in the transaction of the
-batch, so a record is either applied or put aside, and a replay does neither.
+batch, so a record is either applied or put aside. A replay does neither.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from acidsql.sql.given_names import table_parts
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote, quoted_path
-from acidsql.streams.batches import run, table_name, table_of, view_of
+from acidsql.streams.batches import resolve_table, run_statement, table_name, temporary_view
 
 _COLUMNS = {
     "reason": "STRING COMMENT 'The condition of the error that the record would have been'",
@@ -50,38 +50,38 @@ class BadRecords:
         if runner.resolve(table_parts(self.table)) is None:
             columns = ", ".join(f"{quote(name)} {rest}" for name, rest in _COLUMNS.items())
             name = quoted_path(table_parts(self.table))
-            run(runner, f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
-        table_of(runner, self.table)
+            run_statement(runner, f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
+        resolve_table(runner, self.table)
 
-    def put(self, runner: Runner, found: DataFrame, target: str) -> Receipt | None:
+    def put(self, runner: Runner, bad_rows: DataFrame, target: str) -> Receipt | None:
         """Put records aside.
 
         Args:
             runner: Has a transaction.
-            found: The records, with ``FAULT``.
-            target: SQL of the name of their table.
+            bad_rows: The records, with the column ``FAULT``.
+            target: SQL of the name of the table that the records are for.
 
         Returns:
             The receipt; None if there are no records.
         """
-        counts = {row[0]: row[1] for row in found.groupBy(FAULT).count().collect()}
+        counts = {row[0]: row[1] for row in bad_rows.groupBy(FAULT).count().collect()}
         if not counts:
             return None
         batch = runner.transactions.need().batch
         app_id = "NULL" if batch is None else literal(batch.batch.app_id)
         version = "NULL" if batch is None else str(batch.batch.version)
-        fields = ", ".join(map(quote, found.drop(FAULT).columns))
-        rows = found.selectExpr(
+        fields = ", ".join(map(quote, bad_rows.drop(FAULT).columns))
+        rows = bad_rows.selectExpr(
             f"{FAULT} AS reason", f"{target} AS target",
             f"to_json(struct({fields}), {_JSON}) AS record",
         )  # fmt: skip
         columns = ", ".join(map(quote, _COLUMNS))
-        with view_of(rows) as view:
-            done = run(
+        with temporary_view(rows) as view:
+            receipt = run_statement(
                 runner,
-                f"INSERT INTO {table_name(table_of(runner, self.table).name)} ({columns})\n"
+                f"INSERT INTO {table_name(resolve_table(runner, self.table).name)} ({columns})\n"
                 f"SELECT reason, target, record, {app_id}, {version}, {moment()} FROM {view}",
             )
-        assert done is not None
-        said = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
-        return done.with_note(f"put aside {said}")
+        assert receipt is not None
+        counts_text = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+        return receipt.with_note(f"put aside {counts_text}")

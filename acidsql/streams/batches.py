@@ -2,14 +2,15 @@
 
 One batch, from start to finish:
 
-1. If the run begins with this batch, abort what a dead run has left open, because of its locks.
-   Look up the ledger. If the batch was committed already, skip it (``metastore/stream_rules.py``).
+1. If the run begins with this batch, abort the transactions that a dead run has left open, because
+   they hold locks. Look up the ledger. If the batch was committed already, skip it
+   (``metastore/stream_rules.py``).
 2. Write the batch's rows, in a transaction.
 3. COMMIT notes the batch in the ledger, unless another run has changed the entry since 1.
 
 Spark evaluates a batch anew for each action on it, and may get other rows. So each kind of sink has
-one action: the statement's own job, or one job that writes the rows into temporary files, or brings
-them to the driver if they are few.
+one action: the statement's own job, or one job that writes the rows into temporary files, or sends
+a few rows to the driver.
 """
 
 from __future__ import annotations
@@ -63,14 +64,14 @@ class Setup:
 
     def __reduce__(self) -> str:
         """Spark Connect alone pickles the function of ``foreachBatch``, for its server."""
-        raise no_sinks(NotSentError)
+        raise no_sinks_error(NotSentError)
 
 
 class NotSentError(UnsupportedError, pickle.PickleError):
-    """An error while an object is pickled, of which PySpark makes no other error."""
+    """An error while an object is pickled, which PySpark passes on as it is."""
 
 
-def no_sinks(kind: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
+def no_sinks_error(kind: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
     """The error of a stream into a table over Spark Connect."""
     return kind(
         "With Spark Connect, foreachBatch runs on the server, where this session and its metastore "
@@ -93,7 +94,7 @@ class BatchWriter(Generic[Target]):
         self.last: Receipt | None = None
 
     def target(self, runner: Runner) -> Target:
-        """The target. Raises AnalysisError if there is none."""
+        """The target. Raises AnalysisError if there is no such target."""
         raise NotImplementedError
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
@@ -103,7 +104,7 @@ class BatchWriter(Generic[Target]):
     def make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         """Do what must be done before the transaction of a batch begins."""
 
-    def _sink(self, target: Target) -> str:
+    def _sink_name(self, target: Target) -> str:
         """The target's name in the ledger."""
         raise NotImplementedError
 
@@ -124,33 +125,35 @@ class BatchWriter(Generic[Target]):
             runner.transactions.work_for(batch)
             if batch.query_id and batch.run_id not in self._runs:
                 self._setup.metastore.end_other_runs(batch)
-            self.last = again(lambda: self._once(runner, target, rows, batch), self._setup.retries)
+            self.last = again(
+                lambda: self._write_once(runner, target, rows, batch), self._setup.retries
+            )
         self._runs.add(batch.run_id)
 
-    def _once(
+    def _write_once(
         self, runner: Runner, target: Target, rows: DataFrame, batch: Batch
     ) -> Receipt | None:
         entry = self._setup.metastore.stream(batch.app_id, batch.sink)
         if entry is not None and self._is_replay(entry, batch):
             if entry.batch.run_id != batch.run_id:
                 self._setup.metastore.take_over_stream(batch, entry.batch)
-            said = f"foreachBatch({batch.version})"
-            return Receipt(said, txn_id=entry.txn_id, notes=(entry.skipped,))
-        text = f"batch {batch.version} of the stream {batch.app_id} into {batch.sink}"
-        return self._in_transaction(runner, target, rows, text, following(batch, entry))
+            statement_text = f"foreachBatch({batch.version})"
+            return Receipt(statement_text, txn_id=entry.txn_id, notes=(entry.skipped,))
+        description = f"batch {batch.version} of the stream {batch.app_id} into {batch.sink}"
+        return self._run_in_transaction(runner, target, rows, description, following(batch, entry))
 
-    def _in_transaction(
+    def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
         self.make_ready(runner, target, rows)
         transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True
         try:
-            done = self.write(runner, target, rows, transaction.id)
+            receipt = self.write(runner, target, rows, transaction.id)
             failed = False
         finally:
             runner.transactions.end_block(transaction, failed=failed)
-        return done
+        return receipt
 
     def _is_replay(self, entry: StreamEntry, batch: Batch) -> bool:
         if not batch.query_id:  # no stream: a program that numbers its own batches
@@ -166,11 +169,11 @@ class BatchWriter(Generic[Target]):
                     "written. Pass txn_app_id=… to acid.sink(), or use it in foreachBatch.",
                     name="txn_app_id",
                 )
-            return Batch(self._setup.app_id, batch_id, self._sink(target))
+            return Batch(self._setup.app_id, batch_id, self._sink_name(target))
         return Batch(
             self._setup.app_id or query.id,
             batch_id,
-            self._sink(target),
+            self._sink_name(target),
             query.id,
             query.run_id,
             query.fingerprint(batch_id),
@@ -180,7 +183,7 @@ class BatchWriter(Generic[Target]):
     def _runner(self, spark: SparkSession) -> Iterator[Runner]:
         """A runner on the batch's session, which is a clone of the session of the query.
 
-        The user's session, its transaction and its lock are not concerned.
+        The runner does not use the transaction and the locks of the user's session.
         """
         runner = self._setup.make_runner(spark)
         try:
@@ -189,8 +192,8 @@ class BatchWriter(Generic[Target]):
             runner.close()
 
 
-def table_of(runner: Runner, name: str) -> Table:
-    """The ACID table of this name. Raises AnalysisError if there is none."""
+def resolve_table(runner: Runner, name: str) -> Table:
+    """The ACID table of this name. Raises AnalysisError if there is no such table."""
     table = runner.resolve(table_parts(name))
     if table is None:
         raise AnalysisError(
@@ -200,7 +203,7 @@ def table_of(runner: Runner, name: str) -> Table:
     return table
 
 
-def run(runner: Runner, text: str) -> Receipt | None:
+def run_statement(runner: Runner, text: str) -> Receipt | None:
     """Run one statement, once, and return its receipt."""
     runner.run(text, None, 0)
     return runner.last
@@ -212,7 +215,7 @@ def table_name(name: TableName) -> str:
 
 
 @contextmanager
-def view_of(rows: DataFrame) -> Iterator[str]:
+def temporary_view(rows: DataFrame) -> Iterator[str]:
     """A name for a DataFrame in the statements of the block, on the DataFrame's own session."""
     name = f"acidsql_batch_{uuid.uuid4().hex}"
     rows.createTempView(name)

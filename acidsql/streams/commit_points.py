@@ -32,19 +32,19 @@ from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.writing.staging import staged
-from acidsql.streams.auto_cdc import Applier, AutoCdc, together
-from acidsql.streams.batches import Setup, Target, run, table_name, view_of
-from acidsql.streams.packed import packed, unpacked
+from acidsql.streams.auto_cdc import Applier, AutoCdc, combined_receipt
+from acidsql.streams.batches import Setup, Target, run_statement, table_name, temporary_view
+from acidsql.streams.packed import packed_row, unpacked_rows
 from acidsql.streams.several import SeveralCdc
 
 _PREFIX = "__acidsql_"
-# Of each record: its transaction, its place in it, what it says of the end, and where it waits.
+# Columns of a record: its transaction, its place there, and what it says of the transaction's end.
 _TXN, _PLACE, _LAST, _COUNT = (f"{_PREFIX}{name}" for name in ("txn", "place", "last", "count"))
 _HOME = f"{_PREFIX}home"  # the number of the table beside which the record waits
-_MARK = f"{_PREFIX}mark"  # it is a commit point and no change
+_MARK = f"{_PREFIX}mark"  # whether the record is a commit point and no change
 _RECORD, _SCHEMA = f"{_PREFIX}record", f"{_PREFIX}schema"
-_SINCE = f"{_PREFIX}since"  # the version of the pending table with which it came there
-_DONE = f"{_PREFIX}done"  # a complete transaction
+_SINCE = f"{_PREFIX}since"  # the version of the pending table that has added the record
+_COMPLETE_TXN = f"{_PREFIX}done"  # the id of a complete transaction
 _FACTS = (_TXN, _PLACE, _LAST, _COUNT, _RECORD, _SCHEMA)
 _NAMES = ("source_txn", "place", "is_last", "num_records", "record", "schema")  # pending table
 
@@ -94,7 +94,7 @@ class CommitPoints:
         check_fields(self)
 
     def check(self) -> None:
-        """Raises SettingError if one of the texts is no expression."""
+        """Raise SettingError if a text is no SQL expression."""
         for text in (self.ends, self.txn, "0" if self.place is None else self.place):
             if not isinstance(text, str) or not is_expression(text):
                 raise SettingError(
@@ -107,7 +107,7 @@ class WholeTransactions(Applier[Target]):
 
     Args:
         setup: What all writers of batches need.
-        applier: The other one.
+        applier: Applies the records of a complete transaction.
         points: The commit points.
     """
 
@@ -124,8 +124,8 @@ class WholeTransactions(Applier[Target]):
     def tables(self, target: Target) -> Sequence[Table]:
         return self._applier.tables(target)
 
-    def _sink(self, target: Target) -> str:
-        return self._applier._sink(target)
+    def _sink_name(self, target: Target) -> str:
+        return self._applier._sink_name(target)
 
     def make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         self._applier.make_tables(runner, target, rows)
@@ -133,65 +133,73 @@ class WholeTransactions(Applier[Target]):
             runner.auto_cdc.make_pending_table(table)
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
-        location, few = self.tables(target)[0].location, runner.settings.few_rows
-        with staged(rows, location, txn_id, few) as kept:
+        location, few_rows = self.tables(target)[0].location, runner.settings.few_rows
+        with staged(rows, location, txn_id, few_rows) as staged_rows:
             runner.auto_cdc.lock_targets(self.tables(target))
-            batch = _Batch(runner, self.tables(target), self._told(kept, target), kept)
-            self._applier.check(batch.changes(), target)
-            with staged(batch.groups(), location, txn_id, few) as groups:
-                return self._sorted(batch, groups, target, txn_id)
+            batch = _Batch(
+                runner,
+                self.tables(target),
+                self._records_with_facts(staged_rows, target),
+                staged_rows,
+            )
+            self._applier.check(batch.change_records(), target)
+            with staged(batch.source_transactions(), location, txn_id, few_rows) as groups:
+                return self._apply_complete(batch, groups, target, txn_id)
 
-    def _sorted(
+    def _apply_complete(
         self, batch: _Batch, groups: DataFrame, target: Target, txn_id: int
     ) -> Receipt | None:
-        """Apply what is complete, and let the rest wait."""
-        runner, found = batch.runner, batch.counts(groups)
+        """Apply the records of complete transactions, and let the other records wait."""
+        runner, counts = batch.runner, batch.count_records(groups)
         receipts = [
-            self._applier.write(runner, target, ready, txn_id)
-            for ready in batch.ready(groups, found)
+            self._applier.write(runner, target, records, txn_id)
+            for records in batch.ready_records(groups, counts)
         ]
-        for number in range(len(batch.tables)):
-            here = [one for one in found if one.home == number]
-            if any(one.complete and one.waited for one in here):
-                batch.forget(groups, number)
-            if any(not one.complete and not one.waited for one in here):
-                batch.keep(groups, number)
-        done, waiting = together(receipts, txn_id), sum(one.n for one in found if not one.complete)
-        if not waiting:
-            return done
-        what = "record waits for its" if waiting == 1 else "records wait for their"
-        return done.with_note(f"{waiting:,} {what} transaction{'s' * (waiting > 1)}")
-
-    def _told(self, kept: DataFrame, target: Target) -> DataFrame:
-        """The records with what they tell of their transactions."""
-        points, names = self._points, [quote(name) for name in kept.columns]
-        given = kept.select(F.expr(points.ends)).schema[0].dataType
-        is_number = isinstance(given, IntegralType) or (
-            isinstance(given, DecimalType) and given.scale == 0
+        for table_number in range(len(batch.tables)):
+            table_counts = [count for count in counts if count.home == table_number]
+            if any(count.complete and count.waited for count in table_counts):
+                batch.forget_applied(groups, table_number)
+            if any(not count.complete and not count.waited for count in table_counts):
+                batch.keep_waiting(groups, table_number)
+        receipt, waiting = (
+            combined_receipt(receipts, txn_id),
+            sum(count.n for count in counts if not count.complete),
         )
-        if not is_number and not isinstance(given, BooleanType):
+        if not waiting:
+            return receipt
+        waiting_text = "record waits for its" if waiting == 1 else "records wait for their"
+        return receipt.with_note(f"{waiting:,} {waiting_text} transaction{'s' * (waiting > 1)}")
+
+    def _records_with_facts(self, staged_rows: DataFrame, target: Target) -> DataFrame:
+        """The records of the batch, with columns of what each record tells of its transaction."""
+        points, names = self._points, [quote(name) for name in staged_rows.columns]
+        ends_type = staged_rows.select(F.expr(points.ends)).schema[0].dataType
+        is_number = isinstance(ends_type, IntegralType) or (
+            isinstance(ends_type, DecimalType) and ends_type.scale == 0
+        )
+        if not is_number and not isinstance(ends_type, BooleanType):
             raise AnalysisError(
-                f"commit_points: '{points.ends}' is a {given.simpleString().upper()}. It must be a "
-                "whole number of records, or a BOOLEAN that is true for the last one.",
+                f"commit_points: '{points.ends}' is a {ends_type.simpleString().upper()}. It must "
+                "be a whole number of records, or a BOOLEAN that is true for the last one.",
                 condition="DATATYPE_MISMATCH", sqlstate="42K09",
             )  # fmt: skip
         ends = F.expr(points.ends)
-        home = self._applier.home(kept, target)
+        home = self._applier.home(staged_rows, target)
         place = F.lit(None) if points.place is None else F.expr(points.place)
-        told = kept.select(
+        records = staged_rows.select(
             *names,
             F.expr(points.txn).cast("string").alias(_TXN),
             place.cast("string").alias(_PLACE),
             (F.lit(None) if is_number else ends).cast("boolean").alias(_LAST),
             (ends if is_number else F.lit(None)).cast("bigint").alias(_COUNT),
             F.coalesce(home, F.lit(0)).alias(_HOME),
-            self._applier.names_no_table(kept).alias(_MARK),
-            packed(kept).alias(_RECORD),
-            F.lit(kept.schema.json()).alias(_SCHEMA),
+            self._applier.names_no_table(staged_rows).alias(_MARK),
+            packed_row(staged_rows).alias(_RECORD),
+            F.lit(staged_rows.schema.json()).alias(_SCHEMA),
         )
         ending = F.coalesce(F.col(_LAST), F.col(_COUNT).isNotNull())
         is_mark = F.col(_MARK) & F.col(_TXN).isNotNull() & ending
-        return told.withColumn(_MARK, F.coalesce(is_mark, F.lit(False)))
+        return records.withColumn(_MARK, F.coalesce(is_mark, F.lit(False)))
 
 
 def by_commit_points(
@@ -210,48 +218,49 @@ def by_commit_points(
 
 
 class _Batch:
-    """The records of one batch, and those that waited for them."""
+    """The records of one batch, and the records that have waited for their transactions."""
 
     def __init__(
-        self, runner: Runner, tables: Sequence[Table], told: DataFrame, kept: DataFrame
+        self, runner: Runner, tables: Sequence[Table], records: DataFrame, staged_rows: DataFrame
     ) -> None:
         self.runner, self.tables = runner, tables
-        self._told, self._kept = told, kept
+        self._records, self._staged_rows = records, staged_rows
         batch = runner.transactions.need().batch
         app_id = "NULL" if batch is None else literal(batch.batch.app_id)
         self._app_id, self._is_ours = app_id, f"txn_app_id <=> {app_id}"
-        self._waited = self._read()
+        self._waiting = self._read_waiting()
 
-    def _read(self) -> DataFrame:
+    def _read_waiting(self) -> DataFrame:
         """The records that have waited: ``_FACTS``, ``_SINCE`` and ``_HOME``."""
-        names, found = ", ".join((*_NAMES, "row__id.writeid")), None
+        names, waiting = ", ".join((*_NAMES, "row__id.writeid")), None
         for number, table in enumerate(self.tables):
             text = f"SELECT {names} FROM {_pending(table)} WHERE {self._is_ours}"
             rows = self.runner.run(text, None, 0).toDF(*_FACTS, _SINCE)
             rows = rows.withColumn(_HOME, F.lit(number))
-            found = rows if found is None else found.unionAll(rows)
-        assert found is not None
-        return found
+            waiting = rows if waiting is None else waiting.unionAll(rows)
+        assert waiting is not None
+        return waiting
 
-    def _arrived(self) -> DataFrame:
-        """The records of the batch that have a transaction, as those that have waited."""
+    def _arrived_records(self) -> DataFrame:
+        """The records of the batch that have a transaction, with the columns of waiting records."""
         is_mark = F.col(_MARK)
-        text = F.when(~is_mark, F.col(_RECORD)).alias(_RECORD)
-        others = [name for name in (*_FACTS, _HOME) if name != _RECORD]
-        return self._told.where(F.col(_TXN).isNotNull()).select(*others, text)
+        record = F.when(~is_mark, F.col(_RECORD)).alias(_RECORD)
+        fact_names = [name for name in (*_FACTS, _HOME) if name != _RECORD]
+        return self._records.where(F.col(_TXN).isNotNull()).select(*fact_names, record)
 
-    def changes(self) -> DataFrame:
+    def change_records(self) -> DataFrame:
         """The records of the batch that are changes."""
-        return self._told.where(~F.col(_MARK)).select(*map(quote, self._kept.columns))
+        return self._records.where(~F.col(_MARK)).select(*map(quote, self._staged_rows.columns))
 
-    def groups(self) -> DataFrame:
-        """The transactions: how many records there are and should be, and whether it is complete.
+    def source_transactions(self) -> DataFrame:
+        """One row for each source transaction: its numbers of records, and whether it is complete.
 
-        One record may come twice, but a commit point is no record.
+        ``seen`` is the number of different records so far; ``low`` and ``high`` are the smallest
+        and largest number that commit points state. A commit point is not counted as a record.
         """
-        known = self._arrived().unionByName(self._waited.drop(_SINCE))
+        records = self._arrived_records().unionByName(self._waiting.drop(_SINCE))
         record = F.when(F.col(_RECORD).isNotNull(), F.coalesce(_PLACE, _RECORD))
-        sums = known.groupBy(_TXN).agg(
+        sums = records.groupBy(_TXN).agg(
             F.count_distinct(record).alias("seen"),
             F.max(_LAST).alias("last"),
             F.min(_COUNT).alias("low"),
@@ -262,21 +271,21 @@ class _Batch:
             "coalesce(last, false) OR coalesce(seen = high, false) AS complete",
         )  # fmt: skip
 
-    def counts(self, groups: DataFrame) -> list[Row]:
-        """The numbers of records by home, schema, and whether they waited and are complete.
+    def count_records(self, groups: DataFrame) -> list[Row]:
+        """Count the records by their table, schema, and whether they waited and are complete.
 
         Raises:
             WriteError: CDC_COMMIT_POINT_CONTRADICTION.
         """
         columns = (_TXN, _HOME, _SCHEMA, _RECORD)
-        arrived = self._arrived().select(
+        arrived = self._arrived_records().select(
             *columns, F.lit(False).alias("waited"), F.lit(None).cast("bigint").alias(_SINCE)
         )
-        known = arrived.unionAll(self._waited.select(*columns, F.lit(True), _SINCE))
+        records = arrived.unionAll(self._waiting.select(*columns, F.lit(True), _SINCE))
         schema = F.when(F.col(_RECORD).isNotNull() & F.col("waited"), F.col(_SCHEMA))
         facts = F.struct("wrong", _TXN, "seen", "low", "high")
-        found = (
-            known.join(groups, _TXN)
+        counts = (
+            records.join(groups, _TXN)
             .groupBy(F.col(_HOME).alias("home"), schema.alias("schema"), "waited", "complete")
             .agg(
                 F.count(_RECORD).alias("n"),
@@ -285,53 +294,67 @@ class _Batch:
             )
             .collect()
         )
-        for one in found:
-            if one.worst.wrong:
-                raise _contradiction(one.worst)
-        return found
+        for count in counts:
+            if count.worst.wrong:
+                raise _contradiction(count.worst)
+        return counts
 
-    def ready(self, groups: DataFrame, found: Sequence[Row]) -> list[DataFrame]:
+    def ready_records(self, groups: DataFrame, counts: Sequence[Row]) -> list[DataFrame]:
         """The records to apply, in the order in which to apply them.
 
-        Those that waited may have other columns than the batch has. They come first, in the order
-        in which they began to wait: a late record would not set what newer ones have left out.
+        Records that waited may have other columns than the batch has. They come first, in the order
+        in which they began to wait: a late record would not set the columns that newer records have
+        left out.
         """
-        done = groups.where("complete").select(F.col(_TXN).alias(_DONE))
-        is_done = F.col(_TXN) == F.col(_DONE)
-        names, own = list(map(quote, self._kept.columns)), self._kept.schema.json()
-        now = self._told.where(~F.col(_MARK)).join(done, is_done, "left")
-        newest = now.where(F.col(_TXN).isNull() | F.col(_DONE).isNotNull()).select(*names)
+        complete_txns = groups.where("complete").select(F.col(_TXN).alias(_COMPLETE_TXN))
+        is_complete = F.col(_TXN) == F.col(_COMPLETE_TXN)
+        names, batch_schema = (
+            list(map(quote, self._staged_rows.columns)),
+            self._staged_rows.schema.json(),
+        )
+        arrived = self._records.where(~F.col(_MARK)).join(complete_txns, is_complete, "left")
+        newest = arrived.where(F.col(_TXN).isNull() | F.col(_COMPLETE_TXN).isNotNull()).select(
+            *names
+        )
         older: list[DataFrame] = []
-        waited = [one for one in found if one.complete and one.schema is not None]
-        for one in sorted(waited, key=lambda one: (one.home, one.since, one.schema)):
-            is_one = (F.col(_HOME) == one.home) & (F.col(_SCHEMA) == one.schema)
-            rows = self._waited.where(is_one & F.col(_RECORD).isNotNull())
-            schema = StructType.fromJson(json.loads(one.schema))
-            rows = unpacked(rows.join(done, is_done, "left_semi"), _RECORD, schema)
-            if one.schema == own:
+        waiting_counts = [count for count in counts if count.complete and count.schema is not None]
+        for count in sorted(
+            waiting_counts, key=lambda count: (count.home, count.since, count.schema)
+        ):
+            is_counted = (F.col(_HOME) == count.home) & (F.col(_SCHEMA) == count.schema)
+            rows = self._waiting.where(is_counted & F.col(_RECORD).isNotNull())
+            schema = StructType.fromJson(json.loads(count.schema))
+            rows = unpacked_rows(
+                rows.join(complete_txns, is_complete, "left_semi"), _RECORD, schema
+            )
+            if count.schema == batch_schema:
                 newest = newest.unionAll(rows)
             else:
                 older.append(rows)
         return [*older, newest]
 
-    def keep(self, groups: DataFrame, number: int) -> None:
-        """Let the records of this batch for one table wait."""
-        open_ones = groups.where("NOT complete").select(_TXN)
-        rows = self._arrived().where(F.col(_HOME) == number).join(open_ones, _TXN, "left_semi")
+    def keep_waiting(self, groups: DataFrame, table_number: int) -> None:
+        """Write the batch's records of incomplete transactions into a table's pending table."""
+        incomplete_txns = groups.where("NOT complete").select(_TXN)
+        rows = (
+            self._arrived_records()
+            .where(F.col(_HOME) == table_number)
+            .join(incomplete_txns, _TXN, "left_semi")
+        )
         names = ", ".join(_NAMES)
-        with view_of(rows.select(*_FACTS).toDF(*_NAMES)) as view:
-            run(
+        with temporary_view(rows.select(*_FACTS).toDF(*_NAMES)) as view:
+            run_statement(
                 self.runner,
-                f"INSERT INTO {_pending(self.tables[number])} (txn_app_id, {names})\n"
+                f"INSERT INTO {_pending(self.tables[table_number])} (txn_app_id, {names})\n"
                 f"SELECT {self._app_id}, {names} FROM {view}",
             )
 
-    def forget(self, groups: DataFrame, number: int) -> None:
-        """Delete the records that waited beside one table and are applied."""
-        with view_of(groups.where("complete").select(_TXN).toDF("done")) as view:
-            run(
+    def forget_applied(self, groups: DataFrame, table_number: int) -> None:
+        """Delete the records of complete transactions from a table's pending table."""
+        with temporary_view(groups.where("complete").select(_TXN).toDF("done")) as view:
+            run_statement(
                 self.runner,
-                f"DELETE FROM {_pending(self.tables[number])} WHERE {self._is_ours} "
+                f"DELETE FROM {_pending(self.tables[table_number])} WHERE {self._is_ours} "
                 f"AND source_txn IN (SELECT done FROM {view})",
             )
 
@@ -340,13 +363,15 @@ def _pending(table: Table) -> str:
     return table_name(pending_name(table.name))
 
 
-def _contradiction(found: Row) -> WriteError:
-    txn, seen, low, high = found[1:]
-    told = f"it has {high:,}" if low == high else f"it has {low:,}, and that it has {high:,}"
+def _contradiction(facts: Row) -> WriteError:
+    txn, num_records, low, high = facts[1:]
+    stated_numbers = (
+        f"it has {high:,}" if low == high else f"it has {low:,}, and that it has {high:,}"
+    )
     return WriteError(
-        f"Of the source transaction '{txn}' there are {seen:,} different records, and its commit "
-        f"point says that {told}. Nothing of the batch was applied. Records that were filtered out "
-        "must not be counted; if records were sent twice in different forms, CommitPoints(place=…) "
-        "tells them apart.",
+        f"Of the source transaction '{txn}' there are {num_records:,} different records, and its "
+        f"commit point says that {stated_numbers}. Nothing of the batch was applied. Records that "
+        "were filtered out must not be counted; if records were sent twice in different forms, "
+        "CommitPoints(place=…) tells them apart.",
         condition="CDC_COMMIT_POINT_CONTRADICTION", sqlstate="22023", transaction=txn,
     )  # fmt: skip

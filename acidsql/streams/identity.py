@@ -8,11 +8,11 @@ from acidsql.metastore.streams import Batch
 _APP_ID_MAX = 250  # characters: the width of STREAMS.TXN_APP_ID
 
 
-def numbered(txn_app_id: str | None, txn_version: int | None, sink: str = "") -> Batch | None:
-    """The batch that a program names; None if it names none.
+def numbered_batch(txn_app_id: str | None, txn_version: int | None, sink: str = "") -> Batch | None:
+    """The batch that a program names by application and number; None if it passes neither.
 
     Raises:
-        SettingError: One of both is missing, or is no name or no number that every store keeps.
+        SettingError: Only one argument was passed, or no store can keep such a name or number.
     """
     if txn_app_id is None and txn_version is None:
         return None

@@ -21,11 +21,11 @@ from acidsql.storage.spark.given_rows import Rows
 from acidsql.storage.spark.jvm import is_remote
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
 from acidsql.streams.bad_records import BadRecords
-from acidsql.streams.batches import Setup, no_sinks
-from acidsql.streams.changes import changes
+from acidsql.streams.batches import Setup, no_sinks_error
+from acidsql.streams.changes import change_rows
 from acidsql.streams.commit_points import CommitPoints, WholeTransactions, by_commit_points
-from acidsql.streams.identity import check_app_id, numbered
-from acidsql.streams.several import SeveralCdc, Transform, by_value
+from acidsql.streams.identity import check_app_id, numbered_batch
+from acidsql.streams.several import SeveralCdc, Transform, appliers_by_value
 from acidsql.streams.sink import MODES, Sink
 from acidsql.streams.source_transactions import source_transactions
 from acidsql.streams.writer import AcidStreamWriter
@@ -74,16 +74,16 @@ class StreamMethods:
         """
         setup = self._setup(txn_app_id, retries)
         if is_remote(self.spark):
-            raise no_sinks()
+            raise no_sinks_error()
         if mode not in MODES:
             raise SettingError(f"mode='{mode}' is not one of {', '.join(MODES)}.", name="mode")
-        given = [] if keys is None else column_names(keys, "keys=…")
-        if (mode == "upsert") != bool(given):
+        key_columns = [] if keys is None else column_names(keys, "keys=…")
+        if (mode == "upsert") != bool(key_columns):
             raise SettingError(
                 "mode='upsert' needs keys=[…], the columns that name a row; other modes take none.",
                 name="keys",
             )
-        return Sink(setup, self._full_name(table), mode=mode, keys=given)
+        return Sink(setup, self._full_name(table), mode=mode, keys=key_columns)
 
     @checked_while_open
     def auto_cdc(
@@ -166,7 +166,7 @@ class StreamMethods:
         if not isinstance(by, str):
             raise SettingError("Several targets need by=…, a column of the records.", name="by")
         column = column_name(by, "by=…")
-        return SeveralCdc(setup, by_value(target), column, transform, bad)
+        return SeveralCdc(setup, appliers_by_value(target), column, transform, bad)
 
     @checked_while_open
     def changes_from(
@@ -213,8 +213,8 @@ class StreamMethods:
             SettingError: An argument is wrong, or one is missing.
             AnalysisError: The rows are no records of this format, or lack a column.
         """
-        named = None if keys is None else column_names(keys, "keys=…")
-        return changes(format, rows, schema, keys=named, sequence=sequence, absent=absent)
+        key_columns = None if keys is None else column_names(keys, "keys=…")
+        return change_rows(format, rows, schema, keys=key_columns, sequence=sequence, absent=absent)
 
     @checked_while_open
     def transactions_from(self, format: str, rows: DataFrame) -> DataFrame:
@@ -265,7 +265,7 @@ class StreamMethods:
         """
         self._need_ledger()
         if is_remote(self.spark):
-            raise no_sinks()  # PySpark's writer there is another class
+            raise no_sinks_error()  # PySpark's writer there is another class
 
         def make_sink(table: str, mode: str) -> Sink:
             return self.sink(table, mode=mode, keys=keys, txn_app_id=txn_app_id, retries=retries)
@@ -302,8 +302,8 @@ class StreamMethods:
         """
         sink = None
         if table is not None:
-            found = self._runner.resolve(table_parts(table))
-            sink = table.lower() if found is None else str(found.name)
+            resolved_table = self._runner.resolve(table_parts(table))
+            sink = table.lower() if resolved_table is None else str(resolved_table.name)
         return self.metastore.forget_stream(txn_app_id, sink)
 
     def _setup(self, txn_app_id: str | None, retries: int) -> Setup:
@@ -356,7 +356,7 @@ class StreamMethods:
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
         """Begin the transaction of ``Session.transaction``."""
         begin, text = self._runner.transactions.begin, "acid.transaction()"
-        batch = numbered(txn_app_id, txn_version)
+        batch = numbered_batch(txn_app_id, txn_version)
         if batch is None:
             return begin(text, in_block=True)
         self._need_ledger()

@@ -34,57 +34,69 @@ _MARK = "hex:"  # of bytes; a text that begins so is marked, too
 _Convert = Callable[[str, DataType, int], str]
 
 
-def packed(rows: DataFrame) -> Column:
-    """The JSON of each row.
+def packed_row(rows: DataFrame) -> Column:
+    """The column with the JSON of each row.
 
     Raises:
         UnsupportedError: A column holds a VARIANT.
     """
-    parts = [F.expr(_pack(quote(one.name), one.dataType)).alias(one.name) for one in rows.schema]
-    return F.to_json(F.struct(*parts), _OPTIONS)
+    packed_columns = [
+        F.expr(_pack(quote(column.name), column.dataType)).alias(column.name)
+        for column in rows.schema
+    ]
+    return F.to_json(F.struct(*packed_columns), _OPTIONS)
 
 
-def unpacked(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
-    """The rows whose JSON is in a column.
+def unpacked_rows(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
+    """The rows of which a column has the JSON.
 
     Args:
         rows: Has the column.
         text: The column's name.
         schema: The columns of the rows.
     """
-    kind, root = _kind(schema), "__acidsql_packed"
-    parsed = rows.select(F.from_json(F.col(text), kind, _PARSING).alias(root))  # type: ignore[arg-type]
+    json_type, root = _packed_type(schema), "__acidsql_packed"
+    parsed = rows.select(F.from_json(F.col(text), json_type, _PARSING).alias(root))  # type: ignore[arg-type]
     return parsed.selectExpr(
         *(
-            f"{_unpack(f'{root}.{quote(one.name)}', one.dataType)} AS {quote(one.name)}"
-            for one in schema
+            f"{_unpack(f'{root}.{quote(column.name)}', column.dataType)} AS {quote(column.name)}"
+            for column in schema
         )
     )
 
 
-def _kind(kind: DataType) -> DataType:
-    """The type of a packed value."""
-    if isinstance(kind, ArrayType):
-        return ArrayType(_kind(kind.elementType))
-    if isinstance(kind, MapType):
-        entry = {"k": kind.keyType, "v": kind.valueType}
-        return ArrayType(StructType([StructField(n, _kind(one)) for n, one in entry.items()]))
-    if isinstance(kind, StructType):
-        return StructType([StructField(one.name, _kind(one.dataType)) for one in kind])
+def _packed_type(data_type: DataType) -> DataType:
+    """The type of the JSON of a value of this type: texts, and arrays and structs of texts."""
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_packed_type(data_type.elementType))
+    if isinstance(data_type, MapType):
+        entry = {"k": data_type.keyType, "v": data_type.valueType}
+        return ArrayType(
+            StructType([StructField(name, _packed_type(kind)) for name, kind in entry.items()])
+        )
+    if isinstance(data_type, StructType):
+        return StructType(
+            [StructField(field.name, _packed_type(field.dataType)) for field in data_type]
+        )
     return StringType()
 
 
-def _pack(sql: str, kind: DataType, depth: int = 0) -> str:
-    x = f"__acidsql_x{depth}"
-    match kind:
+def _pack(sql: str, data_type: DataType, depth: int = 0) -> str:
+    element = f"__acidsql_x{depth}"
+    match data_type:
         case ArrayType():
-            return f"transform({sql}, {x} -> {_pack(x, kind.elementType, depth + 1)})"
+            return (
+                f"transform({sql}, {element} -> {_pack(element, data_type.elementType, depth + 1)})"
+            )
         case MapType():
-            key = _pack(f"{x}.key", kind.keyType, depth + 1)
-            value = _pack(f"{x}.value", kind.valueType, depth + 1)
-            return f"transform(map_entries({sql}), {x} -> named_struct('k', {key}, 'v', {value}))"
+            key = _pack(f"{element}.key", data_type.keyType, depth + 1)
+            value = _pack(f"{element}.value", data_type.valueType, depth + 1)
+            return (
+                f"transform(map_entries({sql}), "
+                f"{element} -> named_struct('k', {key}, 'v', {value}))"
+            )
         case StructType():
-            return _fields(sql, kind, _pack, depth)
+            return _struct_sql(sql, data_type, _pack, depth)
         case BinaryType():
             return f"hex({sql})"
         case StringType():
@@ -101,33 +113,36 @@ def _pack(sql: str, kind: DataType, depth: int = 0) -> str:
     return f"CAST({sql} AS STRING)"
 
 
-def _unpack(sql: str, kind: DataType, depth: int = 0) -> str:
-    x = f"__acidsql_x{depth}"
-    match kind:
+def _unpack(sql: str, data_type: DataType, depth: int = 0) -> str:
+    element = f"__acidsql_x{depth}"
+    match data_type:
         case ArrayType():
-            return f"transform({sql}, {x} -> {_unpack(x, kind.elementType, depth + 1)})"
+            return (
+                f"transform({sql}, "
+                f"{element} -> {_unpack(element, data_type.elementType, depth + 1)})"
+            )
         case MapType():
-            key = _unpack(f"{x}.k", kind.keyType, depth + 1)
-            value = _unpack(f"{x}.v", kind.valueType, depth + 1)
-            return f"map_from_entries(transform({sql}, {x} -> struct({key}, {value})))"
+            key = _unpack(f"{element}.k", data_type.keyType, depth + 1)
+            value = _unpack(f"{element}.v", data_type.valueType, depth + 1)
+            return f"map_from_entries(transform({sql}, {element} -> struct({key}, {value})))"
         case StructType():
-            return _fields(sql, kind, _unpack, depth)
+            return _struct_sql(sql, data_type, _unpack, depth)
         case BinaryType():
             return f"unhex({sql})"
         case TimestampType():
             return f"timestamp_micros(CAST({sql} AS BIGINT))"
         case StringType():
-            given = f"CAST(unhex(substr({sql}, {len(_MARK) + 1})) AS STRING)"
-            text = f"CASE WHEN startswith({sql}, '{_MARK}') THEN {given} ELSE {sql} END"
-            return f"CAST({text} AS {type_sql(kind)})"
+            hex_text = f"CAST(unhex(substr({sql}, {len(_MARK) + 1})) AS STRING)"
+            text = f"CASE WHEN startswith({sql}, '{_MARK}') THEN {hex_text} ELSE {sql} END"
+            return f"CAST({text} AS {type_sql(data_type)})"
         case NullType():
             return "NULL"
-    return f"CAST({sql} AS {type_sql(kind)})"
+    return f"CAST({sql} AS {type_sql(data_type)})"
 
 
-def _fields(sql: str, kind: StructType, convert: _Convert, depth: int) -> str:
-    parts = ", ".join(
-        f"{literal(one.name)}, {convert(f'{sql}.{quote(one.name)}', one.dataType, depth)}"
-        for one in kind
+def _struct_sql(sql: str, struct_type: StructType, convert: _Convert, depth: int) -> str:
+    fields = ", ".join(
+        f"{literal(field.name)}, {convert(f'{sql}.{quote(field.name)}', field.dataType, depth)}"
+        for field in struct_type
     )
-    return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({parts}) END"
+    return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({fields}) END"

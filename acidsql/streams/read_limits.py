@@ -27,10 +27,10 @@ else:
 
 
 def default_limit(*, is_limited: bool) -> Any:
-    """What Spark passes to ``latestOffset``, except if a trigger wants all at once.
+    """The limit that Spark passes to ``latestOffset``, unless a trigger reads all at once.
 
-    Spark has no limit by versions. It only hands the object back, so any limit does. Spark 4.1 does
-    not ask.
+    Spark has no limit by versions. It only hands the object back, so any limit serves. Spark 4.1
+    has no such limits: None.
     """
     if not CAN_LIMIT:
         return None
@@ -42,16 +42,16 @@ def wants_all(limit: Any) -> bool:
     return limit is None or isinstance(limit, ReadAllAvailable)
 
 
-def limited(
+def limited_end(
     new: NewWriteIds,
     sizes: Mapping[int, int],
     max_versions: int | None,
     max_bytes: int | None,
 ) -> ValidWriteIdList:
-    """The end of a batch: what the first of the new versions lead to, at least one of them.
+    """The snapshot at the end of a batch: the first of the new versions, at least one version.
 
-    A transaction gets its write id after its snapshot, so it changes only rows of lower ones: in
-    the order of write ids no row is deleted before it is inserted.
+    A transaction gets its write id after its snapshot, so it changes only rows of lower write ids:
+    in the order of write ids no row is deleted before it is inserted.
 
     Args:
         new: All new versions.
@@ -59,12 +59,12 @@ def limited(
         max_versions: At most so many versions; None: any number.
         max_bytes: At most so many bytes, unless one version has more; None: any number.
     """
-    numbers = new.numbers
+    write_ids = new.numbers
     total = 0
-    for taken, number in enumerate(numbers):
-        total += sizes.get(number, 0)
-        is_many = max_versions is not None and taken >= max_versions
+    for count, write_id in enumerate(write_ids):
+        total += sizes.get(write_id, 0)
+        is_many = max_versions is not None and count >= max_versions
         is_large = max_bytes is not None and total > max_bytes
-        if taken and (is_many or is_large):
-            return new.after.without(set(numbers[taken:]))
+        if count and (is_many or is_large):
+            return new.after.without(set(write_ids[count:]))
     return new.after

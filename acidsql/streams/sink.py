@@ -11,8 +11,15 @@ from acidsql.errors import AnalysisError
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.writing.staging import staged
-from acidsql.streams.batches import BatchWriter, Setup, run, table_name, table_of, view_of
-from acidsql.streams.upsert import keyed, merge_text, refuse_bad_keys
+from acidsql.streams.batches import (
+    BatchWriter,
+    Setup,
+    resolve_table,
+    run_statement,
+    table_name,
+    temporary_view,
+)
+from acidsql.streams.upsert import merge_text, refuse_bad_keys, with_typed_keys
 
 MODES = ("append", "complete", "upsert")
 
@@ -36,42 +43,47 @@ class Sink(BatchWriter[Table]):
         return f"<acidsql sink of {self.table}, {self._mode}>"
 
     def target(self, runner: Runner) -> Table:
-        return table_of(runner, self.table)
+        return resolve_table(runner, self.table)
 
-    def _sink(self, target: Table) -> str:
+    def _sink_name(self, target: Table) -> str:
         return str(target.name)
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
-        rows = _fitting(target, rows)
-        into = table_name(target.name)
+        rows = _fit_columns(target, rows)
+        target_name = table_name(target.name)
         if self._mode == "upsert":
-            given, few = keyed(target, rows, self._keys), runner.settings.few_rows
-            with staged(given, target.location, txn_id, few) as kept:
-                refuse_bad_keys(kept, self._keys)
-                with view_of(kept) as view:
-                    return run(runner, merge_text(into, view, kept, self._keys))
-        with view_of(rows) as view:
+            keyed_rows, few_rows = (
+                with_typed_keys(target, rows, self._keys),
+                runner.settings.few_rows,
+            )
+            with staged(keyed_rows, target.location, txn_id, few_rows) as staged_rows:
+                refuse_bad_keys(staged_rows, self._keys)
+                with temporary_view(staged_rows) as view:
+                    return run_statement(
+                        runner, merge_text(target_name, view, staged_rows, self._keys)
+                    )
+        with temporary_view(rows) as view:
             if self._mode == "complete":
                 # An overwrite replaces only the partitions that get rows, and must be alone in its
                 # transaction (see ``statements.overwrites``).
                 if target.partition_columns:
-                    run(runner, f"DELETE FROM {into}")
+                    run_statement(runner, f"DELETE FROM {target_name}")
                 else:
-                    overwrite = f"INSERT OVERWRITE TABLE {into} BY NAME"
-                    return run(runner, f"{overwrite} SELECT * FROM {view}")
-            return run(runner, f"INSERT INTO {into} BY NAME SELECT * FROM {view}")
+                    overwrite = f"INSERT OVERWRITE TABLE {target_name} BY NAME"
+                    return run_statement(runner, f"{overwrite} SELECT * FROM {view}")
+            return run_statement(runner, f"INSERT INTO {target_name} BY NAME SELECT * FROM {view}")
 
 
-def _fitting(table: Table, rows: DataFrame) -> DataFrame:
+def _fit_columns(table: Table, rows: DataFrame) -> DataFrame:
     """The batch with its columns' names in lower case, as the table has them.
 
     Raises:
         AnalysisError: The table lacks one of the columns, or the batch has it twice.
     """
-    known = {column.name for column in (*table.columns, *table.partition_columns)}
+    table_columns = {column.name for column in (*table.columns, *table.partition_columns)}
     names = [name.lower() for name in rows.columns]
     for name in names:
-        if name not in known:
+        if name not in table_columns:
             raise AnalysisError(
                 f"The batch has a column '{name}' that the table {table.name} does not have. "
                 "Leave it out by select(…), or add it by ALTER TABLE … ADD COLUMNS.",

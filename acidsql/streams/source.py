@@ -39,7 +39,7 @@ from acidsql.storage.reading.changes import Changes
 from acidsql.streams.read_limits import (
     SupportsTriggerAvailableNow,
     default_limit,
-    limited,
+    limited_end,
     wants_all,
 )
 from acidsql.streams.source_options import LATEST, source_options
@@ -81,85 +81,87 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._store: Metastore | None = None
         self._last: ValidWriteIdList | None = None  # where Trigger.AvailableNow ends
         self.ddl = ddl
-        self.table = self._found()
-        self.ddl = self._ddl_of(self.table)
+        self.table = self._find_table()
+        self.ddl = self._columns_ddl(self.table)
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks need the table only: no connection and no address of the metastore."""
         return {"table": self.table}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Where a new query begins."""
+        """The offset at which a new query begins."""
         start, start_ms = self._options.start, self._options.start_ms
         if start is None and start_ms is None:
             return self._offset("")  # the current rows first
-        seen, _ = self._seen()
+        current, _ = self._current_snapshot()
         if start_ms is not None:
             commit = commit_at(self._metastore, start_ms - 1)
             versions = self._metastore.versions(self._name)
-            return self._offset(str(at_commit(self._name, seen, versions, commit)))
+            return self._offset(str(at_commit(self._name, current, versions, commit)))
         if start == LATEST:
-            return self._offset(str(seen))
+            return self._offset(str(current))
         assert isinstance(start, int)
         if start and start == self._metastore.first_version(self._name):
             return self._offset("")  # what made the table may have left no events
-        following = seen.high_water_mark + 1
+        following = current.high_water_mark + 1
         if not 1 <= start <= following:
             raise VersionNotFoundError(
                 f"A stream of {self._name} cannot begin with version {start}: the first version "
                 f"is 1, the next one will be {following}.",
                 table=self._name, version=start,
             )  # fmt: skip
-        return self._offset(str(seen.up_to(start - 1)))
+        return self._offset(str(current.up_to(start - 1)))
 
     # PySpark 4.1 calls it without arguments.
     def latestOffset(  # noqa: N802 - PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """What is committed now, or the first part of it.
+        """The end of the next batch: the committed versions, up to the limits of a batch.
 
         Raises:
             CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
         """
-        end = self._seen()[0] if self._last is None else self._last
+        end = self._current_snapshot()[0] if self._last is None else self._last
         if start is not None and start["snapshot"] and not wants_all(limit):
-            new = NewWriteIds(_today(start["snapshot"], end), end)
-            end = limited(new, self._sizes(), self._options.max_versions, self._options.max_bytes)
+            new = NewWriteIds(_snapshot_of_offset(start["snapshot"], end), end)
+            end = limited_end(
+                new, self._version_sizes(), self._options.max_versions, self._options.max_bytes
+            )
         offset = self._offset(str(end))
-        self._found()  # after the snapshot: none of its rows has a column that is new by then
+        self._find_table()  # after the snapshot was taken: its rows have no newer columns
         return offset
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - PySpark's name
-        """What Spark passes to ``latestOffset``."""
+        """The limit that Spark passes to ``latestOffset``."""
         return default_limit(is_limited=self._options.is_limited)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
-        """Let the query end with what is committed now, in as many batches as the limits need."""
-        self._last = self._seen()[0]
+        """Let the query end with the versions that are committed now, perhaps in many batches."""
+        self._last = self._current_snapshot()[0]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch.
 
         Raises:
-            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the cleaner has deleted files of it, or a
-                rebalance gave the rows other row ids.
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the cleaner has deleted files of the
+                batch, or a rebalance gave the rows other row ids.
             CatalogError: STREAM_SOURCE_CHANGED: the table was dropped and made again, or has other
                 columns now.
         """
-        self.table = self._found()
-        self._need_same(start, end)
-        seen, txns = self._seen()
-        after = _today(end["snapshot"], seen)
-        before = _today(start["snapshot"], seen) if start["snapshot"] else None
-        reads = self._reads(before, after, seen, txns)
-        self._need_same(start, end)  # and while the files were listed
+        self.table = self._find_table()
+        self._need_same_table(start, end)
+        current, txns = self._current_snapshot()
+        after = _snapshot_of_offset(end["snapshot"], current)
+        before = _snapshot_of_offset(start["snapshot"], current) if start["snapshot"] else None
+        reads = self._read_files(before, after, current, txns)
+        self._need_same_table(start, end)  # and while the files were listed
         if not self._options.is_feed:
             return [Split(read) for read in reads]
         new = NewWriteIds(before or _NOTHING, after)
         commits = {
-            one.write_id: (one.committed_ms, one.txn_id)
-            for one in self._metastore.versions(self._name)
-            if one.write_id in new
+            version.write_id: (version.committed_ms, version.txn_id)
+            for version in self._metastore.versions(self._name)
+            if version.write_id in new
         }
         # No row of the first batch was deleted, so there are no pairs.
         keys = () if before is None else change_keys(self.table, self._options.keys)
@@ -179,40 +181,43 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._store.close()
             self._store = None
 
-    def _reads(
+    def _read_files(
         self,
         before: ValidWriteIdList | None,
         after: ValidWriteIdList,
-        seen: ValidWriteIdList,
+        current: ValidWriteIdList,
         txns: ValidTxnList,
     ) -> list[StreamRead]:
-        where = self._directories()
+        directories = self._directories()
         try:
             if before is None:
-                reads = live_reads(self.table, where, after, txns)
-                self._need_kept(after)
+                reads = live_reads(self.table, directories, after, txns)
+                self._need_history(after)
                 return reads
-            what = Changes(self.table, where, NewWriteIds(before, after), txns)
-            reads = new_reads(what, with_deletes=self._options.is_feed)
-            self._need_kept(before)
+            table_changes = Changes(self.table, directories, NewWriteIds(before, after), txns)
+            reads = new_reads(table_changes, with_deletes=self._options.is_feed)
+            self._need_history(before)
             return reads
         except SnapshotTooOldError:
-            if self._options.fails:
+            if self._options.fails_on_data_loss:
                 raise
-            left = live_reads(self.table, where, seen, txns)
+            live = live_reads(self.table, directories, current, txns)
             new = NewWriteIds(before or _NOTHING, after)
             shows = Shows.LIVE if before is None else Shows.NEW
-            return [replace(one, new=new, shows=shows) for one in left]
+            return [replace(read, new=new, shows=shows) for read in live]
 
     def _directories(self) -> list[str]:
         if not self.table.partition_columns:
             return [""]
         prefix = f"{self.table.location}/"
-        found = self._metastore.partitions(self._name)
-        return [one.location.removeprefix(prefix) for one in found]
+        partitions = self._metastore.partitions(self._name)
+        return [partition.location.removeprefix(prefix) for partition in partitions]
 
-    def _need_kept(self, shown: ValidWriteIdList) -> None:
-        """See ``TimeTravel.need_kept``: after the files were listed."""
+    def _need_history(self, shown: ValidWriteIdList) -> None:
+        """Check, after the files were listed, that all files since a snapshot exist.
+
+        See ``TimeTravel.need_kept``.
+        """
         if (oldest := lost_before(self._metastore, self._name, shown)) is None:
             return
         needed = shown.complete_up_to
@@ -230,7 +235,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._store = self._open()
         return self._store
 
-    def _found(self) -> Table:
+    def _find_table(self) -> Table:
         if not self._metastore.abilities.keeps_versions:
             raise UnsupportedError(
                 "A Hive Metastore does not note which files were deleted, so a stream of a table "
@@ -240,53 +245,61 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         table = acid_table(self._metastore.find(self._name))
         if table is None:
             raise CatalogError(f"There is no table '{self._name}'.", relationName=self._name)
-        if self.ddl is not None and (now := self._ddl_of(table)) != self.ddl:
+        if self.ddl is not None and (now := self._columns_ddl(table)) != self.ddl:
             raise _changed(
                 f"{self._name} has other columns now than when the stream began: {now} instead of "
                 f"{self.ddl}. Start the query again."
             )
         return table
 
-    def _ddl_of(self, table: Table) -> str:
+    def _columns_ddl(self, table: Table) -> str:
         if not self._options.is_feed:
             return stream_ddl(table)
         need_names(table)
         return feed_ddl(table, change_keys(table, self._options.keys))
 
-    def _sizes(self) -> dict[int, int]:
-        """The bytes that each version wrote."""
+    def _version_sizes(self) -> dict[int, int]:
+        """The number of bytes that each version wrote."""
         sizes: dict[int, int] = {}
-        for one in self._metastore.versions(self._name):
-            sizes[one.write_id] = sizes.get(one.write_id, 0) + one.change.bytes
+        for version in self._metastore.versions(self._name):
+            sizes[version.write_id] = sizes.get(version.write_id, 0) + version.change.bytes
         return sizes
 
-    def _seen(self) -> tuple[ValidWriteIdList, ValidTxnList]:
+    def _current_snapshot(self) -> tuple[ValidWriteIdList, ValidTxnList]:
         txns = self._metastore.valid_txns()
         return self._metastore.valid_write_ids(txns, [self._name])[self._name], txns
 
     def _offset(self, snapshot: str) -> dict[str, Any]:
-        """A snapshot, its newest version with that version's transaction (0: none), and the table.
+        """The offset of a snapshot: its text, its newest version and transaction, and the table.
 
-        A restored store may have the table's identity, and other versions.
+        The version and the transaction are 0 if the snapshot has no version. They are needed
+        because a restored store may have the same identity of the table, and other versions.
         """
-        seen = ValidWriteIdList.parse(snapshot) if snapshot else None
-        found = [
-            (one.write_id, one.txn_id)
-            for one in self._metastore.versions(self._name)
-            if seen is not None and one.write_id > 0 and seen.is_valid(one.write_id)
+        write_ids = ValidWriteIdList.parse(snapshot) if snapshot else None
+        versions = [
+            (table_version.write_id, table_version.txn_id)
+            for table_version in self._metastore.versions(self._name)
+            if write_ids is not None
+            and table_version.write_id > 0
+            and write_ids.is_valid(table_version.write_id)
         ]
-        version, txn = max(found, default=(0, 0))
+        version, txn = max(versions, default=(0, 0))
         identity = self._metastore.identity(self._name)
         return {"snapshot": snapshot, "version": version, "txn": txn, "table": identity}
 
-    def _need_same(self, *offsets: dict[str, Any]) -> None:
-        """Check that the table is the one of the offsets, and that these are not after now."""
+    def _need_same_table(self, *offsets: dict[str, Any]) -> None:
+        """Check that the offsets are of this table, and that none of them is after now."""
         identity = self._metastore.identity(self._name)
-        known = {one.write_id: one.txn_id for one in self._metastore.versions(self._name)}
-        mark = self._seen()[0].high_water_mark
+        txn_ids = {
+            table_version.write_id: table_version.txn_id
+            for table_version in self._metastore.versions(self._name)
+        }
+        high_water_mark = self._current_snapshot()[0].high_water_mark
         for offset in offsets:
             version, txn = offset["version"], offset["txn"]
-            is_same = version == 0 or (version <= mark and known.get(version, txn) == txn)
+            is_same = version == 0 or (
+                version <= high_water_mark and txn_ids.get(version, txn) == txn
+            )
             if offset["table"] != identity or not is_same:
                 raise _changed(
                     f"{self._name} was dropped and made again, or restored from a copy, since the "
@@ -298,9 +311,9 @@ def _changed(message: str) -> CatalogError:
     return CatalogError(message, condition="STREAM_SOURCE_CHANGED", sqlstate="55000")
 
 
-def _today(text: str, seen: ValidWriteIdList) -> ValidWriteIdList:
-    """The snapshot of an offset. Of the write ids that were open then, some are aborted now."""
-    then = ValidWriteIdList.parse(text)
-    gone = tuple(number for number in then.open if seen.is_aborted(number))
-    still = tuple(number for number in then.open if number not in gone)
-    return replace(then, open=still, aborted=then.aborted + gone)
+def _snapshot_of_offset(text: str, current: ValidWriteIdList) -> ValidWriteIdList:
+    """The snapshot of an offset, in which write ids that were open then may be aborted by now."""
+    snapshot = ValidWriteIdList.parse(text)
+    aborted = tuple(write_id for write_id in snapshot.open if current.is_aborted(write_id))
+    still_open = tuple(write_id for write_id in snapshot.open if write_id not in aborted)
+    return replace(snapshot, open=still_open, aborted=snapshot.aborted + aborted)

@@ -19,13 +19,14 @@ LATEST = "latest"
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a stream of a table reads.
+    """The options of a stream of a table.
 
     Attributes:
         table: The table.
-        start: The first version, or LATEST for what comes after now; None: the current rows first.
+        start: The first version, or LATEST for the versions after now; None: the current rows
+            first.
         start_ms: The time of the first commit, in milliseconds since the epoch; None: not given.
-        fails: Files that were deleted are an error.
+        fails_on_data_loss: Whether it is an error if files were deleted that the stream needs.
         is_feed: Read deletes and updates too.
         keys: The columns that make a deleted row and a new row the same row; None: those of the
             table property.
@@ -36,7 +37,7 @@ class SourceOptions:
     table: TableName
     start: int | str | None = None
     start_ms: int | None = None
-    fails: bool = True
+    fails_on_data_loss: bool = True
     is_feed: bool = False
     keys: tuple[str, ...] | None = None
     max_versions: int | None = None
@@ -55,40 +56,40 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         SettingError: An option is unknown or wrong, or two of them contradict each other.
         UnsupportedError: This version of Spark cannot limit a batch.
     """
-    given = {name.lower(): value for name, value in options.items()}
-    known = {name.lower(): name for name in _OPTIONS}
-    if unknown := sorted(set(given) - set(known)):
+    option_texts = {name.lower(): value for name, value in options.items()}
+    names_by_lower = {name.lower(): name for name in _OPTIONS}
+    if unknown := sorted(set(option_texts) - set(names_by_lower)):
         raise SettingError(
             f"A stream of a table has no option '{unknown[0]}'. It has: {', '.join(_OPTIONS)}.",
             name=unknown[0],
         )
-    found = SourceOptions(
-        _name_of(given["table"]),
-        _start(given),
-        _time_ms(given),
-        _flag(given, "failOnDataLoss", default=True),
-        _flag(given, "readChangeFeed", default=False),
-        _keys(given),
-        _number(given, "maxVersionsPerTrigger"),
-        _number(given, "maxBytesPerTrigger"),
+    parsed_options = SourceOptions(
+        _table_name(option_texts["table"]),
+        _starting_version(option_texts),
+        _starting_time_ms(option_texts),
+        _boolean_option(option_texts, "failOnDataLoss", default=True),
+        _boolean_option(option_texts, "readChangeFeed", default=False),
+        _key_columns(option_texts),
+        _positive_number(option_texts, "maxVersionsPerTrigger"),
+        _positive_number(option_texts, "maxBytesPerTrigger"),
     )
-    if found.start is not None and found.start_ms is not None:
+    if parsed_options.start is not None and parsed_options.start_ms is not None:
         raise SettingError(
             "Set startingVersion or startingTimestamp, not both.", name="startingTimestamp"
         )
-    if found.keys is not None and not found.is_feed:
+    if parsed_options.keys is not None and not parsed_options.is_feed:
         raise SettingError("The option keys needs the option readChangeFeed=true.", name="keys")
-    if found.is_limited and not CAN_LIMIT:
+    if parsed_options.is_limited and not CAN_LIMIT:
         raise UnsupportedError(
             "maxVersionsPerTrigger and maxBytesPerTrigger need Spark 4.2 or later. Older versions "
             "do not tell a Python data source where a batch begins.",
             condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
         )
-    return found
+    return parsed_options
 
 
-def _start(given: Mapping[str, str]) -> int | str | None:
-    if (text := given.get("startingversion")) is None:
+def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
+    if (text := option_texts.get("startingversion")) is None:
         return None
     if text.lower() == LATEST:
         return LATEST
@@ -99,9 +100,10 @@ def _start(given: Mapping[str, str]) -> int | str | None:
     return int(text)
 
 
-def _time_ms(given: Mapping[str, str]) -> int | None:
-    """The time; this process does not know the time zone of the session."""
-    if (text := given.get("startingtimestamp")) is None:
+def _starting_time_ms(option_texts: Mapping[str, str]) -> int | None:
+    """The time of startingTimestamp. It must have an offset, because this process does not know the
+    time zone of the session."""
+    if (text := option_texts.get("startingtimestamp")) is None:
         return None
     try:
         time = datetime.fromisoformat(text)
@@ -116,28 +118,28 @@ def _time_ms(given: Mapping[str, str]) -> int | None:
     return int(time.timestamp() * 1000)
 
 
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = given.get(name.lower(), str(default)).lower()
+def _boolean_option(option_texts: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = option_texts.get(name.lower(), str(default)).lower()
     if text not in ("true", "false"):
         raise SettingError(f"{name}='{text}' is neither true nor false.", name=name)
     return text == "true"
 
 
-def _number(given: Mapping[str, str], name: str) -> int | None:
-    if (text := given.get(name.lower())) is None:
+def _positive_number(option_texts: Mapping[str, str], name: str) -> int | None:
+    if (text := option_texts.get(name.lower())) is None:
         return None
     if not text.isdecimal() or int(text) == 0:
         raise SettingError(f"{name}='{text}' is no number from 1 on.", name=name)
     return int(text)
 
 
-def _keys(given: Mapping[str, str]) -> tuple[str, ...] | None:
-    if (text := given.get("keys")) is None:
+def _key_columns(option_texts: Mapping[str, str]) -> tuple[str, ...] | None:
+    if (text := option_texts.get("keys")) is None:
         return None
-    return tuple(name for one in text.split(",") if (name := one.strip()))
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def _name_of(text: str) -> TableName:
+def _table_name(text: str) -> TableName:
     parts = text.lower().split(".")
     if len(parts) > 2 or not all(parts):
         raise SettingError(f"table='{text}' is not database.table.", name="table")

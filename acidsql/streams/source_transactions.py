@@ -1,7 +1,7 @@
-"""``Session.transactions_from``: what records of a tool tell of the transactions of their source.
+"""``Session.transactions_from``: what change records say about the transactions of their source.
 
-The records of many tables come in one DataFrame, before they are rows of any table. So they stay as
-they are, and get columns for ``commit_points``.
+The records of many tables come in one DataFrame, before they are rows of any table. So the records
+stay as they are, and get columns for ``commit_points``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.storage.columns import quote
-from acidsql.streams.changes import FORMATS, fields_of, malformed, unparsed
+from acidsql.streams.changes import FORMATS, is_unparsed, raise_malformed, records_and_fields
 from acidsql.streams.envelopes.parts import TEXT
 
 _WITH_ENDS = ("debezium", "maxwell")
@@ -21,36 +21,36 @@ _NAMES = (_TABLE, "_source_txn", "_place", "_is_last", "_num_records")
 def source_transactions(format: str, rows: DataFrame) -> DataFrame:
     """See ``Session.transactions_from``."""
     if format not in _WITH_ENDS:
-        known = ", ".join(_WITH_ENDS)
+        format_names = ", ".join(_WITH_ENDS)
         raise SettingError(
-            f"format='{format}' is not one of {known}: other records do not tell where a "
+            f"format='{format}' is not one of {format_names}: other records do not tell where a "
             "transaction of the source ends.",
             name="format",
         )
-    given = rows.columns
-    if taken := [name for name in given if name.lower() in _NAMES]:
+    column_names = rows.columns
+    if reserved_names := [name for name in column_names if name.lower() in _NAMES]:
         raise AnalysisError(
-            f"The records have a column '{taken[0]}', which transactions_from() adds.",
-            condition="COLUMN_ALREADY_EXISTS", sqlstate="42711", column=taken[0],
+            f"The records have a column '{reserved_names[0]}', which transactions_from() adds.",
+            condition="COLUMN_ALREADY_EXISTS", sqlstate="42711", column=reserved_names[0],
         )  # fmt: skip
-    rows, fields = fields_of(format, rows)
-    found = FORMATS[format].envelope(fields)
-    ends = found.ends
+    rows, fields = records_and_fields(format, rows)
+    envelope = FORMATS[format].envelope(fields)
+    ends = envelope.ends
     assert ends is not None
-    is_point = f"coalesce({found.op} = '' AND {ends.is_point}, false)"
+    is_point = f"coalesce({envelope.op} = '' AND {ends.is_point}, false)"
     fault = (
-        f"CASE WHEN {unparsed(fields)} THEN 'it is no JSON' WHEN {found.op} IS NULL THEN "
+        f"CASE WHEN {is_unparsed(fields)} THEN 'it is no JSON' WHEN {envelope.op} IS NULL THEN "
         f"'it has no {FORMATS[format].MARK} that is known' ELSE {ends.fault} END"
     )
     record = f"coalesce(concat(': ', left({TEXT}, 200)), '')" if fields.is_text else "''"
-    good = rows.where(
-        f"CASE WHEN {is_point} THEN true WHEN {found.op} = '' THEN false "
-        f"WHEN {fault} IS NOT NULL THEN {malformed(format, f'concat({fault}, {record})')} "
+    good_rows = rows.where(
+        f"CASE WHEN {is_point} THEN true WHEN {envelope.op} = '' THEN false "
+        f"WHEN {fault} IS NOT NULL THEN {raise_malformed(format, f'concat({fault}, {record})')} "
         "ELSE true END"
     )
-    table = f"CASE WHEN NOT {is_point} THEN {found.table} END"
-    values = (table, ends.txn, ends.place, ends.is_last, ends.num_records)
-    return good.selectExpr(
-        *map(quote, given),
-        *(f"{sql} AS {name}" for name, sql in zip(_NAMES, values, strict=True)),
+    table = f"CASE WHEN NOT {is_point} THEN {envelope.table} END"
+    values_sql = (table, ends.txn, ends.place, ends.is_last, ends.num_records)
+    return good_rows.selectExpr(
+        *map(quote, column_names),
+        *(f"{sql} AS {name}" for name, sql in zip(_NAMES, values_sql, strict=True)),
     )

@@ -21,8 +21,8 @@ from acidsql.statements.statement_text import is_case_sensitive
 from acidsql.storage.columns import quote
 
 
-def keyed(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The batch with its keys in the table's types.
+def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows of a batch, with the key columns cast to the table's types.
 
     Raises:
         AnalysisError: A key is not among the batch's columns, or has a type that its column does
@@ -37,7 +37,7 @@ def keyed(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     untyped = {name for name, kind in rows.dtypes if kind == "void"}  # files have no such columns
     converted = {*keys, *untyped}
     values = {
-        column.name: _value(rows, column, is_partition=column in table.partition_columns)
+        column.name: _typed_value(rows, column, is_partition=column in table.partition_columns)
         for column in (*table.columns, *table.partition_columns)
         if column.name in converted and column.name in rows.columns
     }
@@ -47,21 +47,23 @@ def keyed(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
-    """Refuse a NULL key, which never matches, and a key twice, which would be inserted twice.
+    """Refuse a NULL in a key, and two rows with one key.
+
+    A NULL never matches a row of the table. Two rows with one new key would both be inserted.
 
     Raises:
         ConstraintError: UPSERT_KEY_INVALID.
     """
-    # Numbers as names: a key may have any name, ``count`` too.
-    named = rows.select(*(rows[quote(key)].alias(f"k{i}") for i, key in enumerate(keys)))
-    names = named.columns
+    # The columns are named by number, because a key may have any name, even ``count``.
+    key_rows = rows.select(*(rows[quote(key)].alias(f"k{i}") for i, key in enumerate(keys)))
+    names = key_rows.columns
     nulls = " OR ".join(f"{name} IS NULL" for name in names)
-    found = named.groupBy(*names).count().where(f"count > 1 OR {nulls}").head(1)
-    if found:
-        values = ", ".join("NULL" if value is None else str(value) for value in found[0][:-1])
+    bad_keys = key_rows.groupBy(*names).count().where(f"count > 1 OR {nulls}").head(1)
+    if bad_keys:
+        values = ", ".join("NULL" if value is None else str(value) for value in bad_keys[0][:-1])
         raise ConstraintError(
-            f"The batch has {found[0][-1]} row(s) with the key ({', '.join(keys)}) = ({values}). "
-            "An upsert needs keys that are not NULL, and one row for each key.",
+            f"The batch has {bad_keys[0][-1]} row(s) with the key ({', '.join(keys)}) = "
+            f"({values}). An upsert needs keys that are not NULL, and one row for each key.",
             condition="UPSERT_KEY_INVALID", sqlstate="23000", key=values,
         )  # fmt: skip
 
@@ -80,8 +82,8 @@ def merge_text(target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> 
     )
 
 
-def _value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
-    given, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
+def _typed_value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
+    source_type, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
     by_case = FieldRules(is_case_sensitive=is_case_sensitive(rows.sparkSession))
-    sql = assign(name, given, column.name, column.type, "", Span(0, 0), fields=by_case)
+    sql = assign(name, source_type, column.name, column.type, "", Span(0, 0), fields=by_case)
     return read_back_sql(sql, column, is_partition=is_partition)

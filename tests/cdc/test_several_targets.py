@@ -158,8 +158,8 @@ def test_wrong_arguments_are_refused_at_once(acid, both):
 def test_the_name_in_the_ledger_fits_into_the_ledger(acid, both):
     table = acid.metastore.find(TableName("default", "orders"))
     many = {str(i): replace(table, name=TableName("d", f"{'x' * 120}{i}")) for i in range(5)}
-    assert both._sink(many).startswith("5 tables, ")
-    assert both._sink(many) != both._sink({**many, "0": table})
+    assert both._sink_name(many).startswith("5 tables, ")
+    assert both._sink_name(many) != both._sink_name({**many, "0": table})
 
 
 @pytest.mark.parametrize("word", ["CREATE", "CREATE OR REPLACE"])

@@ -17,7 +17,7 @@ from test_changes import ID_AND_NAME, debezium, goldengate, maxwell, read, texts
 from acidsql.errors import AnalysisError
 from acidsql.storage.columns import literal
 from acidsql.storage.spark.type_sql import type_sql
-from acidsql.streams.envelopes.parts import parsed
+from acidsql.streams.envelopes.parts import parsed_json
 from acidsql.streams.envelopes.values import Values
 
 pytestmark = pytest.mark.spark
@@ -214,7 +214,7 @@ def test_what_follows_a_record_in_its_text_is_not_lost(acid):
     rows = texts(
         acid.spark, *(ONE + end for end in ends), f" {ONE} \n", "1", "[1, 2]", "", "{", None
     )
-    found = [row[0] for row in rows.selectExpr(f"{parsed('value')} IS NOT NULL").collect()]
+    found = [row[0] for row in rows.selectExpr(f"{parsed_json('value')} IS NOT NULL").collect()]
     assert found == [False] * len(ends) + [True, True, True, False, False, False]
     with pytest.raises(Exception, match="it is no JSON"):
         read(acid, "debezium", [ONE + ONE])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from acidsql.errors import UnsupportedError
-from acidsql.streams.packed import packed, unpacked
+from acidsql.streams.packed import packed_row, unpacked_rows
 
 pytestmark = pytest.mark.spark
 
@@ -35,10 +35,10 @@ def test_every_value_comes_back_in_a_session_of_any_time_zone(spark):
     zone = spark.conf.get("spark.sql.session.timeZone")
     try:
         spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-        texts = given.select(packed(given).alias("text")).collect()
+        texts = given.select(packed_row(given).alias("text")).collect()
         spark.conf.set("spark.sql.session.timeZone", "America/New_York")
         made = spark.createDataFrame(texts, "text STRING")
-        found = unpacked(made, "text", given.schema)
+        found = unpacked_rows(made, "text", given.schema)
         kinds = [(one.name, one.dataType.simpleString()) for one in given.schema]
         assert [(one.name, one.dataType.simpleString()) for one in found.schema] == kinds
         same = ", ".join(
@@ -55,10 +55,10 @@ def test_every_value_comes_back_in_a_session_of_any_time_zone(spark):
 
 def test_a_text_may_be_longer_than_spark_s_json_reads_by_default(spark):
     given = spark.sql("SELECT repeat('x', 20000001) AS v")
-    found = unpacked(given.select(packed(given).alias("text")), "text", given.schema)
+    found = unpacked_rows(given.select(packed_row(given).alias("text")), "text", given.schema)
     assert found.selectExpr("length(v)").first()[0] == 20_000_001
 
 
 def test_a_variant_is_refused(spark):
     with pytest.raises(UnsupportedError, match="VARIANT"):
-        packed(spark.sql("SELECT parse_json('1') AS v"))
+        packed_row(spark.sql("SELECT parse_json('1') AS v"))

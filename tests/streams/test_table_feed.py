@@ -28,7 +28,7 @@ from acidsql.errors import (
     VersionNotFoundError,
 )
 from acidsql.storage.folding import stream_changes
-from acidsql.streams.read_limits import CAN_LIMIT, default_limit, limited
+from acidsql.streams.read_limits import CAN_LIMIT, default_limit, limited_end
 from acidsql.streams.source import TableStream
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
@@ -375,7 +375,7 @@ def test_a_limit_takes_the_first_of_the_new_versions(versions, size, ends):
     after, sizes = ValidWriteIdList(9, (), (7,)), {3: 10, 6: 15, 8: 25}
     found = []
     while numbers := NewWriteIds(before, after).numbers:
-        end = limited(NewWriteIds(before, after), sizes, versions, size)
+        end = limited_end(NewWriteIds(before, after), sizes, versions, size)
         found.append([one for one in numbers if end.is_valid(one)])
         assert all(end.is_valid(one) for one in range(1, 10) if before.is_valid(one))
         before = end

@@ -12,9 +12,9 @@ from acidsql.streams.envelopes.parts import (
     Fields,
     file_number,
     hexadecimal,
-    order,
+    operation_sql,
+    order_value,
     whole_number,
-    words,
 )
 
 MARK = "op"
@@ -38,21 +38,22 @@ def envelope(fields: Fields) -> Envelope:
     """Debezium's envelope. Its update of a key is two events: a delete and an insert."""
     op, connector = fields.text("op"), fields.text("source", "connector")
     is_change = f"{op} <> 'r'"
-    cases, known = [], []
+    cases, order_conditions = [], []
     for names, (commit, within, needed) in _places(fields, is_change).items():
         listed = ", ".join(map(literal, names))
-        value = order(*commit, is_change=is_change, within=within)
+        value = order_value(*commit, is_change=is_change, within=within)
         cases.append(f"WHEN {connector} IN ({listed}) THEN {value}")
         place = " AND ".join(f"{part} IS NOT NULL" for part in needed)
-        known.append(f"({connector} IN ({listed}) AND ({op} = 'r' OR {place}))")
+        order_conditions.append(f"({connector} IN ({listed}) AND ({op} = 'r' OR {place}))")
     fault = (
-        f"CASE WHEN {op} IN ('c', 'u', 'd', 'r', 't') AND NOT coalesce({' OR '.join(known)}, false)"
+        f"CASE WHEN {op} IN ('c', 'u', 'd', 'r', 't') "
+        f"AND NOT coalesce({' OR '.join(order_conditions)}, false)"
         " THEN concat('the source (connector ', "
         f"coalesce({connector}, 'unknown'), ') gives no known order: pass sequence=…') END"
     )
     schema = fields.text("source", "schema")
     return Envelope(
-        op=f"CASE WHEN {_is_no_change(fields)} THEN '' ELSE {words(op, _OPS)} END",
+        op=f"CASE WHEN {_is_no_change(fields)} THEN '' ELSE {operation_sql(op, _OPS)} END",
         before=fields.image("before"),
         after=fields.image("after"),
         sequence=f"CASE {' '.join(cases)} END",
@@ -68,7 +69,10 @@ def envelope(fields: Fields) -> Envelope:
 
 
 def _ends(fields: Fields) -> Ends:
-    """Where ``provide.transaction.metadata`` is on, END tells how many events there were."""
+    """How the end of a transaction is known: the record END has the number of events.
+
+    The connector sends END if ``provide.transaction.metadata`` is on.
+    """
     op, txn = fields.text("op"), fields.text("transaction", "id")
     return Ends(
         txn=f"coalesce({txn}, {fields.text('id')})",
@@ -84,13 +88,16 @@ def _ends(fields: Fields) -> Ends:
 def _places(
     fields: Fields, is_change: str
 ) -> dict[tuple[str, ...], tuple[list[str], list[str], list[str]]]:
-    """For each connector: the places of the commit, those within its transaction, and those that
-    each change must have. All order values are structs of one type, so places are padded.
+    """The parts of the order value, by connectors.
 
-    Changes are sent when their transaction commits. So an LSN, or SCN, of a change may be below
-    that of a snapshot which has not seen the change; but those of commits are in order. The first
-    part of PostgreSQL's ``sequence`` is the commit before this transaction's, which is as good. It
-    is not known before the first commit that the connector has seen.
+    Three lists of SQL: the place of the commit, the place of the change within its transaction, and
+    the parts that no change may lack. All order values are structs of one type, so a shorter place
+    is padded with "0".
+
+    The connector sends changes when their transaction commits. So the LSN or SCN of a change may be
+    below that of a snapshot that has not seen the change; but the LSNs of commits are in order. The
+    first part of PostgreSQL's ``sequence`` is the commit before the transaction's own commit, which
+    gives the same order. Before the first commit that the connector has seen, it is not known.
     """
     sequence = fields.text("source", "sequence")
     commit = whole_number(f"get_json_object({sequence}, {literal('$[0]')})")
@@ -112,10 +119,10 @@ def _places(
 
 
 def _is_no_change(fields: Fields) -> str:
-    """SQL: whether a record is a tombstone, a heartbeat, the begin or end of a transaction, or DDL.
+    """SQL that is true for a tombstone, a heartbeat, DDL, and the begin or end of a transaction.
 
-    Of records that were parsed by somebody else, only the begin and the end of a transaction are
-    known: the NULLs of other ones may be a failed parse.
+    Of records that the caller has parsed, only the begin and the end of a transaction count: the
+    NULLs of other records may come from a failed parse.
     """
     is_border = f"{fields.text('status')} IN ('BEGIN', 'END')"
     if not fields.is_text:

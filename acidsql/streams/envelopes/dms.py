@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acidsql.streams.envelopes.parts import Envelope, Fields, order, words
+from acidsql.streams.envelopes.parts import Envelope, Fields, operation_sql, order_value
 
 MARK = "Op"
 _OPS = {"I": "insert", "U": "update", "D": "delete"}
@@ -19,13 +19,13 @@ def envelope(fields: Fields) -> Envelope:
     """DMS's envelope. Files of a full load have no ``Op``, and no place in the log."""
     op, place = fields.text("Op"), fields.number(_CHANGE_SEQUENCE)
     has_place = f"coalesce({fields.text(_CHANGE_SEQUENCE)}, '') <> ''"
-    row = fields.whole()
+    row = fields.record_image()
     return Envelope(
-        op=f"CASE WHEN {op} IS NULL THEN 'snapshot' ELSE {words(op, _OPS)} END",
+        op=f"CASE WHEN {op} IS NULL THEN 'snapshot' ELSE {operation_sql(op, _OPS)} END",
         before=row,  # a delete has the deleted row; an update has the new row only
         after=row,
         sequence=f"CASE WHEN {has_place} OR {op} IS NULL OR {op} = 'I' THEN "
-        f"{order(place, is_change=has_place)} END",
+        f"{order_value(place, is_change=has_place)} END",
         table=f"nullif(concat_ws('.', {fields.text('AR_M_SOURCE_SCHEMA')}, "
         f"{fields.text('AR_M_SOURCE_TABLE_NAME')}), '')",
         txn="CAST(NULL AS STRING)",

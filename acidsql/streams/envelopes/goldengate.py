@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acidsql.streams.envelopes.parts import Envelope, Fields, order, words
+from acidsql.streams.envelopes.parts import Envelope, Fields, operation_sql, order_value
 
 MARK = "op_type"
 _OPS = {"I": "insert", "U": "update", "D": "delete", "T": "truncate"}
@@ -12,10 +12,10 @@ def envelope(fields: Fields) -> Envelope:
     """GoldenGate's envelope. An update may change the key, and may lack unchanged columns."""
     place = fields.number("pos")
     return Envelope(
-        op=words(fields.text("op_type"), _OPS),
+        op=operation_sql(fields.text("op_type"), _OPS),
         before=fields.image("before"),
         after=fields.image("after"),
-        sequence=order(place),
+        sequence=order_value(place),
         table=fields.text("table"),
         txn=f"coalesce({fields.text('tokens', 'TK-XID')}, {fields.text('xid')})",
         fault=f"CASE WHEN {place} IS NULL THEN 'it has no pos' END",

@@ -7,9 +7,9 @@ from acidsql.streams.envelopes.parts import (
     Envelope,
     Fields,
     file_number,
-    order,
+    operation_sql,
+    order_value,
     whole_number,
-    words,
 )
 
 MARK = "type"
@@ -35,12 +35,12 @@ def envelope(fields: Fields) -> Envelope:
     is_change = f"{kind} <> 'bootstrap-insert'"
     data = fields.image("data")
     return Envelope(
-        op=words(kind, _OPS),
+        op=operation_sql(kind, _OPS),
         before=fields.image("old"),
         same=data,
         after=data,
-        sequence=f"CASE WHEN {is_change} THEN {order(file, offset, within=[row])} "
-        f"ELSE {order('0', '0', is_change='false', within=['0'])} END",
+        sequence=f"CASE WHEN {is_change} THEN {order_value(file, offset, within=[row])} "
+        f"ELSE {order_value('0', '0', is_change='false', within=['0'])} END",
         table=f"concat_ws('.', {fields.text('database')}, {fields.text('table')})",
         txn=fields.text("xid"),
         fault=f"CASE WHEN {kind} IN ('insert', 'update', 'delete') "

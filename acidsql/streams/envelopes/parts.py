@@ -10,8 +10,8 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, Stru
 from acidsql.errors import AnalysisError
 from acidsql.storage.columns import literal, quote
 
-TEXT = "__acidsql_text"  # a record as a text of JSON
-ROOT = "__acidsql_json"  # the parsed text of a record, a VARIANT
+TEXT = "__acidsql_text"  # the column with a record as a text of JSON
+ROOT = "__acidsql_json"  # the column with the parsed text of a record, a VARIANT
 IMAGE = "MAP<STRING, VARIANT>"  # the image of a row in a text, by names in lower case
 NUMBER = "DECIMAL(38,0)"
 _LONG = literal("[0-9.]{39}|[0-9.]{17}[eE]|[0-9][eE][+]?[0-9]{3}")
@@ -34,72 +34,73 @@ class Fields:
         return self._columns is None
 
     def text(self, *path: str) -> str:
-        """SQL of a field as a text; NULL if there is none."""
+        """SQL of a field as a text; NULL if the record lacks the field."""
         if self._columns is None:
             return f"try_variant_get({ROOT}, {_json_path(path)}, 'string')"
-        found = self._find(path)
-        return "CAST(NULL AS STRING)" if found is None else f"CAST({found[0]} AS STRING)"
+        column = self._find_column(path)
+        return "CAST(NULL AS STRING)" if column is None else f"CAST({column[0]} AS STRING)"
 
     def number(self, *path: str) -> str:
-        """SQL of a field as a whole number from 0 on; NULL if it is none.
+        """SQL of a field as a whole number from 0 on; NULL if the field has another value.
 
         Raises:
             AnalysisError: The field was parsed as a floating number, which may be a rounded one.
         """
-        found = None if self._columns is None else self._find(path)
-        if found is not None and isinstance(found[1], FloatType | DoubleType):
+        column = None if self._columns is None else self._find_column(path)
+        if column is not None and isinstance(column[1], FloatType | DoubleType):
             raise AnalysisError(
-                f"The records' '{'.'.join(path)}' is a {found[1].simpleString().upper()}, which "
+                f"The records' '{'.'.join(path)}' is a {column[1].simpleString().upper()}, which "
                 "rounds long numbers. Parse it as STRING.",
                 condition="DATATYPE_MISMATCH", sqlstate="42K09", column=path[-1],
             )  # fmt: skip
         return whole_number(self.text(*path))
 
     def has_long_numbers(self) -> str:
-        """SQL: whether a text has a number, or what looks like one, that Spark may have rounded.
+        """SQL that is true if a text has digits that look like a number that Spark may round.
 
-        Spark keeps 38 digits of a number without an exponent, and of others what a DOUBLE keeps.
+        Spark keeps 38 digits of a number without an exponent. A number with an exponent is kept as
+        a DOUBLE.
         """
-        found = [f"coalesce({one} RLIKE {_LONG}, false)" for one in self._texts]
-        return " OR ".join(found) or "false"
+        conditions = [f"coalesce({text} RLIKE {_LONG}, false)" for text in self._texts]
+        return " OR ".join(conditions) or "false"
 
     def has(self, *path: str) -> str:
-        """SQL: whether there is such a field, and it is not null."""
+        """SQL that is true if the record has the field, and the field is not null."""
         return f"{self.text(*path)} IS NOT NULL"
 
     def image(self, *path: str) -> Image:
         """The image of a row in a field; an image without columns if there is no such field."""
         if self._columns is None:
-            found_in_text = f"try_variant_get({ROOT}, {_json_path(path)}, 'variant')"
-            return Image(lower_names(found_in_text), there=_is_there(found_in_text))
-        found = self._find(path)
-        if found is None:
+            field_sql = f"try_variant_get({ROOT}, {_json_path(path)}, 'variant')"
+            return Image(image_by_lower_names(field_sql), is_present=_is_present(field_sql))
+        column = self._find_column(path)
+        if column is None:
             return Image(f"CAST(NULL AS {IMAGE})")
-        sql, kind = found
+        sql, kind = column
         if isinstance(kind, StructType):
             return Image(sql, kind)
         text = f"CAST({sql} AS STRING)"
         self._texts.append(text)
-        variant = parsed(text)
-        there = f"{text} IS NOT NULL AND NOT coalesce(is_variant_null({variant}), false)"
-        return Image(lower_names(variant), there=there)
+        variant = parsed_json(text)
+        is_present = f"{text} IS NOT NULL AND NOT coalesce(is_variant_null({variant}), false)"
+        return Image(image_by_lower_names(variant), is_present=is_present)
 
-    def whole(self) -> Image:
-        """The whole record as the image of a row."""
+    def record_image(self) -> Image:
+        """The image of a row whose columns are the fields of the record itself."""
         if self._columns is None:
-            return Image(lower_names(ROOT), there=_is_there(ROOT))
+            return Image(image_by_lower_names(ROOT), is_present=_is_present(ROOT))
         names = ", ".join(quote(field.name) for field in self._columns)
         return Image(f"struct({names})", self._columns)
 
-    def _find(self, path: Sequence[str]) -> tuple[str, DataType] | None:
+    def _find_column(self, path: Sequence[str]) -> tuple[str, DataType] | None:
         kind: DataType | None = self._columns
         parts: list[str] = []
         for name in path:
-            found = named(kind, name) if isinstance(kind, StructType) else None
-            if found is None:
+            field = find_field(kind, name) if isinstance(kind, StructType) else None
+            if field is None:
                 return None
-            parts.append(quote(found.name))
-            kind = found.dataType
+            parts.append(quote(field.name))
+            kind = field.dataType
         assert kind is not None
         return ".".join(parts), kind
 
@@ -109,41 +110,41 @@ class Image:
     """The image of a row.
 
     Attributes:
-        sql: A struct, or a map by names in lower case. NULL: there is no image.
+        sql: SQL of a struct, or of a map by names in lower case. NULL: there is no image.
         kind: The struct's type; None for a map.
-        there: SQL: whether the record has something in the image's place. If it has, and ``sql`` is
-            NULL, it is no image.
+        is_present: SQL that is true if the record has any value in the image's place. If ``sql`` is
+            NULL then, the value is no image of a row.
     """
 
     sql: str
     kind: StructType | None = None
-    there: str = "false"
+    is_present: str = "false"
 
-    def raw(self, column: str) -> tuple[str, DataType] | None:
+    def raw_value(self, column: str) -> tuple[str, DataType] | None:
         """SQL of a column's value, and its type (VARIANT in a map); None if there is none."""
         if self.kind is None:
             return f"try_element_at({self.sql}, {literal(column.lower())})", VariantType()
-        field = named(self.kind, column)
+        field = find_field(self.kind, column)
         return None if field is None else (f"{self.sql}.{quote(field.name)}", field.dataType)
 
-    def lacks(self, column: str) -> str:
-        """SQL: whether the image does not tell the column's value. That is not NULL."""
+    def lacks_column(self, column: str) -> str:
+        """SQL that is true if the image leaves the column out. A NULL in the image is a value."""
         if self.kind is None:
             return f"NOT map_contains_key({self.sql}, {literal(column.lower())})"
-        flag = self.raw(f"{column}_isMissing")  # of GoldenGate's Avro
+        flag = self.raw_value(f"{column}_isMissing")  # of GoldenGate's Avro
         if flag is not None and flag[1].simpleString() == "boolean":
             return f"coalesce({flag[0]}, false)"
-        return "false" if self.raw(column) else "true"
+        return "false" if self.raw_value(column) else "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a format's records tell of the source's transactions, as SQL over ``Fields``.
+    """What the records of a format say about the source's transactions, as SQL over ``Fields``.
 
     Attributes:
-        txn: The transaction of a change or of a commit point; NULL: a change that has none.
+        txn: The transaction of a change or of a commit point; NULL: a change without a transaction.
         place: The place of a change in its transaction.
-        is_last: Whether a change is the last one of its transaction.
+        is_last: Whether a change is the last change of its transaction.
         num_records: The number of changes of the transaction.
         is_point: Whether a record that is no change is a commit point.
         fault: What a change lacks, or NULL.
@@ -164,17 +165,18 @@ class Envelope:
     Attributes:
         op: ``insert``, ``update``, ``delete``, ``truncate``, or ``snapshot`` (a row that was there
             when the feed began); ``''`` for what is no change; NULL for anything else.
-        before: The row before the change, at least the columns that it tells.
+        before: The row before the change, as far as the record has its columns.
         after: The row after the change.
         sequence: The order value. All records of a key must have comparable ones.
         table: The changed table.
         txn: The transaction of the source, or NULL.
         fault: What is wrong with a record, or NULL.
         same: The image with the old values of the columns that ``before`` lacks.
-        unavailable: The text that stands for a value that the tool does not know; "" if none does.
+        unavailable: The text that stands for a value that the tool does not know; "" if the format
+            has no such text.
         days: Whether a whole number for a DATE is the days since 1970.
-        binary: How a text has bytes: ``base64`` or ``hex``.
-        ends: How the end of the source's transactions is known; None: it is not.
+        binary: The encoding of bytes as a text: ``base64`` or ``hex``.
+        ends: How the end of the source's transactions is known; None: it is not known.
     """
 
     op: str
@@ -191,30 +193,37 @@ class Envelope:
     ends: Ends | None = None
 
 
-def words(sql: str, known: dict[str, str]) -> str:
-    """SQL that translates a format's words; NULL for other ones."""
-    cases = " ".join(f"WHEN {literal(word)} THEN {literal(op)}" for word, op in known.items())
-    return f"CASE {sql} {cases} END"
-
-
-def order(*commit: str, is_change: str = "true", within: Sequence[str] = ()) -> str:
-    """SQL of an order value. A part that is NULL counts as 0.
+def operation_sql(word: str, operations: dict[str, str]) -> str:
+    """SQL of the operation (see ``Envelope.op``) that a format's word means.
 
     Args:
-        commit: The place of the transaction: of two transactions that changed one row, the later
-            one has the higher place.
-        is_change: SQL, false for a row of a snapshot. It comes before the changes of the
-            transaction at the same place, which the snapshot has seen or not.
+        word: SQL of the word.
+        operations: The operation of each word. An unknown word becomes NULL.
+    """
+    cases = " ".join(f"WHEN {literal(word)} THEN {literal(op)}" for word, op in operations.items())
+    return f"CASE {word} {cases} END"
+
+
+def order_value(*commit: str, is_change: str = "true", within: Sequence[str] = ()) -> str:
+    """SQL of the order value of a change. A part that is NULL counts as 0.
+
+    Args:
+        commit: SQL of the parts of the transaction's place. If two transactions changed one row,
+            the later transaction has the higher place.
+        is_change: SQL that is false for a row of a snapshot. Such a row comes before the changes of
+            the transaction at the same place, which the snapshot has seen or not.
         within: The place of the change within its transaction.
     """
-    fields = [f"CAST({part} AS {NUMBER})" for part in (*commit, *within)]
-    fields.insert(len(commit), f"CASE WHEN {is_change} THEN 1 ELSE 0 END")
-    named = ", ".join(f"'f{number}', coalesce({sql}, 0)" for number, sql in enumerate(fields, 1))
-    return f"named_struct({named})"
+    parts = [f"CAST({part} AS {NUMBER})" for part in (*commit, *within)]
+    parts.insert(len(commit), f"CASE WHEN {is_change} THEN 1 ELSE 0 END")
+    struct_fields = ", ".join(
+        f"'f{number}', coalesce({sql}, 0)" for number, sql in enumerate(parts, 1)
+    )
+    return f"named_struct({struct_fields})"
 
 
 def whole_number(sql: str) -> str:
-    """SQL of the whole number from 0 on that a text has; NULL if it has none."""
+    """SQL of the whole number from 0 on that a text is; NULL if the text is no such number."""
     return f"CASE WHEN {sql} RLIKE {literal('^ *[0-9]{1,38} *$')} THEN CAST({sql} AS {NUMBER}) END"
 
 
@@ -226,7 +235,7 @@ def file_number(sql: str) -> str:
 def hexadecimal(sql: str) -> str:
     """SQL of the number of a place in a log: ``00000027:00000ac0:0002``, ``0x00009a.0000e04c.10``.
 
-    The parts have 32, 32 and 16 bits. NULL if it is no such place.
+    The parts have 32, 32 and 16 bits. NULL if the text is no such place.
     """
     lower = f"trim(lower({sql}))"
     form = literal("^(0x)?[0-9a-f]{1,8}[:.][0-9a-f]{1,8}[:.][0-9a-f]{1,4}$")
@@ -240,7 +249,7 @@ def hexadecimal(sql: str) -> str:
     return f"CASE WHEN {lower} RLIKE {form} THEN CAST({total} AS {NUMBER}) END"
 
 
-def parsed(text: str) -> str:
+def parsed_json(text: str) -> str:
     """SQL of the VARIANT of a text of JSON; NULL if the text is not exactly one value of JSON.
 
     Spark's parser ignores what follows the first value, and replaces bytes that are no UTF-8.
@@ -250,34 +259,34 @@ def parsed(text: str) -> str:
     return f"CASE WHEN is_valid_utf8({text}) AND {is_one} THEN try_parse_json({text}) END"
 
 
-def named(struct: StructType, name: str) -> StructField | None:
-    """The field of a name, whatever the case; None if there is none.
+def find_field(struct: StructType, name: str) -> StructField | None:
+    """The field of a struct with this name in any case; None if the struct has no such field.
 
     Raises:
-        AnalysisError: There are two.
+        AnalysisError: Two fields have this name.
     """
-    found = [one for one in struct if one.name.lower() == name.lower()]
-    if len(found) > 1:
+    fields = [field for field in struct if field.name.lower() == name.lower()]
+    if len(fields) > 1:
         raise AnalysisError(
-            f"The records have the columns {', '.join(one.name for one in found)}, which differ in "
-            "case only. Leave out all but one of them by select(…).",
+            f"The records have the columns {', '.join(field.name for field in fields)}, which "
+            "differ in case only. Leave out all but one of them by select(…).",
             condition="AMBIGUOUS_REFERENCE", sqlstate="42704", column=name,
         )  # fmt: skip
-    return found[0] if found else None
+    return fields[0] if fields else None
 
 
-def lower_names(variant: str) -> str:
-    """SQL of the map of an object in JSON, by names in lower case.
+def image_by_lower_names(variant: str) -> str:
+    """SQL of a JSON object as a map by names in lower case.
 
-    NULL if it is no object, or if two of its names differ in case only.
+    NULL if the VARIANT is no object, or if two names of the object differ in case only.
     """
-    given = f"try_cast({variant} AS {IMAGE})"
-    names = f"transform(map_keys({given}), k -> lower(k))"
-    lower = f"transform_keys({given}, (k, v) -> lower(k))"
-    return f"CASE WHEN size(array_distinct({names})) = size({given}) THEN {lower} END"
+    image = f"try_cast({variant} AS {IMAGE})"
+    names = f"transform(map_keys({image}), k -> lower(k))"
+    lower_image = f"transform_keys({image}, (k, v) -> lower(k))"
+    return f"CASE WHEN size(array_distinct({names})) = size({image}) THEN {lower_image} END"
 
 
-def _is_there(variant: str) -> str:
+def _is_present(variant: str) -> str:
     return f"{variant} IS NOT NULL AND NOT is_variant_null({variant})"
 
 

@@ -1,6 +1,6 @@
-"""SQL that turns a value of a record into the type of a column: exactly, or not at all.
+"""SQL that converts a value of a record to the type of a column: exactly, or to NULL.
 
-A value becomes NULL if it is not exactly one of the column's type; the caller takes this for an
+A value becomes NULL if the column's type does not have exactly this value; the caller reports an
 error. Spark's own casts would round ``1.239`` to ``1.24``, cut ``1.5`` to ``1``, drop the zone of a
 time, and read a TIME as a time of today.
 """
@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.spark.type_sql import type_sql
-from acidsql.streams.envelopes.parts import lower_names, named, parsed
+from acidsql.streams.envelopes.parts import find_field, image_by_lower_names, parsed_json
 
 _DAY = "[-+]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
 _CLOCK = "[ T][0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}([.][0-9]{0,6}0*)?)?"  # Spark has microseconds
@@ -40,9 +40,9 @@ _DAYS = (-719162, 2932896)  # from the year 1 to 9999; a number beyond is no num
 _NESTED = ArrayType | MapType | StructType
 
 
-def text_of(sql: str, given: DataType) -> str:
+def text_sql(sql: str, source_type: DataType) -> str:
     """SQL of a value as a text; a nested value as JSON."""
-    if isinstance(given, _NESTED):
+    if isinstance(source_type, _NESTED):
         return f"to_json({sql}, map('ignoreNullFields', 'false'))"
     return f"CAST({sql} AS STRING)"
 
@@ -53,41 +53,57 @@ class Values:
 
     Attributes:
         days: Whether a whole number for a DATE is the days since 1970.
-        binary: How a text has bytes: ``base64`` or ``hex``.
+        binary: The encoding of bytes as a text: ``base64`` or ``hex``.
     """
 
     days: bool
     binary: str
 
-    def convert(self, sql: str, given: DataType, kind: DataType, depth: int = 0) -> str:
-        """SQL of a value in another type; NULL if it is not exactly one of this type."""
-        if given == kind:
-            return sql
-        if isinstance(kind, _NESTED):
-            return self._nested(sql, given, kind, depth)
-        if isinstance(kind, VariantType):
-            return f"try_cast({sql} AS VARIANT)"
-        text = text_of(sql, given)
-        if isinstance(kind, BinaryType):
-            return self._binary(sql, given, text)
-        if isinstance(given, BinaryType):
-            is_string = isinstance(kind, StringType)
-            return f"CASE WHEN is_valid_utf8({text}) THEN {text} END" if is_string else _null(kind)
-        if isinstance(kind, NumericType):
-            if isinstance(given, BooleanType):
-                text = f"CAST(CAST({sql} AS INT) AS STRING)"
-            return _float(text, kind) if isinstance(kind, FractionalType) and not isinstance(
-                kind, DecimalType
-            ) else _exact(text, kind)  # fmt: skip
-        if isinstance(kind, DateType):
-            return self._date(text)
-        if isinstance(kind, TimestampType | TimestampNTZType):
-            return _timestamp(text, kind)
-        return f"try_cast({text} AS {type_sql(kind)})"
+    def convert(
+        self, sql: str, source_type: DataType, target_type: DataType, depth: int = 0
+    ) -> str:
+        """SQL of a value in another type; NULL if that type does not have exactly this value.
 
-    def _binary(self, sql: str, given: DataType, text: str) -> str:
-        is_text = "true" if isinstance(given, StringType) else "false"
-        if isinstance(given, VariantType):
+        Args:
+            sql: SQL of the value.
+            source_type: The type of ``sql``.
+            target_type: The type to convert to.
+            depth: How many lambda functions of SQL are around the value.
+        """
+        if source_type == target_type:
+            return sql
+        if isinstance(target_type, _NESTED):
+            return self._nested(sql, source_type, target_type, depth)
+        if isinstance(target_type, VariantType):
+            return f"try_cast({sql} AS VARIANT)"
+        text = text_sql(sql, source_type)
+        if isinstance(target_type, BinaryType):
+            return self._binary(sql, source_type, text)
+        if isinstance(source_type, BinaryType):
+            is_string = isinstance(target_type, StringType)
+            return (
+                f"CASE WHEN is_valid_utf8({text}) THEN {text} END"
+                if is_string
+                else _null(target_type)
+            )
+        if isinstance(target_type, NumericType):
+            if isinstance(source_type, BooleanType):
+                text = f"CAST(CAST({sql} AS INT) AS STRING)"
+            return (
+                _float(text, target_type)
+                if isinstance(target_type, FractionalType)
+                and not isinstance(target_type, DecimalType)
+                else _exact(text, target_type)
+            )
+        if isinstance(target_type, DateType):
+            return self._date(text)
+        if isinstance(target_type, TimestampType | TimestampNTZType):
+            return _timestamp(text, target_type)
+        return f"try_cast({text} AS {type_sql(target_type)})"
+
+    def _binary(self, sql: str, source_type: DataType, text: str) -> str:
+        is_text = "true" if isinstance(source_type, StringType) else "false"
+        if isinstance(source_type, VariantType):
             is_text = f"schema_of_variant({sql}) = 'STRING'"
         return f"CASE WHEN {is_text} THEN try_to_binary({text}, '{self.binary}') END"
 
@@ -104,75 +120,84 @@ class Values:
 
     # ── nested values ────────────────────────────────────────────────────────────────────────
 
-    def _nested(self, sql: str, given: DataType, kind: DataType, depth: int) -> str:
-        if isinstance(given, StringType):
-            sql, given = parsed(sql), VariantType()
-        if isinstance(kind, ArrayType):
-            return self._array(sql, given, kind, depth)
-        if isinstance(kind, MapType):
-            return self._map(sql, given, kind, depth)
-        assert isinstance(kind, StructType)
-        return self._struct(sql, given, kind, depth)
+    def _nested(self, sql: str, source_type: DataType, target_type: DataType, depth: int) -> str:
+        if isinstance(source_type, StringType):
+            sql, source_type = parsed_json(sql), VariantType()
+        if isinstance(target_type, ArrayType):
+            return self._array(sql, source_type, target_type, depth)
+        if isinstance(target_type, MapType):
+            return self._map(sql, source_type, target_type, depth)
+        assert isinstance(target_type, StructType)
+        return self._struct(sql, source_type, target_type, depth)
 
-    def _array(self, sql: str, given: DataType, kind: ArrayType, depth: int) -> str:
-        if isinstance(given, VariantType):
-            sql, given = f"try_cast({sql} AS ARRAY<VARIANT>)", ArrayType(VariantType())
-        if not isinstance(given, ArrayType):
-            return _null(kind)
-        item, of = f"__acidsql_x{depth}", given.elementType
-        value = self.convert(item, of, kind.elementType, depth + 1)
+    def _array(self, sql: str, source_type: DataType, target_type: ArrayType, depth: int) -> str:
+        if isinstance(source_type, VariantType):
+            sql, source_type = f"try_cast({sql} AS ARRAY<VARIANT>)", ArrayType(VariantType())
+        if not isinstance(source_type, ArrayType):
+            return _null(target_type)
+        element, element_type = f"__acidsql_x{depth}", source_type.elementType
+        value = self.convert(element, element_type, target_type.elementType, depth + 1)
         return (
-            f"CASE WHEN forall({sql}, {item} -> {_is_kept(item, of, value)}) "
-            f"THEN transform({sql}, {item} -> {value}) END"
+            f"CASE WHEN "
+            f"forall({sql}, {element} -> {_is_convertible(element, element_type, value)}) "
+            f"THEN transform({sql}, {element} -> {value}) END"
         )
 
-    def _map(self, sql: str, given: DataType, kind: MapType, depth: int) -> str:
-        if isinstance(given, VariantType):
-            sql, given = f"try_cast({sql} AS MAP<STRING, VARIANT>)", MapType(
+    def _map(self, sql: str, source_type: DataType, target_type: MapType, depth: int) -> str:
+        if isinstance(source_type, VariantType):
+            sql, source_type = f"try_cast({sql} AS MAP<STRING, VARIANT>)", MapType(
                 StringType(), VariantType()
             )  # fmt: skip
-        if not isinstance(given, MapType):
-            return _null(kind)
-        item = f"__acidsql_x{depth}"
-        key = self.convert(f"{item}.key", given.keyType, kind.keyType, depth + 1)
-        value = self.convert(f"{item}.value", given.valueType, kind.valueType, depth + 1)
-        kept = f"{key} IS NOT NULL AND {_is_kept(f'{item}.value', given.valueType, value)}"
-        entries = f"transform(map_entries({sql}), {item} -> struct({key}, {value}))"
+        if not isinstance(source_type, MapType):
+            return _null(target_type)
+        entry = f"__acidsql_x{depth}"
+        key = self.convert(f"{entry}.key", source_type.keyType, target_type.keyType, depth + 1)
+        value = self.convert(
+            f"{entry}.value", source_type.valueType, target_type.valueType, depth + 1
+        )
+        is_convertible = (
+            f"{key} IS NOT NULL AND "
+            f"{_is_convertible(f'{entry}.value', source_type.valueType, value)}"
+        )
+        entries = f"transform(map_entries({sql}), {entry} -> struct({key}, {value}))"
         return (
-            f"CASE WHEN forall(map_entries({sql}), {item} -> {kept}) "
+            f"CASE WHEN forall(map_entries({sql}), {entry} -> {is_convertible}) "
             f"THEN map_from_entries({entries}) END"
         )
 
-    def _struct(self, sql: str, given: DataType, kind: StructType, depth: int) -> str:
-        """The fields go by name, whatever the case; one that JSON leaves out is NULL."""
-        kept, values = [f"{sql} IS NOT NULL"], []
-        if isinstance(given, VariantType):
-            sql = lower_names(sql)
-            kept = [f"{sql} IS NOT NULL"]
-        elif not isinstance(given, StructType):
-            return _null(kind)
-        for one in kind:
-            if isinstance(given, StructType):
-                found = named(given, one.name)
-                if found is None:
-                    return _null(kind)
-                field, of = f"{sql}.{quote(found.name)}", found.dataType
+    def _struct(self, sql: str, source_type: DataType, target_type: StructType, depth: int) -> str:
+        """Fields are matched by name in any case. A field that JSON leaves out becomes NULL."""
+        conditions, fields = [f"{sql} IS NOT NULL"], []
+        if isinstance(source_type, VariantType):
+            sql = image_by_lower_names(sql)
+            conditions = [f"{sql} IS NOT NULL"]
+        elif not isinstance(source_type, StructType):
+            return _null(target_type)
+        for target_field in target_type:
+            if isinstance(source_type, StructType):
+                source_field = find_field(source_type, target_field.name)
+                if source_field is None:
+                    return _null(target_type)
+                value_sql, value_type = f"{sql}.{quote(source_field.name)}", source_field.dataType
             else:
-                field, of = f"try_element_at({sql}, {literal(one.name.lower())})", VariantType()
-            value = self.convert(field, of, one.dataType, depth + 1)
-            kept.append(_is_kept(field, of, value))
-            values.append(f"{literal(one.name)}, {value}")
-        return f"CASE WHEN {' AND '.join(kept)} THEN named_struct({', '.join(values)}) END"
+                value_sql, value_type = (
+                    f"try_element_at({sql}, {literal(target_field.name.lower())})",
+                    VariantType(),
+                )
+            converted = self.convert(value_sql, value_type, target_field.dataType, depth + 1)
+            conditions.append(_is_convertible(value_sql, value_type, converted))
+            fields.append(f"{literal(target_field.name)}, {converted}")
+        return f"CASE WHEN {' AND '.join(conditions)} THEN named_struct({', '.join(fields)}) END"
 
 
-def _null(kind: DataType) -> str:
-    return f"CAST(NULL AS {type_sql(kind)})"
+def _null(target_type: DataType) -> str:
+    return f"CAST(NULL AS {type_sql(target_type)})"
 
 
-def _is_kept(sql: str, given: DataType, value: str) -> str:
-    """SQL: whether a value is NULL, or is not NULL after its conversion."""
-    null = f" OR is_variant_null({sql})" if isinstance(given, VariantType) else ""
-    return f"({sql} IS NULL{null} OR {value} IS NOT NULL)"
+def _is_convertible(sql: str, source_type: DataType, converted: str) -> str:
+    """SQL that is true if a value is NULL, or its conversion is not NULL."""
+    null = f" OR is_variant_null({sql})" if isinstance(source_type, VariantType) else ""
+    return f"({sql} IS NULL{null} OR {converted} IS NOT NULL)"
 
 
 def _matches(text: str, pattern: str) -> str:
@@ -182,33 +207,43 @@ def _matches(text: str, pattern: str) -> str:
 # ── numbers and times ────────────────────────────────────────────────────────────────────────
 
 
-def _exact(text: str, kind: DataType) -> str:
-    """SQL of a decimal or a whole number. A number with an exponent has at most 17 digits."""
-    scale = kind.scale if isinstance(kind, DecimalType) else 0
-    value = f"try_cast({text} AS {type_sql(kind)})"
-    if isinstance(kind, IntegralType):
-        value = f"try_cast(try_cast({text} AS DECIMAL(38,0)) AS {type_sql(kind)})"
-    plain = _matches(text, f"[-+]?[0-9]*([.][0-9]{{0,{scale}}}0*)?")
-    same = f"CAST({value} AS DOUBLE) = try_cast({text} AS DOUBLE)"
-    return f"CASE WHEN {plain} OR ({text} RLIKE '[eE]' AND {same}) THEN {value} END"
+def _exact(text: str, target_type: DataType) -> str:
+    """SQL of a text as a decimal or whole number.
 
-
-def _float(text: str, kind: DataType) -> str:
-    """SQL of a floating number. Spark reads a number that is too large as infinite, and 1d as 1."""
-    value = f"try_cast({text} AS {type_sql(kind)})"
-    infinite = f"abs({value}) = CAST('Infinity' AS DOUBLE) AND NOT {text} RLIKE '[iI][nN][fF]'"
-    suffixed = f"{text} RLIKE {literal('[0-9.][dDfF] *$')}"
-    return f"CASE WHEN NOT ({suffixed}) AND NOT coalesce({infinite}, false) THEN {value} END"
-
-
-def _timestamp(text: str, kind: DataType) -> str:
-    """SQL of a time.
-
-    A wall clock takes a zone only if it is UTC, because other zones would be dropped. A point in
-    time takes a wall clock only if the session's zone has it: Spark would shift it.
+    A number with an exponent is converted only if a DOUBLE has the same value.
     """
-    value, wall = f"try_cast({text} AS {type_sql(kind)})", f"try_cast({text} AS TIMESTAMP_NTZ)"
-    if isinstance(kind, TimestampNTZType):
+    scale = target_type.scale if isinstance(target_type, DecimalType) else 0
+    value = f"try_cast({text} AS {type_sql(target_type)})"
+    if isinstance(target_type, IntegralType):
+        value = f"try_cast(try_cast({text} AS DECIMAL(38,0)) AS {type_sql(target_type)})"
+    is_plain = _matches(text, f"[-+]?[0-9]*([.][0-9]{{0,{scale}}}0*)?")
+    is_same = f"CAST({value} AS DOUBLE) = try_cast({text} AS DOUBLE)"
+    return f"CASE WHEN {is_plain} OR ({text} RLIKE '[eE]' AND {is_same}) THEN {value} END"
+
+
+def _float(text: str, target_type: DataType) -> str:
+    """SQL of a text as a floating-point number.
+
+    Spark's cast would read a number that is too large as infinite, and ``1d`` as 1.
+    """
+    value = f"try_cast({text} AS {type_sql(target_type)})"
+    is_infinite = f"abs({value}) = CAST('Infinity' AS DOUBLE) AND NOT {text} RLIKE '[iI][nN][fF]'"
+    has_suffix = f"{text} RLIKE {literal('[0-9.][dDfF] *$')}"
+    return f"CASE WHEN NOT ({has_suffix}) AND NOT coalesce({is_infinite}, false) THEN {value} END"
+
+
+def _timestamp(text: str, target_type: DataType) -> str:
+    """SQL of a text as a TIMESTAMP or TIMESTAMP_NTZ.
+
+    A TIMESTAMP_NTZ takes a text with a zone only if the zone is UTC, because Spark drops the zone.
+    A TIMESTAMP takes a text without a zone only if the session's time zone has this wall clock;
+    Spark would shift a wall clock in a gap.
+    """
+    value, wall = (
+        f"try_cast({text} AS {type_sql(target_type)})",
+        f"try_cast({text} AS TIMESTAMP_NTZ)",
+    )
+    if isinstance(target_type, TimestampNTZType):
         return f"CASE WHEN {_matches(text, f'{_DAY}({_CLOCK}({_UTC})?)?')} THEN {value} END"
     is_there = f"CAST({value} AS TIMESTAMP_NTZ) = {wall}"
     return (
