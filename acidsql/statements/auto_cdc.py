@@ -120,7 +120,7 @@ class AutoCdcStatements:
             prepared = self._prepare(statement, statement_text, resolve)
         with (
             self._state_table_ready(prepared, statement, statement_text) as prepared,
-            self._context.transactions.changing(statement_text.text) as transaction,
+            self._context.transactions.changing_transaction(statement_text.text) as transaction,
         ):
             with transaction.statement("AUTO CDC", statement_text.text) as work:
                 with clock("hold"):
@@ -206,7 +206,10 @@ class AutoCdcStatements:
         The snapshot is taken after the locks (I6), so the transaction waits for other appliers of
         these tables.
         """
-        txn, names = self._context.transactions.need().txn, [target.name for target in targets]
+        txn, names = (
+            self._context.transactions.require_transaction().txn,
+            [target.name for target in targets],
+        )
         if names:
             text = f"AUTO CDC INTO {', '.join(map(str, names))}"
             txn.lock([reserving(name) for name in names], agent_info=text)

@@ -83,7 +83,9 @@ class ChangeFeed:
         """See ``Session.changes``."""
         end_moment = None if end is None else self._resolve_moment(end)
         change_range = ChangeRange(self._resolve_moment(start), end_moment, keys, net)
-        return self._changes_in_range(table, change_range, self._transactions.look([table.name]))
+        return self._changes_in_range(
+            table, change_range, self._transactions.read_snapshot([table.name])
+        )
 
     def rows_of_call(
         self, table: Table, call: TableChanges, snapshot: Snapshot, statement_text: StatementText
@@ -215,7 +217,7 @@ class ChangeFeed:
         """
         partition_names = self._transactions.partition_names(table)
         partitions = partition_names if table.partition_columns else [""]
-        lost_partitions = self._transactions.lost(table)
+        lost_partitions = self._transactions.lost_partitions(table)
         self._transactions.refuse_lost(table, partitions)
 
         def check_unchanged() -> None:

@@ -92,7 +92,7 @@ class TableChecks(Family):
         The block fails if the table is changed or dropped meanwhile.
         """
         name, fs = table.name, filesystem_for(table.location)
-        snapshot = self._transactions.look([name])
+        snapshot = self._transactions.read_snapshot([name])
         partition_names = (
             self._transactions.partition_names(table) if table.partition_columns else None
         )

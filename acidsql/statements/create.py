@@ -1,6 +1,6 @@
-"""CREATE TABLE → a ``Table``: checks the columns, completes the properties.
+"""Turns a CREATE TABLE into a ``Table``: checks its columns, and completes its properties.
 
-The caller decides the location and makes the directory (``tables``, ``places``).
+The caller chooses the location and makes the directory (``tables``, ``places``).
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def define_table(
         AnalysisError: A column is defined twice, is named but not defined, or has an unknown type.
         UnsupportedError: The statement has a SORTED BY for a full-ACID table.
     """
-    _refuse(statement, text)
+    _check_layout(statement, text)
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
     partitions = tuple(bind_column(column, text, type_of) for column in statement.partitioned_by)
     if statement.query is not None:
         place = statement.query.span
         columns = tuple(new_column(name, kind, text, place) for name, kind in fields)
     if statement.partition_names:
-        columns, partitions = _split(columns, statement, text)
+        columns, partitions = _split_partition_columns(columns, statement, text)
     _check_names(columns + partitions, statement, text)
     _check_partition_columns(partitions, statement, text)
     check_files(dict(statement.properties), columns, statement, text)
@@ -93,10 +93,10 @@ def define_table(
 
 
 def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
-    """The column that a definition in CREATE TABLE or ADD COLUMNS means.
+    """The column that a definition in CREATE TABLE or ADD COLUMNS defines.
 
     Raises:
-        AnalysisError: The type is unknown or not supported, or has a field that cannot be; or
+        AnalysisError: The type is unknown or not supported, or has a field that is not allowed; or
             the DEFAULT does not fit the type.
     """
     try:
@@ -108,69 +108,74 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip
     check_fields(column.name.lower(), kind, text, column.type)
-    default = _default(column, kind, text, type_of)
+    default = _default_text(column, kind, text, type_of)
     return Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
 
 
 def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:
-    """The old column with the DEFAULT of a definition. Raises as ``bind_column``."""
-    return replace(old, default=_default(column, parse_type(old.type), text, type_of))
+    """The old column with the DEFAULT of a definition. Raises the errors of ``bind_column``."""
+    return replace(old, default=_default_text(column, parse_type(old.type), text, type_of))
 
 
-def _default(column: ColumnDef, kind: HiveType, text: str, type_of: TypeOf) -> str | None:
+def _default_text(
+    column: ColumnDef, column_type: HiveType, text: str, type_of: TypeOf
+) -> str | None:
     if column.default is None:
         return None
-    given = type_of(column.default)
-    if not can_assign(given, kind, fields=FieldRules(FieldMatching.BY_POSITION)):
+    default_type = type_of(column.default)
+    if not can_assign(default_type, column_type, fields=FieldRules(FieldMatching.BY_POSITION)):
         raise AnalysisError(
-            f"The DEFAULT of column '{column.name}' is of type {given}, the column of {kind}.",
+            f"The DEFAULT of column '{column.name}' is of type {default_type}, the column of "
+            f"{column_type}.",
             text, column.default.start, column.default.end,
             condition="INVALID_DEFAULT_VALUE.DATA_TYPE", sqlstate="42623",
         )  # fmt: skip
     return column.default.of(text)
 
 
-def like(source: Table, statement: CreateTable, text: str, name: TableName, location: str) -> Table:
+def define_table_like(
+    source: Table, statement: CreateTable, text: str, name: TableName, location: str
+) -> Table:
     """The table that ``CREATE TABLE … LIKE`` defines: it has the source's columns and layout.
 
     Raises:
         AnalysisError: A property has a value that Hive does not know.
-        UnsupportedError: The new table would be full-ACID, and the source is sorted or Parquet.
+        UnsupportedError: The new table would be full-ACID, and sorted or stored as Parquet.
     """
-    given = _properties(statement, text, source.properties)
-    check_files(given, source.columns, statement, text)
+    properties = _properties(statement, text, source.properties)
+    check_files(properties, source.columns, statement, text)
     check_lists(dict(statement.properties), source.all_columns, statement, text)
-    made = replace(
+    new_table = replace(
         source,
         name=name,
         location=location,
-        properties=given,
+        properties=properties,
         constraints=(),
         identity="",
         file_format=(statement.stored_as or source.file_format).lower(),
     )
-    if made.file_format == PARQUET and not made.is_insert_only:
-        raise _unsupported(
+    if new_table.file_format == PARQUET and not new_table.is_insert_only:
+        raise _unsupported_error(
             "A full-ACID table is stored as ORC: add STORED AS ORC to the statement.",
             text, statement.name.span, "FILE_FORMAT",
         )  # fmt: skip
-    if made.sort_columns and not made.is_insert_only:
-        raise _no_sorted_buckets(text, statement.name.span)
-    return made
+    if new_table.sort_columns and not new_table.is_insert_only:
+        raise _sorted_buckets_error(text, statement.name.span)
+    return new_table
 
 
-def _refuse(statement: CreateTable, text: str) -> None:
-    insert_only = _properties(statement, text)[TRANSACTIONAL_PROPERTIES] == INSERT_ONLY
-    if statement.sorted_by and not insert_only:
+def _check_layout(statement: CreateTable, text: str) -> None:
+    is_insert_only = _properties(statement, text)[TRANSACTIONAL_PROPERTIES] == INSERT_ONLY
+    if statement.sorted_by and not is_insert_only:
         first, last = statement.sorted_by[0].span, statement.sorted_by[-1].span
-        raise _no_sorted_buckets(text, Span(first.start, last.end))
+        raise _sorted_buckets_error(text, Span(first.start, last.end))
     if statement.num_buckets > BUCKETS_MAX:
-        raise _unsupported(
+        raise _unsupported_error(
             f"A table has at most {BUCKETS_MAX} buckets.", text, statement.name.span, "BUCKETS"
         )
 
 
-def _split(
+def _split_partition_columns(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
     """The data and the partition columns of ``CREATE TABLE … PARTITIONED BY (a) AS SELECT``.
@@ -182,22 +187,22 @@ def _split(
     for name in statement.partition_names:
         column = by_name.get(name.parts[-1].lower())
         if column is None:
-            raise _missing(name.parts[-1], text, name.span)
+            raise _missing_column_error(name.parts[-1], text, name.span)
         partitions.append(column)
     return tuple(c for c in columns if c not in partitions), tuple(partitions)
 
 
 def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for column in columns:
-        if column.name in seen:
+        if column.name in seen_names:
             raise AnalysisError(
                 f"Column '{column.name}' is defined twice; the case of letters does not matter.",
                 text, statement.name.span.start, statement.name.span.end,
                 condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
             )  # fmt: skip
         check_name(column, text, statement.name.span)
-        seen.add(column.name)
+        seen_names.add(column.name)
     if not columns:
         raise AnalysisError(
             "A table needs a column.", text, statement.name.span.start, statement.name.span.end,
@@ -208,14 +213,14 @@ def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -
 def _check_partition_columns(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
     for column in columns:
         if is_hidden(column.name):
-            raise _unsupported(
+            raise _unsupported_error(
                 f"A partition column cannot be called '{column.name}': readers pass over the "
                 f"directories '{column.name}=…', because of their first character.",
                 text, statement.name.span, "PARTITION_COLUMN_NAME",
             )  # fmt: skip
         kind = parse_type(column.type)
         if kind.children or kind.kind == "binary":
-            raise _unsupported(
+            raise _unsupported_error(
                 f"A partition column cannot be of type {column.type.upper()}.",
                 text, statement.name.span, "PARTITION_COLUMN_TYPE",
             )  # fmt: skip
@@ -224,77 +229,76 @@ def _check_partition_columns(columns: Sequence[Column], statement: CreateTable, 
 def _bucket_columns(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[str, ...]:
-    types = {column.name: parse_type(column.type) for column in columns}
-    found = []
+    type_by_name = {column.name: parse_type(column.type) for column in columns}
+    bucket_columns = []
     for name in statement.bucket_columns:
         column = name.parts[-1].lower()
-        if column not in types:
-            raise _missing(name.parts[-1], text, name.span)
-        if types[column].kind == "binary":
-            raise _unsupported(
+        if column not in type_by_name:
+            raise _missing_column_error(name.parts[-1], text, name.span)
+        if type_by_name[column].kind == "binary":
+            raise _unsupported_error(
                 "A table cannot be CLUSTERED BY a BINARY column: Hive's hash of it is not defined.",
                 text, name.span, "BUCKET_COLUMN_TYPE",
             )  # fmt: skip
-        found.append(column)
-    return tuple(found)
+        bucket_columns.append(column)
+    return tuple(bucket_columns)
 
 
 def _sort_columns(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[SortColumn, ...]:
-    types = {column.name: parse_type(column.type) for column in columns}
-    found = []
+    type_by_name = {column.name: parse_type(column.type) for column in columns}
+    sort_columns = []
     for by in statement.sorted_by:
         column = by.name.parts[-1].lower()
-        if column not in types:
-            raise _missing(by.name.parts[-1], text, by.name.span)
-        if types[column].children:
-            raise _unsupported(
-                f"Rows cannot be SORTED BY a column of type {types[column]}.",
+        if column not in type_by_name:
+            raise _missing_column_error(by.name.parts[-1], text, by.name.span)
+        if type_by_name[column].children:
+            raise _unsupported_error(
+                f"Rows cannot be SORTED BY a column of type {type_by_name[column]}.",
                 text, by.name.span, "SORT_COLUMN_TYPE",
             )  # fmt: skip
-        found.append(SortColumn(column, by.descending))
-    return tuple(found)
+        sort_columns.append(SortColumn(column, by.descending))
+    return tuple(sort_columns)
 
 
 def _properties(
     statement: CreateTable, text: str, inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """A new table's TBLPROPERTIES. The properties that fix what the table is are spelt as Hive
-    spells them."""
-    given = {
+    """A new table's TBLPROPERTIES. Properties that fix the table's kind get Hive's spelling."""
+    stated = {
         key.lower() if key.lower() in FIXED_PROPERTIES else key: value
         for key, value in statement.properties
     }
-    kind = given.get(TRANSACTIONAL_PROPERTIES, "").lower()
-    if TRANSACTIONAL_PROPERTIES in given:
+    kind = stated.get(TRANSACTIONAL_PROPERTIES, "").lower()
+    if TRANSACTIONAL_PROPERTIES in stated:
         check_kind(kind, text, statement.name.span)
-        given[TRANSACTIONAL_PROPERTIES] = kind
+        stated[TRANSACTIONAL_PROPERTIES] = kind
     return {
         TRANSACTIONAL_PROPERTIES: FULL_ACID,
         BUCKETING_VERSION: "2",
         **(inherited or {}),
-        **given,
+        **stated,
         TRANSACTIONAL: "true",
     }
 
 
-def _no_sorted_buckets(text: str, place: Span) -> UnsupportedError:
-    return _unsupported(
+def _sorted_buckets_error(text: str, place: Span) -> UnsupportedError:
+    return _unsupported_error(
         "A full-ACID table cannot be SORTED BY (Hive 10298): its files are sorted by row id. An "
         f"insert-only table can: TBLPROPERTIES ('{TRANSACTIONAL_PROPERTIES}'='{INSERT_ONLY}').",
         text, place, "SORTED_BUCKETS",
     )  # fmt: skip
 
 
-def _missing(name: str, text: str, span: Span) -> SqlError:
+def _missing_column_error(name: str, text: str, span: Span) -> SqlError:
     return AnalysisError(
         f"There is no column '{name}'.", text, span.start, span.end,
         condition="COLUMN_NOT_FOUND", sqlstate="42703",
     )  # fmt: skip
 
 
-def _unsupported(message: str, text: str, span: Span, feature: str) -> UnsupportedError:
+def _unsupported_error(message: str, text: str, span: Span, feature: str) -> UnsupportedError:
     return UnsupportedError(
         message, text, span.start, span.end, condition=f"UNSUPPORTED_FEATURE.{feature}"
     )

@@ -58,9 +58,12 @@ class Transactions:
         batch: NextBatch | None = None,
         replayed: StreamEntry | None = None,
     ) -> Transaction:
-        """BEGIN. Raises TxnError if a transaction is open already, or in ``acid.snapshot()``.
+        """Run BEGIN.
 
         ``batch`` and ``replayed`` are described at ``Transaction``.
+
+        Raises:
+            TxnError: A transaction is open already, or this is in ``acid.snapshot()``.
         """
         self.need_plain("BEGIN")
         self._txns.hold_lease()  # a lazy DataFrame of the transaction may be read after its end
@@ -72,16 +75,16 @@ class Transactions:
         )
         self._thread = threading.get_ident()
         self.current = Transaction(
-            txn, several=True, read_only=read_only, in_block=in_block, on_commit=self._committed,
-            batch=batch, replayed=replayed,
+            txn, several=True, read_only=read_only, in_block=in_block,
+            on_commit=self._run_on_commit, batch=batch, replayed=replayed,
         )  # fmt: skip
         return self.current
 
     def work_for(self, batch: Batch) -> None:
-        """Let the store know which batch of a stream all transactions from now on work for."""
+        """Tell the store of which stream's batch all later transactions are a part."""
         self._txns.batch = batch
 
-    def need(self) -> Transaction:
+    def require_transaction(self) -> Transaction:
         """The transaction that BEGIN opened. Raises TxnError if there is none."""
         if self.current is None:
             raise TxnError(
@@ -97,16 +100,16 @@ class Transactions:
             transaction.commit(self._same_rows)
 
     def commit(self) -> Transaction:
-        """COMMIT. Returns the transaction that was committed.
+        """Run COMMIT, and return the committed transaction.
 
         After a TxnError, such as a write conflict, the transaction is over: it is rolled back, or
-        nobody knows whether it is committed (CommitUnknownError). After a MetastoreError it stays
+        it is unknown whether it is committed (CommitUnknownError). After a MetastoreError it stays
         open, and COMMIT can be repeated.
 
         Raises:
-            TxnError: As ``Transaction.commit``.
+            TxnError: See ``Transaction.commit``.
         """
-        transaction = self.need()
+        transaction = self.require_transaction()
         try:
             transaction.commit(self._same_rows)
         except TxnError as error:
@@ -119,12 +122,12 @@ class Transactions:
         return transaction
 
     def rollback(self) -> None:
-        """ROLLBACK. A transaction that others have aborted already is no error."""
-        transaction, self.current = self.need(), None
+        """Run ROLLBACK. It is no error if others have aborted the transaction already."""
+        transaction, self.current = self.require_transaction(), None
         transaction.rollback()
 
     def end_block(self, transaction: Transaction, *, failed: bool) -> None:
-        """The end of a ``with acid.transaction()`` block: COMMIT, unless it was rolled back."""
+        """End a ``with acid.transaction()`` block: COMMIT, unless it failed or was rolled back."""
         try:
             if not failed and not transaction.rolled_back:
                 self.commit()
@@ -134,10 +137,10 @@ class Transactions:
             transaction.abandon("its block was left without COMMIT")
 
     @contextmanager
-    def own(self, text: str, waits: Settings | None = None) -> Iterator[Transaction]:
+    def own_transaction(self, text: str, waits: Settings | None = None) -> Iterator[Transaction]:
         """A transaction of one statement. It is aborted unless the statement commits it."""
         txn = self._txns.open(agent_info=text, waits=waits)
-        transaction = Transaction(txn, on_commit=self._committed)
+        transaction = Transaction(txn, on_commit=self._run_on_commit)
         try:
             yield transaction
         except BaseException:
@@ -147,24 +150,30 @@ class Transactions:
             transaction.abandon("nothing was to be done")
 
     @contextmanager
-    def changing(self, text: str) -> Iterator[Transaction]:
+    def changing_transaction(self, text: str) -> Iterator[Transaction]:
         """The transaction that BEGIN opened or, if there is none, one for this statement."""
         if self.current is not None:
             yield self.current
             return
-        with self.own(text) as transaction:
+        with self.own_transaction(text) as transaction:
             yield transaction
 
     @contextmanager
-    def statement(self, operation: str, text: str) -> Iterator[tuple[Transaction, Work]]:
-        """One statement of ``changing``. ``operation``: see ``Transaction.statement``."""
-        with self.changing(text) as transaction, transaction.statement(operation, text) as work:
+    def changing_statement(self, operation: str, text: str) -> Iterator[tuple[Transaction, Work]]:
+        """One statement in the ``changing_transaction``, and its work.
+
+        ``operation``: see ``Transaction.statement``.
+        """
+        with (
+            self.changing_transaction(text) as transaction,
+            transaction.statement(operation, text) as work,
+        ):
             yield transaction, work
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
-    def look(self, tables: Sequence[TableName]) -> Snapshot:
-        """The snapshot of a read: the transaction's, the pinned one, or a new one.
+    def read_snapshot(self, tables: Sequence[TableName]) -> Snapshot:
+        """The snapshot of a read: the transaction's, the pinned snapshot, or a new one.
 
         Raises:
             TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
@@ -172,14 +181,14 @@ class Transactions:
         if self.current is not None:
             self.current.refuse_failed()
             self.current.show(tables)
-        txn = self._txn
+        txn = self._snapshot_txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
     @contextmanager
-    def pinned(self, moment: Callable[[], When | None] = lambda: None) -> Iterator[None]:
+    def pin_snapshot(self, moment: Callable[[], When | None] = lambda: None) -> Iterator[None]:
         """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused.
 
-        ``moment`` is asked after the snapshot is taken. After a DROP, SQLite may give the number of
+        ``moment`` is called after the snapshot is taken. After a DROP, SQLite may use the number of
         a commit again; a later commit with the same number is then not in the snapshot.
         """
         self.need_plain("acid.snapshot()")
@@ -196,43 +205,44 @@ class Transactions:
             txn.end_quietly()
 
     @property
-    def _txn(self) -> Txn | None:
+    def _snapshot_txn(self) -> Txn | None:
         """The transaction whose snapshot all reads see. None: each read has its own snapshot."""
         return self.current.txn if self.current is not None else self._pinned
 
-    # The catalog has no snapshots. So read the catalog first, and then ask whether its answer is
+    # The catalog has no snapshots. So read the catalog first, and then check whether its answer is
     # newer than the snapshot.
 
     def find(self, name: TableName) -> Found:
-        """What the name means at the time of the transaction's snapshot (see ``Catalog``). A
-        ``ForeignTable`` has no snapshots.
+        """The catalog's entry of a name at the time of the transaction's snapshot.
+
+        See ``Catalog``. A ``ForeignTable`` has no snapshots.
 
         Raises:
-            SnapshotTooOldError: Since the snapshot, the table was made, dropped or renamed, or got
-                other columns, or a view of its name was made, dropped, renamed or replaced.
-            CatalogError: TABLE_IS_MOVING: it is on the way to another metastore.
+            SnapshotTooOldError: Since the snapshot, the table was created, dropped or renamed, or
+                got other columns; or a view of this name was created, dropped, renamed or replaced.
+            CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
         """
-        return self._in_snapshot(name, self._metastore.find(name))
+        return self._check_in_snapshot(name, self._metastore.find(name))
 
     def glance(self, name: TableName) -> Found:
         """As ``find``, at a glance (see ``Catalog``)."""
-        return self._in_snapshot(name, self._metastore.glance(name))
+        return self._check_in_snapshot(name, self._metastore.glance(name))
 
-    def _in_snapshot(self, name: TableName, found: Found) -> Found:
-        self._changes(name)
-        if isinstance(found, Table) and found.moving is not None:
+    def _check_in_snapshot(self, name: TableName, entry: Found) -> Found:
+        self._partition_changes(name)
+        if isinstance(entry, Table) and entry.moving is not None:
             raise CatalogError(
-                f"{name} is moving {found.moving}, and the move did not end. Call export_to_hive "
+                f"{name} is moving {entry.moving}, and the move did not end. Call export_to_hive "
                 "or import_from_hive again, as before: then it ends.",
                 condition="TABLE_IS_MOVING", sqlstate="55006", table=name,
             )  # fmt: skip
-        return found
+        return entry
 
     def need_same_view(self, view: Table) -> None:
-        """Check, after the snapshot was taken, that a view has the query that was read before.
+        """Check, after the snapshot was taken, that a view still has the query that was read.
 
         Raises:
-            SnapshotTooOldError: As ``find``.
+            SnapshotTooOldError: See ``find``.
             TableChangedError: The view was replaced, or dropped, meanwhile.
         """
         if self.find(view.name) != view:
@@ -241,48 +251,61 @@ class Transactions:
             )
 
     def partitions(self, table: Table) -> list[Partition]:
-        """A table's partitions: those in the catalog, those that this transaction has added, and
-        those that others have dropped since its snapshot was taken (see ``lost``)."""
+        """The partitions of a table as the snapshot sees them.
+
+        These are the partitions in the catalog, those that this transaction has added, and those
+        that others have dropped since its snapshot was taken (see ``lost_partitions``).
+        """
         if not table.partition_columns:
             return []
-        known = self._metastore.partitions(table.name)
-        if self._txn is None:
-            return known
-        own = [] if self.current is None else self.current.partitions().get(table.name, [])
-        gone = [
+        catalog_partitions = self._metastore.partitions(table.name)
+        if self._snapshot_txn is None:
+            return catalog_partitions
+        own_partitions = (
+            [] if self.current is None else self.current.partitions().get(table.name, [])
+        )
+        lost_partitions = [
             Partition(
                 tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
             )
-            for name in self.lost(table)
+            for name in self.lost_partitions(table)
         ]
-        return list(dict.fromkeys([*known, *own, *gone]))
+        return list(dict.fromkeys([*catalog_partitions, *own_partitions, *lost_partitions]))
 
     def partition_names(self, table: Table) -> list[str]:
-        """As ``partitions``, by their directories below the table's, ``p1=a/p2=1``."""
+        """The partitions of a table by their directories below the table's, like ``p1=a/p2=1``."""
         prefix = f"{table.location}/"
         return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
 
-    def lost(self, table: Table) -> dict[str, CatalogChange]:
-        """Partitions that others have dropped since the snapshot, which may have rows in them.
+    def lost_partitions(self, table: Table) -> dict[str, CatalogChange]:
+        """The partitions that others have dropped since the snapshot, each with this change.
 
-        Such a partition may exist again, with newer rows.
+        A snapshot may see rows in such a partition. The partition may exist again, with newer rows.
 
         Raises:
-            SnapshotTooOldError: As ``find``.
+            SnapshotTooOldError: See ``find``.
         """
         if not table.partition_columns:
             return {}
-        return {one.partition: one for one in self._changes(table.name) if one.partition}
+        return {
+            change.partition: change
+            for change in self._partition_changes(table.name)
+            if change.partition
+        }
 
     def refuse_lost(self, table: Table, partitions: Iterable[str]) -> None:
-        """Raise SnapshotTooOldError if one of these partitions is lost, or as ``find``."""
-        lost = self.lost(table)
+        """Raise SnapshotTooOldError if one of these partitions is lost, or as ``find`` does."""
+        lost_partitions = self.lost_partitions(table)
         for name in partitions:
-            if name in lost:
-                raise self._too_old(table.name, lost[name])
+            if name in lost_partitions:
+                raise self._too_old_error(table.name, lost_partitions[name])
 
     def need_unchanged(
-        self, table: Table, partitions: Collection[str], seen: Snapshot, lost: Collection[str] = ()
+        self,
+        table: Table,
+        partitions: Collection[str],
+        snapshot: Snapshot,
+        lost_partitions: Collection[str] = (),
     ) -> None:
         """Check, after files were listed, that the catalog's answers fit the snapshot.
 
@@ -292,8 +315,8 @@ class Transactions:
         Args:
             table: The table as it was looked up.
             partitions: The directories of the listed partitions.
-            seen: The snapshot.
-            lost: The partitions that were lost already, and so were not listed.
+            snapshot: The snapshot.
+            lost_partitions: The partitions that were lost already, and so were not listed.
 
         Raises:
             SnapshotTooOldError: In a transaction or ``acid.snapshot()``: since the snapshot, the
@@ -303,45 +326,55 @@ class Transactions:
                 now has other columns, another directory or another layout.
             CatalogError: The table is gone.
         """
-        ours, name = self._txn, table.name
-        now = acid_table(self._metastore.glance(name))
-        since = ours.catalog_changes(name) if ours else self._txns.catalog_changes(seen, name)
-        listed = set(partitions).difference(lost) if since else set[str]()
+        txn, name = self._snapshot_txn, table.name
+        current_table = acid_table(self._metastore.glance(name))
+        changes = txn.catalog_changes(name) if txn else self._txns.catalog_changes(snapshot, name)
+        listed_partitions = set(partitions).difference(lost_partitions) if changes else set[str]()
         change = next(
-            (one for one in since if one.partition is None or one.partition in listed), None
+            (
+                candidate
+                for candidate in changes
+                if candidate.partition is None or candidate.partition in listed_partitions
+            ),
+            None,
         )
-        if change is not None and ours is not None:
-            raise self._too_old(name, change)
-        if now is not None and now.columns != table.columns:
+        if change is not None and txn is not None:
+            raise self._too_old_error(name, change)
+        if current_table is not None and current_table.columns != table.columns:
             # A type may have become wider, and the snapshot may have values that need it.
             raise TableChangedError(
                 f"The columns of {name} were changed meanwhile. Read it again.", table=name
             )
-        if now is not None and not now.lies_as(table):
+        if current_table is not None and not current_table.lies_as(table):
             raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
-        if now is None:
+        if current_table is None:
             raise CatalogError(f"{name} was dropped meanwhile.", table=name)
         if change is not None:
             raise TableChangedError(
                 f"{name} or a partition of it was dropped meanwhile. Read it again.", table=name
             )
 
-    def _changes(self, name: TableName) -> list[CatalogChange]:
-        """Changes of partitions since the snapshot. A change of the table itself is an error."""
-        found = [] if self._txn is None else self._txn.catalog_changes(name)
-        for change in found:
-            if change.partition is None:
-                raise self._too_old(name, change)
-        return found
+    def _partition_changes(self, name: TableName) -> list[CatalogChange]:
+        """The changes of a table's partitions since the snapshot.
 
-    def _too_old(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
-        assert self._txn is not None
-        what = f"{name}/{change.partition}" if change.partition else str(name)
+        Raises:
+            SnapshotTooOldError: The table itself was changed.
+        """
+        changes = [] if self._snapshot_txn is None else self._snapshot_txn.catalog_changes(name)
+        for change in changes:
+            if change.partition is None:
+                raise self._too_old_error(name, change)
+        return changes
+
+    def _too_old_error(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
+        assert self._snapshot_txn is not None
+        changed_name = f"{name}/{change.partition}" if change.partition else str(name)
         return SnapshotTooOldError(
-            f"{who(change)} changed the meaning of {what} in the catalog, after transaction "
-            f"{self._txn.id} had taken its snapshot. So the rows of that snapshot cannot be "
-            "read or changed. End this transaction, or snapshot, and begin a new one.",
-            txnId=self._txn.id,
+            f"{who(change)} changed the meaning of {changed_name} in the catalog, after "
+            f"transaction {self._snapshot_txn.id} had taken its snapshot. So the rows of that "
+            "snapshot cannot be read or changed. End this transaction, or snapshot, and begin "
+            "a new one.",
+            txnId=self._snapshot_txn.id,
             changedBy="" if change.txn_id is None else change.txn_id,
             table=name,
             partition=change.partition or "",
@@ -351,35 +384,35 @@ class Transactions:
         """End leases that are older than ``acidsql.lease.timeout``."""
         self._txns.end_old_leases()
 
-    def _committed(self, transaction: Transaction) -> None:
+    def _run_on_commit(self, transaction: Transaction) -> None:
         self.on_commit(transaction)
 
-    # ── what is refused ──────────────────────────────────────────────────────────────────────
+    # ── refusals ─────────────────────────────────────────────────────────────────────────────
 
-    def need_plain(self, what: str) -> None:
+    def need_plain(self, operation: str) -> None:
         """Raise TxnError if a transaction is open, or in ``acid.snapshot()``."""
         if self.current is not None:
             raise TxnError(
-                f"{what} inside of a transaction: transaction {self.current.id} is open. COMMIT or "
-                "ROLLBACK it first.",
+                f"{operation} inside of a transaction: transaction {self.current.id} is open. "
+                "COMMIT or ROLLBACK it first.",
                 condition="ACTIVE_SQL_TRANSACTION",
                 sqlstate="25001",
                 txnId=self.current.id,
             )
         if self._pinned is not None:
-            raise _read_only(what, "acid.snapshot()")
+            raise _read_only_error(operation, "acid.snapshot()")
 
-    def need_plain_thread(self, what: str) -> None:
-        """As ``need_plain``, if this thread opened the transaction. Others are not concerned."""
+    def need_plain_thread(self, operation: str) -> None:
+        """Call ``need_plain`` if this thread opened the transaction; other threads may go on."""
         if self._thread == threading.get_ident():
-            self.need_plain(what)
+            self.need_plain(operation)
 
-    def need_writable(self, what: str) -> None:
+    def need_writable(self, operation: str) -> None:
         """Raise TxnError if only reads are allowed."""
         if self._pinned is not None:
-            raise _read_only(what, "acid.snapshot()")
+            raise _read_only_error(operation, "acid.snapshot()")
         if self.current is not None and self.current.read_only:
-            raise _read_only(what, f"transaction {self.current.id}, which is READ ONLY")
+            raise _read_only_error(operation, f"transaction {self.current.id}, which is READ ONLY")
 
     def need_thread(self) -> None:
         """Raise TxnError in a thread other than the one that opened the transaction."""
@@ -392,9 +425,9 @@ class Transactions:
             )
 
 
-def _read_only(what: str, where: str) -> TxnError:
+def _read_only_error(operation: str, place: str) -> TxnError:
     return TxnError(
-        f"{what} is not allowed in {where}: it only reads.",
+        f"{operation} is not allowed in {place}: it only reads.",
         condition="READ_ONLY_TRANSACTION",
         sqlstate="25006",
     )

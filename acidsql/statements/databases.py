@@ -1,4 +1,4 @@
-"""Statements about databases: CREATE, ALTER, DROP and USE."""
+"""Runs statements about databases: CREATE, ALTER, DROP and USE."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class DatabaseStatements(Family):
             return
         name = statement.name.parts[-1].lower()
         need_name(name, statement.name, text)
-        found = self._metastore.get_database(name)
-        if found is not None and statement.if_not_exists:
-            self._sparks.share(found)
+        existing = self._metastore.get_database(name)
+        if existing is not None and statement.if_not_exists:
+            self._sparks.share(existing)
             return
-        default = self._metastore.get_database("default")
-        assert default is not None
+        default_database = self._metastore.get_database("default")
+        assert default_database is not None
         if statement.location is None:
-            own = f"{real(default.location)}/{directory_name(name)}.db"
-            location = self._sparks.apart(name, own)
+            own_location = f"{real(default_database.location)}/{directory_name(name)}.db"
+            location = self._sparks.apart(name, own_location)
         else:
             location = normalized_location(statement.location, may_be_link=True)
         properties = dict(statement.properties)
         database = Database(name, location, statement.comment, properties)
-        if found is None:
+        if existing is None:
             self._sparks.share(database)
         self._metastore.create_database(database)
 
@@ -79,9 +79,9 @@ class DatabaseStatements(Family):
         """Set Spark's current database, which is also the session's."""
         name = statement.name.parts[-1].lower()
         if not self._sparks.is_elsewhere(statement.name):
-            ours = self._metastore.get_database(name)
-            if ours is not None:
-                self._sparks.share(ours)
+            database = self._metastore.get_database(name)
+            if database is not None:
+                self._sparks.share(database)
             elif not self._sparks.exists(name) and not self._sparks.is_catalog(name):
                 raise AnalysisError(
                     f"There is no database '{name}'.",

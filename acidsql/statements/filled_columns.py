@@ -48,7 +48,7 @@ class FilledColumns(Family):
             columns = added_columns(table, statement, text, self._tables.type_of(text))
             _need_defaults(columns, statement, text)
             update, said, prepared = self._update(table, columns)
-        own = self._transactions.own(text)
+        own = self._transactions.own_transaction(text)
         with own as transaction, transaction.statement("ADD COLUMNS", text) as work:
             with clock("hold"):
                 held = self._holder.hold(transaction.txn, update, said, prepared)

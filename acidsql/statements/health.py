@@ -128,7 +128,7 @@ class TableHealth(Family):
     def _looked(
         self, table: Table, outlook: Outlook, partitions: Sequence[str | None]
     ) -> list[Health]:
-        seen = self._transactions.look([table.name])
+        seen = self._transactions.read_snapshot([table.name])
         names = sorted(one for one in partitions if one is not None)
         with explained_by(lambda: self._transactions.need_unchanged(table, names, seen)):
             found = self._files.inventory(table, seen)

@@ -78,7 +78,7 @@ class HistoryStatements(Family):
 
     def _on_disk(self, table: Table) -> set[int]:
         """The write ids of the directories of single statements that the snapshot sees."""
-        listings, seen = self._tables.listed(table, self._transactions.look([table.name]))
+        listings, seen = self._tables.listed(table, self._transactions.read_snapshot([table.name]))
         names = {
             name
             for listing in listings

@@ -92,7 +92,7 @@ class LoadStatements(Family):
         """
         plan = self._plan_load(statement, text, self._names.require_table(statement.name, text))
         unremoved_paths: list[str] = []
-        with self._transactions.statement("LOAD DATA", text) as (transaction, work):
+        with self._transactions.changing_statement("LOAD DATA", text) as (transaction, work):
             has_waited = self._lock(transaction, statement, plan, text)
             if (current_table := self._again(plan.table.name)) != plan.table or has_waited:
                 plan = self._plan_load(statement, text, current_table)

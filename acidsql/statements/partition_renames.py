@@ -49,7 +49,7 @@ class PartitionRenames(Family):
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         old_and_new = self._old_and_new_partitions(table, statement, text)
         update_statement, statement_text, prepared = self._moving_update(table, *old_and_new)
-        clock, own_transaction = Clock(), self._transactions.own(text)
+        clock, own_transaction = Clock(), self._transactions.own_transaction(text)
         with (
             own_transaction as transaction,
             transaction.statement("RENAME PARTITION", text) as work,

@@ -37,7 +37,7 @@ class PartitionStatements(Family):
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
-        with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
+        with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
             self._lock_rows(transaction.txn, table, statement.partition, text)
             table = self._again(table.name)
             partitions = self._matching_partitions(table, [statement.partition], text)
@@ -65,7 +65,7 @@ class PartitionStatements(Family):
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         name = table.name
         self._missing_partitions(table, statement, text)
-        own_transaction = self._transactions.own(text)
+        own_transaction = self._transactions.own_transaction(text)
         with own_transaction as transaction, transaction.statement("ADD PARTITION", text) as work:
             transaction.txn.lock([exclusive(name, Operation.INSERT)], agent_info=text)
             table = self._again(name)
@@ -112,7 +112,7 @@ class PartitionStatements(Family):
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         name = table.name
         self._matching_partitions(table, statement.specs, text, statement.if_exists)
-        own_transaction = self._transactions.own(text)
+        own_transaction = self._transactions.own_transaction(text)
         with own_transaction as transaction, transaction.statement("DROP PARTITION", text) as work:
             txn = transaction.txn
             txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)

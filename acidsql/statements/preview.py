@@ -72,7 +72,7 @@ class Previewer:
                 condition="UNSUPPORTED_FEATURE.CHANGES",
             )
         need_names(table)
-        snapshot = self._transactions.look([*prepared.reads, table.name])
+        snapshot = self._transactions.read_snapshot([*prepared.reads, table.name])
         views = self._reader.views(prepared, snapshot, said)
         if (source := prepared.source) is not None:
             views[source.view] = lower.frame(self._spark, source.query, views, said.args, said.time)
@@ -86,7 +86,7 @@ class Previewer:
         need_names(table)
         # Only the records tell whether one truncates. If none does, both ways decide alike.
         way = prepared.unwritten(prepared.ways.truncate or prepared.ways.join)
-        snapshot = self._transactions.look([*way.reads, table.name])
+        snapshot = self._transactions.read_snapshot([*way.reads, table.name])
         views = self._reader.views(way, snapshot, said)
         views[prepared.decided] = self._reader.events(way.queries[0], views, said).rows
         return as_char(self._changes(events, views, snapshot, said, table), table)

@@ -418,7 +418,7 @@ class Reader:
             return self._run_over_frames(
                 text.verbatim(Span(0, len(statement_text.text))), statement_text
             )
-        snapshot = self._transactions.look([*acid_tables(rewritten.standins)])
+        snapshot = self._transactions.read_snapshot([*acid_tables(rewritten.standins)])
         mode, span = statement.explained or (None, statement.span)
         query = text.verbatim(span)
         # Spark runs a statement that is not a query when it is asked for the statement's plan.
@@ -468,7 +468,7 @@ class Reader:
         locks: Iterable[LockComponent],
     ) -> DataFrame:
         """EXPLAIN of a row-changing statement: its locks, its tables' files, and Spark's plan."""
-        snapshot = self._transactions.look(prepared.reads)
+        snapshot = self._transactions.read_snapshot(prepared.reads)
         views = self.views(prepared, snapshot, statement_text)
         source_sql = ""
         if prepared.source is not None:

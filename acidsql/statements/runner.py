@@ -211,7 +211,9 @@ class Runner:
         self, timestamp: date | str | None, txn_id: int | None
     ) -> AbstractContextManager[None]:
         """See ``Session.snapshot``."""
-        return self.transactions.pinned(lambda: self._rows.travel.of_all_tables(timestamp, txn_id))
+        return self.transactions.pin_snapshot(
+            lambda: self._rows.travel.of_all_tables(timestamp, txn_id)
+        )
 
     def history(self, table: Table, limit: int | None) -> DataFrame:
         """See ``Session.history``."""
@@ -351,7 +353,7 @@ class Runner:
         with clock("say"):
             prepared = self._preparer.at_a_glance(statement, said, resolve)
             self._returned.keep(prepared)
-        with self.transactions.changing(said.text) as transaction:
+        with self.transactions.changing_transaction(said.text) as transaction:
             with transaction.statement(statement_name(statement), said.text) as work:
                 with clock("hold"):
                     held = self._holder.hold(transaction.txn, statement, said, prepared)
@@ -372,7 +374,7 @@ class Runner:
             if self._tables.exists(statement, table.name):
                 return nothing(self._spark)
         self._warm_workers()
-        operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
+        operation, own = "CREATE TABLE AS SELECT", self.transactions.own_transaction(said.text)
         noting = self._temporary.noting(table.name)
         with noting, own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):

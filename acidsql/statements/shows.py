@@ -56,7 +56,7 @@ class ShowStatements(Family):
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
-        found = self._rows.inventory(table, self._transactions.look([table.name]))
+        found = self._rows.inventory(table, self._transactions.read_snapshot([table.name]))
         return files_frame(self._spark, found)
 
     def events(self, path: str) -> DataFrame:

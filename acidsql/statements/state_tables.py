@@ -30,7 +30,7 @@ class StateTables(TableStatements):
         """
         place = st.CreateTable(st.Name((state.name.name,), Span(0, 0)))
         state = replace(state, location=self._location(place, state.name))
-        with self._transactions.own(text) as transaction:
+        with self._transactions.own_transaction(text) as transaction:
             transaction.txn.lock([read_lock(owner.name), exclusive(state.name)], agent_info=text)
             is_there = acid_table(self._metastore.find(state.name)) is not None
             if is_there or not self._again(owner.name).lies_as(owner):

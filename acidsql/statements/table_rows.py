@@ -53,7 +53,7 @@ class TableRows:
             )
         return self.rows(
             StandIn("", table, (ROW__ID,) if row_id else ()),
-            self._transactions.look([table.name]),
+            self._transactions.read_snapshot([table.name]),
             when,
         )
 
@@ -83,7 +83,7 @@ class TableRows:
         table = standin.table
         if not table.is_transactional:
             return shaped(self._plain(standin), standin)
-        lost = self._transactions.lost(table)
+        lost = self._transactions.lost_partitions(table)
         names = self._transactions.partition_names(table)
         seen, is_old = self._seen(table, snapshot, when)
 

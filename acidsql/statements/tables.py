@@ -35,7 +35,11 @@ from acidsql.statements.column_references import (
     refuse_version_columns,
     rename_error,
 )
-from acidsql.statements.constraints import ConstraintStatements, bound, need_conditions
+from acidsql.statements.constraints import (
+    ConstraintStatements,
+    extended_constraints,
+    need_conditions,
+)
 from acidsql.statements.family import Context, runs
 from acidsql.statements.places import Places, normalized_location
 from acidsql.statements.result import Receipt
@@ -61,7 +65,7 @@ class TableStatements(ConstraintStatements):
         if self.exists(statement, name):
             return None
         table = self.define(statement, text, name)
-        with self._temporary.noting(name), self._transactions.own(text) as transaction:
+        with self._temporary.noting(name), self._transactions.own_transaction(text) as transaction:
             files = taking(table.location) if statement.location is not None else []
             if not self.lock_new(statement, name, files, transaction, text):
                 return None
@@ -120,11 +124,14 @@ class TableStatements(ConstraintStatements):
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.require_table(statement.like, text)
-            return create.like(source, statement, text, name, location)
+            return create.define_table_like(source, statement, text, name, location)
         table = create.define_table(
             statement, text, name, location, type_of=self.type_of(text), fields=fields
         )
-        return replace(table, constraints=bound(self._context, table, statement.constraints, text))
+        return replace(
+            table,
+            constraints=extended_constraints(self._context, table, statement.constraints, text),
+        )
 
     def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.

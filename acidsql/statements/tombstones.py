@@ -69,7 +69,7 @@ class Tombstones:
         clock = Clock()
         statement, said, prepared = self._preparer.of_text(text)
         with (
-            self._context.transactions.own(said.text, waits=AT_ONCE) as transaction,
+            self._context.transactions.own_transaction(said.text, waits=AT_ONCE) as transaction,
             transaction.statement("DELETE", said.text) as work,
         ):
             held = self._holder.hold(transaction.txn, statement, said, prepared)

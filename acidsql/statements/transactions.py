@@ -63,7 +63,7 @@ class TransactionStatements(Family):
         if isinstance(statement, _CHANGES) or spark_changes:
             self._transactions.need_writable(statement_name(statement))
         if isinstance(statement, _DDL) or spark_changes:
-            transaction = self._transactions.need()
+            transaction = self._transactions.require_transaction()
             raise UnsupportedError(
                 f"{statement_name(statement)} cannot be part of a transaction, because it cannot "
                 f"be undone: transaction {transaction.id} is open. COMMIT or ROLLBACK it first.",
@@ -102,21 +102,21 @@ class TransactionStatements(Family):
     @runs(st.Rollback)
     def _rollback(self, statement: st.Rollback, text: str) -> None:
         if statement.savepoint is not None:
-            self._transactions.need().rollback(statement.savepoint.parts[-1])
+            self._transactions.require_transaction().rollback(statement.savepoint.parts[-1])
             return
         self._need_no_block("ROLLBACK")
         self._transactions.rollback()
 
     @runs(st.Savepoint)
     def _savepoint(self, statement: st.Savepoint, text: str) -> None:
-        self._transactions.need().savepoint(statement.name.parts[-1])
+        self._transactions.require_transaction().savepoint(statement.name.parts[-1])
 
     @runs(st.ReleaseSavepoint)
     def _release(self, statement: st.ReleaseSavepoint, text: str) -> None:
-        self._transactions.need().release(statement.name.parts[-1])
+        self._transactions.require_transaction().release(statement.name.parts[-1])
 
     def _need_no_block(self, what: str) -> None:
-        if self._transactions.need().in_block:
+        if self._transactions.require_transaction().in_block:
             raise TxnError(
                 f"{what} inside of a 'with acid.transaction()' block: the block's end commits, an "
                 "exception or the transaction's rollback() undoes.",

@@ -109,7 +109,7 @@ class WaitingRecords:
     def _groups(self, tables: dict[TableName, Table]) -> list[_Group]:
         if not tables:
             return []
-        snapshot = self._transactions.look([table.name for table in tables.values()])
+        snapshot = self._transactions.read_snapshot([table.name for table in tables.values()])
         parts: list[DataFrame] = []
         targets = list(tables)
         for number, table in enumerate(tables.values()):

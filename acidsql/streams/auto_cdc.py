@@ -276,7 +276,7 @@ class AutoCdc(Applier[Table]):
         Good records come first, because only the first statement of a transaction can make the
         state table.
         """
-        txn_id = runner.transactions.need().id
+        txn_id = runner.transactions.require_transaction().id
         receipt = self.apply_all(
             runner, target, judged_records.where(F.col(FAULT).isNull()).drop(FAULT)
         )

@@ -67,7 +67,7 @@ class BadRecords:
         counts = {row[0]: row[1] for row in bad_rows.groupBy(FAULT).count().collect()}
         if not counts:
             return None
-        batch = runner.transactions.need().batch
+        batch = runner.transactions.require_transaction().batch
         app_id = "NULL" if batch is None else literal(batch.batch.app_id)
         version = "NULL" if batch is None else str(batch.batch.version)
         fields = ", ".join(map(quote, bad_rows.drop(FAULT).columns))

@@ -225,7 +225,7 @@ class _Batch:
     ) -> None:
         self.runner, self.tables = runner, tables
         self._records, self._staged_rows = records, staged_rows
-        batch = runner.transactions.need().batch
+        batch = runner.transactions.require_transaction().batch
         app_id = "NULL" if batch is None else literal(batch.batch.app_id)
         self._app_id, self._is_ours = app_id, f"txn_app_id <=> {app_id}"
         self._waiting = self._read_waiting()

@@ -96,9 +96,9 @@ class Side:
             case ["ROLLBACK"]:
                 self.transactions.rollback()
             case ["SAVEPOINT", name]:
-                self.transactions.need().savepoint(name)
+                self.transactions.require_transaction().savepoint(name)
             case ["ROLLBACK", "TO", name]:
-                self.transactions.need().rollback(name)
+                self.transactions.require_transaction().rollback(name)
             case ["(beat)"]:
                 self.txns.heartbeat.beat()
                 self.txns._on_beat()
@@ -110,13 +110,13 @@ class Side:
     def rows(self, tables: Sequence[Table]) -> Found:
         """The rows that the session itself sees."""
         # The first read of a transaction takes its snapshot.
-        snapshot = self.transactions.look([table.name for table in tables])
+        snapshot = self.transactions.read_snapshot([table.name for table in tables])
         current = self.transactions.current
         added = {} if current is None else current.partitions()
         return _flat(self.store, tables, snapshot, added)
 
     def _write(self, step: Write) -> None:
-        with self.transactions.changing(str(step)) as transaction:
+        with self.transactions.changing_transaction(str(step)) as transaction:
             with transaction.statement("INSERT", "") as work:
                 kind = LockType.EXCL_WRITE if step.overwrite else LockType.SHARED_READ
                 operation = Operation.OVERWRITE if step.overwrite else Operation.INSERT

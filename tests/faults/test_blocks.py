@@ -27,7 +27,7 @@ def test_a_block_that_is_interrupted_while_it_is_rolled_back_is_over(layer: Laye
 def test_a_block_whose_files_cannot_be_looked_at_fails_with_an_error_of_ours(layer: Layer) -> None:
     layer.reset()
     layer.run("BEGIN", same_session=False)
-    transaction = layer.side.transactions.need()
+    transaction = layer.side.transactions.require_transaction()
     layer.run("SAVEPOINT a")
     layer.run(insert(T, 1))
     layer.run("ROLLBACK TO a")

@@ -113,7 +113,7 @@ def look_twice(session: Session) -> Iterator[str]:
 
 
 def look_elsewhere_first(session: Session) -> Iterator[str]:
-    with session.transactions.pinned():
+    with session.transactions.pin_snapshot():
         yield from ("t", "u")
 
 
