@@ -34,7 +34,7 @@ from acidsql.plan.cdc_decision import (
 from acidsql.plan.cdc_fold import fold
 from acidsql.plan.cdc_history import check_history, decide_history
 from acidsql.plan.cdc_rules import Rules, bind_rules, refuse_target
-from acidsql.plan.cdc_state import moment, no_rows, state_of
+from acidsql.plan.cdc_state import find_or_plan_state, no_rows, now_sql
 from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned, partition_text
 from acidsql.plan.query import (
     Resolve,
@@ -56,13 +56,14 @@ Analyse = Callable[[Text, tuple[StandIn, ...], None], Fields]
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class DecisionQueries:
     """The queries that decide, each with the stand-ins that it reads.
 
     Attributes:
         join: Joins the records with the rows of their keys.
-        truncate: For records of which one truncates. None: the statement has none.
-        first: If there are no rows yet: over the records alone. None: ``join`` does this, too.
+        truncate: Decides if a record truncates. None: the statement has no such records.
+        first: Decides from the records alone, if both tables have no rows yet. None: ``join``
+            decides then, too.
     """
 
     join: Prepared
@@ -75,16 +76,16 @@ class PreparedCdc(Prepared):
     """A prepared AUTO CDC. ``queries`` are the events of the target and of the state table.
 
     Attributes:
-        rules: What the statement says.
+        rules: The rules of the statement.
         sequence: The type of order values.
         state: The state table.
         is_new: The state table does not exist yet.
         fold: The query of ``cdc_fold``, and the stand-ins that it reads.
         faults: ``Fold.faults``, over the same stand-ins.
         files: The temporary view, over the files of the folded records, that ``decide`` reads.
-        ways: The queries that decide.
-        decided: The view over the decisions that ``queries`` read.
-        loads: What ``queries`` are with ``ways.first``: inserts.
+        decisions: The queries that decide.
+        decision_view: The view over the decisions that ``queries`` read.
+        first_queries: Takes the place of ``queries`` if ``decisions.first`` decides: inserts alone.
     """
 
     rules: Rules
@@ -94,16 +95,17 @@ class PreparedCdc(Prepared):
     fold: Prepared
     faults: Text
     files: str
-    ways: Ways
-    decided: str
-    loads: tuple[EventQuery, ...]
+    decisions: DecisionQueries
+    decision_view: str
+    first_queries: tuple[EventQuery, ...]
 
-    def unwritten(self, way: Prepared) -> Prepared:
-        """The query of a way over the fold's query instead of its files: it writes nothing."""
-        ((decide,), (folded,)) = way.queries, self.fold.queries
+    def decide_without_files(self, decision: Prepared) -> Prepared:
+        """A query that decides, but reads the fold's query instead of its files: so no files need
+        be written."""
+        ((decide,), (folded,)) = decision.queries, self.fold.queries
         view = self.files if decide.source is None else decide.source.view
         decide = replace(decide, source=Derived(view, folded.query))
-        return Prepared((decide,), (*self.fold.standins, *way.standins))
+        return Prepared((decide,), (*self.fold.standins, *decision.standins))
 
 
 def plan_auto_cdc(
@@ -135,34 +137,36 @@ def plan_auto_cdc(
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
     sources = rewritten.standins
     blank = Text(text, [*rewritten.edits, *placeholders(text)])
-    of_target = new_standin(target, is_target=True)
-    planned = Planned(text, target, of_target.view, blank, lambda q: analyse(q, sources, None))
+    target_standin = new_standin(target, is_target=True)
+    planned = Planned(text, target, target_standin.view, blank, lambda q: analyse(q, sources, None))
     planned = replace(planned, is_case_sensitive=is_case_sensitive)
     source = _source(statement, blank, rewritten.source_view)
     virtual = source_virtual_columns(text, statement, resolve)
-    read = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
-    fields = [field for field in read if field[0] not in virtual]
+    source_columns = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
+    fields = [field for field in source_columns if field[0] not in virtual]
     rules = bind_rules(statement, planned, fields)
-    found = fold(rules, planned, source, statement.source_alias, [name for name, _ in fields])
+    folded = fold(rules, planned, source, statement.source_alias, [name for name, _ in fields])
     if rules.history is not None:
-        check_history(target, found.sequence, text, statement.target.span)
-    state, is_new = state_of(planned, statement, rules, found, resolve)
-    sides, of_state = _sides(of_target.view, state, is_new)
-    ways = _ways(rules, planned, sides, found.sequence, (of_target, *of_state))
-    decided = view_name()
+        check_history(target, folded.sequence, text, statement.target.span)
+    state, is_new = find_or_plan_state(planned, statement, rules, folded, resolve)
+    sides, state_standins = _sides(target_standin.view, state, is_new)
+    decisions = _decision_queries(
+        rules, planned, sides, folded.sequence, (target_standin, *state_standins)
+    )
+    decision_view = view_name()
     return PreparedCdc(
-        _both(planned, state, rules, decided, is_first=False),
-        (*sources, *ways.join.standins),
+        _both_event_queries(planned, state, rules, decision_view, is_first=False),
+        (*sources, *decisions.join.standins),
         rules=rules,
-        sequence=found.sequence,
+        sequence=folded.sequence,
         state=state,
         is_new=is_new,
-        fold=Prepared((EventQuery(target, found.query),), sources),
-        faults=found.faults,
+        fold=Prepared((EventQuery(target, folded.query),), sources),
+        faults=folded.faults,
         files=sides.files,
-        ways=ways,
-        decided=decided,
-        loads=_both(planned, state, rules, decided, is_first=True),
+        decisions=decisions,
+        decision_view=decision_view,
+        first_queries=_both_event_queries(planned, state, rules, decision_view, is_first=True),
     )
 
 
@@ -175,22 +179,24 @@ def _target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
 
 
 def _sides(target: str, state: Table, is_new: bool) -> tuple[Sides, tuple[StandIn, ...]]:
-    """The views, and the stand-ins of the state table, which has none if it is new."""
+    """The views that the queries read, and the state table's stand-ins; a new table has none."""
     if is_new:
         return Sides(view_name(), view_name(), target, no_rows(state), no_rows(state), state), ()
     rows, floor = StandIn(view_name(), state, (ROW__ID,)), StandIn(view_name(), state)
     return Sides(view_name(), view_name(), target, rows.view, floor.view, state), (rows, floor)
 
 
-def _ways(
+def _decision_queries(
     rules: Rules, planned: Planned, sides: Sides, kind: HiveType, standins: tuple[StandIn, ...]
-) -> Ways:
+) -> DecisionQueries:
     if rules.history is not None:  # versions have no floor
-        return Ways(Prepared((decide_history(rules, planned, sides, kind),), standins[:2]))
+        return DecisionQueries(
+            Prepared((decide_history(rules, planned, sides, kind),), standins[:2])
+        )
     truncate = None
     if rules.truncate_when is not None:
         truncate = Prepared((decide_truncation(rules, planned, sides),), standins)
-    return Ways(
+    return DecisionQueries(
         Prepared((decide(rules, planned, sides),), standins),
         truncate,
         Prepared((decide_first(rules, planned, sides, kind),), ()),
@@ -215,21 +221,24 @@ _EVENTS = {
 }
 
 
-def _both(
-    planned: Planned, state: Table, rules: Rules, decided: str, *, is_first: bool
+def _both_event_queries(
+    planned: Planned, state: Table, rules: Rules, decision_view: str, *, is_first: bool
 ) -> tuple[EventQuery, EventQuery]:
-    """The events of the target and of the state table; if there are no rows yet, inserts."""
+    """The event queries of the target and of the state table.
+
+    ``is_first``: both tables have no rows yet, so all events are inserts.
+    """
     events = _inserts if is_first else _events
     keys = {name: name for name in ew.KEYS}
     ids = {ew.WRITE_ID: "writeid", ew.BUCKET_PROPERTY: "bucketid", ew.ROW_ID: "rowid"}
-    noted = {name: f"{ROW}.{field}" for name, field in ids.items()} | {ew.PARTITION: "''"}
+    state_keys = {name: f"{ROW}.{field}" for name, field in ids.items()} | {ew.PARTITION: "''"}
     return (
-        events(planned, planned.table, decided, "act", keys, _of_target(planned.table)),
-        events(planned, state, decided, "note", noted, _of_state(state, rules)),
+        events(planned, planned.table, decision_view, "act", keys, _target_values(planned.table)),
+        events(planned, state, decision_view, "note", state_keys, _state_values(state, rules)),
     )
 
 
-def _of_target(table: Table) -> list[str]:
+def _target_values(table: Table) -> list[str]:
     numbers = {column.name: f"c{i}" for i, column in enumerate(table.all_columns)}
     return [
         *(f"{numbers[column.name]} AS {quote(column.name)}" for column in table.columns),
@@ -240,7 +249,7 @@ def _of_target(table: Table) -> list[str]:
     ]
 
 
-def _of_state(state: Table, rules: Rules) -> list[str]:
+def _state_values(state: Table, rules: Rules) -> list[str]:
     sequence, deleted, at = (column.name for column in cdc.state_columns(state))
     numbers = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     values = {column.name: f"w{i}" for i, column in enumerate(rules.columns)}
@@ -248,20 +257,25 @@ def _of_state(state: Table, rules: Rules) -> list[str]:
         *(f"{numbers[c.name]} AS {quote(c.name)}" for c in cdc.keys_of(state)),
         f"s AS {quote(sequence)}",
         f"d AS {quote(deleted)}",
-        f"{moment()} AS {quote(at)}",
+        f"{now_sql()} AS {quote(at)}",
         *(f"{values.get(c.name, 'NULL')} AS {quote(c.name)}" for c in cdc.values_of(state)),
     ]
 
 
 def _events(
-    planned: Planned, table: Table, decided: str, act: str, keys: dict[str, str], values: list[str]
+    planned: Planned,
+    table: Table,
+    decision_view: str,
+    act: str,
+    keys: dict[str, str],
+    values: list[str],
 ) -> EventQuery:
     """The events of a table.
 
     Args:
         planned: The facts about the statement.
         table: The table.
-        decided: The view over the decisions.
+        decision_view: The view over the decisions.
         act: The decisions' column about this table.
         keys: SQL of the old row's identity, by column. A new row has none.
         values: The columns of the new row.
@@ -269,15 +283,20 @@ def _events(
     kinds = " ".join(f"WHEN {act.value} THEN {events}" for act, events in _EVENTS.items())
     old = [f"CASE WHEN {ew.ACTION} <> {ew.INSERT} THEN {keys[n]} END AS {n}" for n in ew.KEYS]
     query = planned.new().raw("SELECT\n").commas([*old, ew.ACTION, *values])
-    query.raw(f"\nFROM (SELECT *, CASE {act} {kinds} END AS {ew.ACTION} FROM {decided})")
+    query.raw(f"\nFROM (SELECT *, CASE {act} {kinds} END AS {ew.ACTION} FROM {decision_view})")
     query.raw(f"\nWHERE {ew.ACTION} IS NOT NULL")
     return EventQuery(table, query, deletes=True, merge=True, maybe_few=True, if_small=True)
 
 
 def _inserts(
-    planned: Planned, table: Table, decided: str, act: str, keys: dict[str, str], values: list[str]
+    planned: Planned,
+    table: Table,
+    decision_view: str,
+    act: str,
+    keys: dict[str, str],
+    values: list[str],
 ) -> EventQuery:
-    """The same for a table without rows: ``act`` is INSERT or NOTHING."""
+    """Like ``_events``, for a table without rows: each act is INSERT or NOTHING."""
     query = planned.new().raw("SELECT\n").commas(values)
-    query.raw(f"\nFROM {decided} WHERE {act} = {Act.INSERT.value}")
+    query.raw(f"\nFROM {decision_view} WHERE {act} = {Act.INSERT.value}")
     return EventQuery(table, query)

@@ -67,28 +67,39 @@ class Sides:
 
 def decide(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
     """Compose the query. Its ``source`` is the view over the folded records."""
-    floor = _floor(rules, sides)
-    whole, reduced = (
+    floor = _floor_query(rules, sides)
+    full_query, reduced_query = (
         _query(rules, planned, _joined(rules, planned, sides, hint), below=floor, newest=None)
         for hint in (None, BROADCAST)
     )
-    return of_keys(rules, planned, sides, whole, reduced)
+    return keyed_query(rules, planned, sides, full_query, reduced_query)
 
 
-def of_keys(rules: Rules, planned: Planned, sides: Sides, whole: Text, reduced: Text) -> EventQuery:
-    """The query over the folded records' keys, and the one that sends these to all tasks."""
+def keyed_query(
+    rules: Rules, planned: Planned, sides: Sides, full_query: Text, reduced_query: Text
+) -> EventQuery:
+    """The event query that decides about the folded records' keys.
+
+    Args:
+        rules: The statement's rules.
+        planned: The facts about the statement.
+        sides: The views.
+        full_query: The query that joins all rows of the tables.
+        reduced_query: The query that first reduces the tables to rows whose keys have records, with
+            the records broadcast to all tasks.
+    """
     partitions = tuple(
         (key, f"k{i}") for i, key in enumerate(rules.keys) if key in planned.table.partition_columns
     )
     names = frozenset(f"k{i}" for i in range(len(rules.keys)))
     source = Derived(sides.folded, planned.new().raw(f"SELECT * FROM {sides.files}"))
     return EventQuery(
-        planned.table, whole, source=source, reduced=Reduced(reduced, names, partitions)
+        planned.table, full_query, source=source, reduced=Reduced(reduced_query, names, partitions)
     )
 
 
 def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
-    """The query if a record truncates: then each row of the target and of the state table counts.
+    """Compose the query for records that truncate, which joins all rows of both tables.
 
     A row without a record has NULLs for the columns of the fold, but for its key.
     """
@@ -97,9 +108,12 @@ def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuer
         for i, key in enumerate(rules.keys)
     ]
     columns = [*keys, f"f.* EXCEPT ({', '.join(f'k{i}' for i in range(len(keys)))})"]
-    given = [f"coalesce(f.k{i}, t.{quote(key.name)})" for i, key in enumerate(rules.keys)]
+    record_or_target_keys = [
+        f"coalesce(f.k{i}, t.{quote(key.name)})" for i, key in enumerate(rules.keys)
+    ]
     by_state = " AND ".join(
-        f"x.{quote(key.name)} <=> {sql}" for key, sql in zip(rules.keys, given, strict=True)
+        f"x.{quote(key.name)} <=> {sql}"
+        for key, sql in zip(rules.keys, record_or_target_keys, strict=True)
     )
     columns += _joined_columns(rules, planned, sides)
     joined = planned.new().raw("SELECT\n").commas(columns)
@@ -107,12 +121,12 @@ def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuer
     joined.raw(f" ON {_on(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
     # The floor belongs to the record that truncates.
     joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
-    floor, newest = _floor(rules, sides), _truncated(sides)
+    floor, newest = _floor_query(rules, sides), _newest_truncation(sides)
     return EventQuery(planned.table, _query(rules, planned, joined, below=floor, newest=newest))
 
 
 def decide_first(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -> EventQuery:
-    """The query if both tables are empty: there is nothing to join.
+    """Compose the query for two tables without rows, which joins nothing.
 
     Args:
         rules: The statement's rules.
@@ -121,26 +135,29 @@ def decide_first(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -
         kind: The type of order values.
     """
     ids = ("bigint", "int", "bigint", "string")
-    nothing = dict(zip(ew.KEYS, ids, strict=True))
-    nothing |= {f"o{i}": column.type for i, column in enumerate(planned.table.all_columns)}
-    nothing |= {ROW: "bigint", "v": str(kind)}
-    columns = [f"CAST(NULL AS {shown_type(one)}) AS {name}" for name, one in nothing.items()]
+    null_columns = dict(zip(ew.KEYS, ids, strict=True))
+    null_columns |= {f"o{i}": column.type for i, column in enumerate(planned.table.all_columns)}
+    null_columns |= {ROW: "bigint", "v": str(kind)}
+    columns = [
+        f"CAST(NULL AS {shown_type(column_type)}) AS {name}"
+        for name, column_type in null_columns.items()
+    ]
     joined = planned.new().raw("SELECT\n").commas(["f.*", *columns])
     joined.raw(f"\nFROM {sides.files} AS f")
-    newest = _truncated(sides) if rules.truncate_when else None
+    newest = _newest_truncation(sides) if rules.truncate_when else None
     return EventQuery(planned.table, _query(rules, planned, joined, below=None, newest=newest))
 
 
 # Relations of one row. As such, and not as values, they tell which rows of a table they need.
 
 
-def _floor(rules: Rules, sides: Sides) -> str:
+def _floor_query(rules: Rules, sides: Sides) -> str:
     """``below``: the floor before this batch."""
     key, sequence = quote(rules.keys[0].name), quote(sides.sequence)
     return f"SELECT max({sequence}) AS below FROM {sides.floor} WHERE {key} IS NULL"
 
 
-def _truncated(sides: Sides) -> str:
+def _newest_truncation(sides: Sides) -> str:
     """``newest``: the order value of the newest record that truncates."""
     return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
 
@@ -150,7 +167,7 @@ def _joined(rules: Rules, planned: Planned, sides: Sides, hint: str | None) -> T
     text = planned.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, planned, sides)])
     text.raw(f"\nFROM {sides.folded} AS f")
     for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
-        text.raw(f"\nLEFT OUTER JOIN {side(view, alias, sides.folded, rules.keys, hint)}")
+        text.raw(f"\nLEFT OUTER JOIN {joined_side(view, alias, sides.folded, rules.keys, hint)}")
         text.raw(f" ON {_on(rules.keys, alias)}")
     return text
 
@@ -161,7 +178,7 @@ def _joined_columns(rules: Rules, planned: Planned, sides: Sides) -> list[str]:
         *key_columns("t"),
         *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(planned.table.all_columns)),
         f"x.row__id AS {ROW}",
-        f"{_kept_order(rules, sides)} AS v",
+        f"{_previous_order(rules, sides)} AS v",
     ]
 
 
@@ -169,8 +186,10 @@ def _on(keys: Sequence[Column], alias: str) -> str:
     return " AND ".join(f"{alias}.{quote(key.name)} = f.k{i}" for i, key in enumerate(keys))
 
 
-def side(view: str, alias: str, folded: str, keys: Sequence[Column], hint: str | None) -> str:
-    """A table's rows or, with a hint of Spark's, only those whose keys have records."""
+def joined_side(
+    view: str, alias: str, folded: str, keys: Sequence[Column], hint: str | None
+) -> str:
+    """A table as one side of a join. With a hint, it is reduced to rows whose keys have records."""
     if hint is None:
         return f"{view} AS {alias}"
     sent = f"(SELECT {hint}* FROM {folded} AS f) AS f"
@@ -178,16 +197,16 @@ def side(view: str, alias: str, folded: str, keys: Sequence[Column], hint: str |
     return f"(SELECT {alias}.* FROM {view} AS {alias} LEFT SEMI JOIN {sent} ON {on}) AS {alias}"
 
 
-def _kept_order(rules: Rules, sides: Sides) -> str:
-    """The order value that the key had before; NULL if none is known."""
-    noted = f"x.{quote(sides.sequence)}"
+def _previous_order(rules: Rules, sides: Sides) -> str:
+    """SQL of the order value that a key had before this batch; NULL if there is none."""
+    state_order = f"x.{quote(sides.sequence)}"
     if not rules.order:
-        return noted
+        return state_order
     values = [f"t.{quote(column.name)}" for column in rules.order]
-    live = struct_sql(values) if rules.is_struct else values[0]
-    known = " AND ".join(f"{value} IS NOT NULL" for value in values)
-    # The user may have inserted a row whose key was deleted: then both are known.
-    return f"greatest(CASE WHEN {known} THEN {live} END, {noted})"
+    live_order = struct_sql(values) if rules.is_struct else values[0]
+    has_live_order = " AND ".join(f"{value} IS NOT NULL" for value in values)
+    # The user may have inserted a row whose key was deleted. Then both tables have an order value.
+    return f"greatest(CASE WHEN {has_live_order} THEN {live_order} END, {state_order})"
 
 
 def _new_values(rules: Rules, planned: Planned) -> dict[str, str]:
@@ -197,44 +216,46 @@ def _new_values(rules: Rules, planned: Planned) -> dict[str, str]:
     fields = {column: i for i, column in enumerate(rules.columns)}
     default = defaults(rules, planned)
     for i, column in enumerate(planned.table.all_columns):
-        if column in rules.kept:
+        if column in rules.unset_columns:
             new[column.name] = f"CASE WHEN blank THEN {default[column.name]} ELSE o{i} END"
-        elif column in rules.ignoring:
+        elif column in rules.ignore_null_columns:
             old = f"CASE WHEN NOT blank THEN o{i} END"
-            new[column.name] = newest(f"v{fields[column]}", old, parse_type(column.type))
+            new[column.name] = newest_sql(f"v{fields[column]}", old, parse_type(column.type))
     return new
 
 
 def defaults(rules: Rules, planned: Planned) -> dict[str, str]:
     """The value of each column that no record sets in a new row, by name."""
-    types = default_fields(planned, rules.kept)
-    return {column.name: omitted_value(planned, column, types) for column in rules.kept}
+    types = default_fields(planned, rules.unset_columns)
+    return {column.name: omitted_value(planned, column, types) for column in rules.unset_columns}
 
 
-def newest(path: str, old: str, kind: HiveType) -> str:
-    """SQL of the newest value that is not NULL since the newest delete, or else the old one.
+def newest_sql(path: str, old: str, kind: HiveType) -> str:
+    """SQL of the newest value that is not NULL since the newest delete, or else the old value.
 
-    The parts of a struct are such values, too.
+    For a struct, the newest value of each field is found in this way.
 
     Args:
         path: The field of each of the records ``news``.
         old: SQL of the value before these records.
         kind: The value's type.
     """
-    found = f"try_element_at(filter(news, r -> r.d OR r.{path} IS NOT NULL), -1).{path}"
+    newest_value = f"try_element_at(filter(news, r -> r.d OR r.{path} IS NOT NULL), -1).{path}"
     if kind.kind != "struct":
-        return f"coalesce({found}, {old})"
+        return f"coalesce({newest_value}, {old})"
     parts = ", ".join(
-        f"{literal(name)}, {newest(f'{path}.{quote(name)}', f'({old}).{quote(name)}', child)}"
+        f"{literal(name)}, {newest_sql(f'{path}.{quote(name)}', f'({old}).{quote(name)}', child)}"
         for name, child in zip(kind.names, kind.children, strict=True)
     )
-    return f"CASE WHEN {found} IS NOT NULL OR {old} IS NOT NULL THEN named_struct({parts}) END"
+    return (
+        f"CASE WHEN {newest_value} IS NOT NULL OR {old} IS NOT NULL THEN named_struct({parts}) END"
+    )
 
 
 def _query(
     rules: Rules, planned: Planned, joined: Text, *, below: str | None, newest: str | None
 ) -> Text:
-    """What becomes of each key.
+    """Compose the query that decides about each key.
 
     Args:
         rules: The statement's rules.
@@ -264,22 +285,27 @@ def _query(
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
     ]
     floors = {"below": below, "newest": newest}
-    missing = "".join(f", NULL AS {name}" for name, one in floors.items() if one is None)
+    missing = "".join(f", NULL AS {name}" for name, floor in floors.items() if floor is None)
     relation = planned.new().raw(f"SELECT *{missing} FROM (").add(joined).raw("\n)")
-    for one in filter(None, floors.values()):
-        relation.raw(f"\nCROSS JOIN ({one})")
-    return in_steps(planned.new().raw("SELECT\n").commas(columns), _facts(rules), relation)
+    for floor in filter(None, floors.values()):
+        relation.raw(f"\nCROSS JOIN ({floor})")
+    return add_steps(
+        planned.new().raw("SELECT\n").commas(columns), _decision_steps(rules), relation
+    )
 
 
-def in_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Text:
-    """Add FROM to a query: a relation to which each step adds columns, from those before it."""
+def add_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Text:
+    """Add FROM to a query: a relation to which each step adds columns, computed from the columns of
+    earlier steps."""
     for columns in reversed(steps):
         text.raw(f"\nFROM (SELECT *, {', '.join(columns)}")
     return text.raw(" FROM (").add(relation).raw("\n" + ")" * (len(steps) + 1))
 
 
-def _facts(rules: Rules) -> list[list[str]]:
-    """What the decision needs to know of each key, in steps. ``v`` is its order value before.
+def _decision_steps(rules: Rules) -> list[list[str]]:
+    """The steps that compute the facts about each key on which the decision is based.
+
+    ``v`` is the order value that the key had before this batch. The steps add:
 
     ``sweep``   the floor that this batch brings, if it is a higher one
     ``bar``     records up to this order value are stale
@@ -299,7 +325,11 @@ def _facts(rules: Rules) -> list[list[str]]:
         ],
         [
             f"{ew.PARTITION} IS NULL OR swept OR coalesce(gone > bar, gone IS NOT NULL) AS blank",
-            *(["filter(recs, r -> coalesce(r.s > bar, true)) AS news"] if rules.ignoring else []),
+            *(
+                ["filter(recs, r -> coalesce(r.s > bar, true)) AS news"]
+                if rules.ignore_null_columns
+                else []
+            ),
         ],
     ]
 
@@ -322,12 +352,15 @@ def _act(stays: str) -> str:
 
 
 def _note(*, is_in_target: bool) -> str:
-    """The change of the state table. With order values in the target it has deleted keys only."""
+    """SQL of the change of the state table, which has only deleted keys if the target has the order
+    values."""
     is_new = f"{ROW} IS NULL"
-    gone = f"NOT fresh AND (NOT swept OR {is_new}) THEN {Act.NOTHING.value} WHEN NOT fresh"
+    case_body = f"NOT fresh AND (NOT swept OR {is_new}) THEN {Act.NOTHING.value} WHEN NOT fresh"
     if is_in_target:
-        gone += f" OR NOT top.d THEN CASE WHEN {is_new} THEN {Act.NOTHING.value} "
-        gone += f"ELSE {Act.DELETE.value} END"
+        case_body += f" OR NOT top.d THEN CASE WHEN {is_new} THEN {Act.NOTHING.value} "
+        case_body += f"ELSE {Act.DELETE.value} END"
     else:
-        gone += f" THEN {Act.DELETE.value}"
-    return f"CASE WHEN {gone} WHEN {is_new} THEN {Act.INSERT.value} ELSE {Act.UPDATE.value} END"
+        case_body += f" THEN {Act.DELETE.value}"
+    return (
+        f"CASE WHEN {case_body} WHEN {is_new} THEN {Act.INSERT.value} ELSE {Act.UPDATE.value} END"
+    )

@@ -27,7 +27,7 @@ from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
 from acidsql.plan.assignment import read_back_sql
-from acidsql.plan.cdc_order import as_struct, comparable, has_null, plain_order, stored
+from acidsql.plan.cdc_order import as_struct, comparable, has_null, plain_order, stored_type
 from acidsql.plan.cdc_rules import Expression, Rules
 from acidsql.plan.event_query import Fields, Planned, assigned
 from acidsql.plan.sqltext import Text
@@ -35,7 +35,7 @@ from acidsql.storage import event_records as ew
 from acidsql.storage.columns import literal, quote, shown_type
 
 # Columns of the query over the source. Reserved names: no user's expression can mean them.
-_GIVEN = f"{ew.PREFIX}r"  # + ordinal
+_SOURCE_VALUE = f"{ew.PREFIX}r"  # + ordinal
 _DELETES = f"{ew.PREFIX}d"
 _TRUNCATES = f"{ew.PREFIX}t"
 _ORDER = f"{ew.PREFIX}q"
@@ -81,22 +81,24 @@ def fold(
     columns = (*rules.keys, *rules.columns)
     by_name = {name.lower(): name for name in names}  # the session may tell cases apart
     prefix = "" if alias is None else f"{quote(alias)}."
-    given = [f"{prefix}{quote(by_name[column.name])}" for column in columns]
-    rows = _records(rules, planned, source, given)
+    source_values = [f"{prefix}{quote(by_name[column.name])}" for column in columns]
+    rows = _records(rules, planned, source, source_values)
     fields = planned.analyse(rows)
     _check_condition(rules.delete_when, "APPLY AS DELETE WHEN", planned, rules, _DELETES, fields)
     _check_condition(
         rules.truncate_when, "APPLY AS TRUNCATE WHEN", planned, rules, _TRUNCATES, fields
     )
     values = {
-        column.name: _value(planned, f"{_GIVEN}{i}", kind, column, rules)
+        column.name: _value(planned, f"{_SOURCE_VALUE}{i}", kind, column, rules)
         for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=False))
     }
     sequence, kind = _sequence(rules, planned, fields, values)
     keys = [f"k{i}" for i in range(len(rules.keys))]
     # Texts with a collation would compare by it.
-    plain = [f"CAST({values[one.name]} AS {shown_type(one.type)})" for one in columns]
-    given_keys = [f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in plain[: len(keys)]]
+    uncollated = [f"CAST({values[column.name]} AS {shown_type(column.type)})" for column in columns]
+    given_keys = [
+        f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in uncollated[: len(keys)]
+    ]
     converted = [
         f"/*+ REPARTITION({', '.join(keys)}) */ {given_keys[0]} AS k0",
         *(f"{sql} AS k{i}" for i, sql in enumerate(given_keys) if i),
@@ -105,24 +107,28 @@ def fold(
         f"coalesce({_DELETES} OR {_TRUNCATES}, false) AS d",
         *(
             f"CASE WHEN {_DELETES} OR {_TRUNCATES} THEN NULL ELSE {sql} END AS v{i}"
-            for i, sql in enumerate(plain[len(keys) :])
+            for i, sql in enumerate(uncollated[len(keys) :])
         ),
     ]
     # Spark would sort anew by each group's constant.
     keys += ["tr"] if rules.truncate_when else []
-    text = planned.new().raw("SELECT\n").commas(_of_key(rules, keys, has_null("s", kind)))
-    text.raw("\nFROM (SELECT\n").commas(_of_order(rules, keys))
+    text = planned.new().raw("SELECT\n").commas(_key_columns(rules, keys, has_null("s", kind)))
+    text.raw("\nFROM (SELECT\n").commas(_order_columns(rules, keys))
     text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
-    by = ", ".join(keys)
-    text.raw(f"\n))\nGROUP BY {by}, s)\nGROUP BY {by}")
-    faults = _faults(plain[: len(rules.keys)], has_null(f"({sequence})", kind))
-    whole = planned.new().raw("SELECT\n").commas([*map(quote, by_name.values()), faults])
-    whole.raw("\nFROM (").add(_records(rules, planned, source, given, f"{prefix}*"))
-    return Fold(text, whole.raw("\n)"), kind)
+    group_columns = ", ".join(keys)
+    text.raw(f"\n))\nGROUP BY {group_columns}, s)\nGROUP BY {group_columns}")
+    faults = _faults(uncollated[: len(rules.keys)], has_null(f"({sequence})", kind))
+    records_with_faults = (
+        planned.new().raw("SELECT\n").commas([*map(quote, by_name.values()), faults])
+    )
+    records_with_faults.raw("\nFROM (").add(
+        _records(rules, planned, source, source_values, f"{prefix}*")
+    )
+    return Fold(text, records_with_faults.raw("\n)"), kind)
 
 
 def _faults(keys: Sequence[str], no_order: str) -> str:
-    """SQL that says what is wrong with a record. One that truncates needs no key."""
+    """SQL of the error condition of a record. A record that truncates needs no key."""
     no_key = " OR ".join(f"{key} IS NULL" for key in keys)
     return (
         f"CASE WHEN NOT {_TRUNCATED} AND ({no_key}) THEN {literal(NULL_KEY)} "
@@ -131,19 +137,25 @@ def _faults(keys: Sequence[str], no_order: str) -> str:
 
 
 def _records(
-    rules: Rules, planned: Planned, source: Text, given: Sequence[str], *more: str
+    rules: Rules, planned: Planned, source: Text, source_values: Sequence[str], *extra_columns: str
 ) -> Text:
-    """The source's columns as they are, the conditions and, unless columns hold it, the order."""
-    found: list[Text | str] = [*more, *(f"{sql} AS {_GIVEN}{i}" for i, sql in enumerate(given))]
+    """The records with the source's columns unconverted, and with the conditions as columns.
+
+    The order value is a column, too, unless columns of the target hold it.
+    """
+    columns: list[Text | str] = [
+        *extra_columns,
+        *(f"{sql} AS {_SOURCE_VALUE}{i}" for i, sql in enumerate(source_values)),
+    ]
     for condition, name in ((rules.delete_when, _DELETES), (rules.truncate_when, _TRUNCATES)):
         value = planned.new().raw("false") if condition is None else condition.value(planned)
-        found.append(value.raw(f" AS {name}"))
+        columns.append(value.raw(f" AS {name}"))
     if not rules.order:
-        found.append(rules.sequence.value(planned).raw(f" AS {_ORDER}"))
-    return planned.new().raw("SELECT\n").commas(found).raw("\nFROM ").add(source)
+        columns.append(rules.sequence.value(planned).raw(f" AS {_ORDER}"))
+    return planned.new().raw("SELECT\n").commas(columns).raw("\nFROM ").add(source)
 
 
-def _of_order(rules: Rules, keys: list[str]) -> list[Text | str]:
+def _order_columns(rules: Rules, keys: list[str]) -> list[Text | str]:
     """The columns of the records of one key with one order value."""
     plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
     compared = "".join(
@@ -160,8 +172,8 @@ def _of_order(rules: Rules, keys: list[str]) -> list[Text | str]:
     ]
 
 
-def _of_key(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
-    found: list[Text | str] = [
+def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
+    columns: list[Text | str] = [
         *keys,
         *([] if rules.truncate_when else ["false AS tr"]),
         "max(s) AS s",
@@ -173,16 +185,16 @@ def _of_key(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
         "count_if(tie) AS ties",
         "CAST(max(CASE WHEN tie THEN s END) AS STRING) AS tie",
     ]
-    if rules.ignoring or rules.history is not None:
+    if rules.ignore_null_columns or rules.history is not None:
         fields = "".join(f", 'v{i}', top.v{i}" for i in range(len(rules.columns)))
         by_order = "(a, b) -> CASE WHEN a.s < b.s THEN -1 WHEN a.s > b.s THEN 1 ELSE 0 END"
         record = f"named_struct('s', s, 'd', top.d, 'n', n{fields})"
-        found.append(f"array_sort(collect_list({record}), {by_order}) AS recs")
-    return found
+        columns.append(f"array_sort(collect_list({record}), {by_order}) AS recs")
+    return columns
 
 
 def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
-    """A value as the next batch will read it from its column."""
+    """SQL of a value as the next batch will read it from its column."""
     value = assigned(planned, sql, kind, column, rules.place)
     return read_back_sql(value, column, is_partition=column in planned.table.partition_columns)
 
@@ -192,20 +204,20 @@ def _sequence(
 ) -> tuple[str, HiveType]:
     """SQL of the order value, and its type."""
     if rules.order:
-        parts = [(values[column.name], stored(column.type)) for column in rules.order]
+        parts = [(values[column.name], stored_type(column.type)) for column in rules.order]
         return as_struct(parts) if rules.is_struct else parts[0]
-    given = dict(fields)[_ORDER]
-    found = plain_order(_ORDER, given)
-    if found is None:
+    order_type = dict(fields)[_ORDER]
+    plain_form = plain_order(_ORDER, order_type)
+    if plain_form is None:
         span = rules.sequence.span or rules.place
         raise AnalysisError(
-            f"SEQUENCE BY gives values of type {str(given).upper()}, which have no order that "
+            f"SEQUENCE BY gives values of type {str(order_type).upper()}, which have no order that "
             "AUTO CDC can keep. Use a number, a time, a text without a collation (… COLLATE "
             "UTF8_BINARY), or a struct of these.",
             planned.text, span.start, span.end,
             condition="AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE", sqlstate="42000",
         )  # fmt: skip
-    return found
+    return plain_form
 
 
 def _check_condition(

@@ -26,10 +26,10 @@ from acidsql.plan.cdc_decision import (
     ROW,
     Act,
     Sides,
+    add_steps,
     defaults,
-    in_steps,
-    of_keys,
-    side,
+    joined_side,
+    keyed_query,
 )
 from acidsql.plan.cdc_order import comparable, keeps_order, plain_order
 from acidsql.plan.cdc_rules import Rules
@@ -52,28 +52,30 @@ def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> N
         AnalysisError: AUTOCDC_TARGET_COLUMNS: it has no columns __START_AT and __END_AT that keep
             order values of this type.
     """
-    known = {column.name: column for column in table.all_columns}
+    columns = {column.name: column for column in table.all_columns}
     for name in cdc.VERSION:
-        column = known.get(name)
+        column = columns.get(name)
         # A partition reads a text as NULL if it is empty.
         is_lossy = column in table.partition_columns and sequence.kind == "string"
-        if column is None or is_lossy or not _keeps(sequence, parse_type(column.type)):
-            wanted = ", ".join(f"{one.upper()} {str(sequence).upper()}" for one in cdc.VERSION)
-            found = "has no such column" if column is None else f"has {column.type.upper()}"
-            found += ", by which it is partitioned" if is_lossy else ""
+        if column is None or is_lossy or not _keeps_order(sequence, parse_type(column.type)):
+            required = ", ".join(
+                f"{version_name.upper()} {str(sequence).upper()}" for version_name in cdc.VERSION
+            )
+            actual = "has no such column" if column is None else f"has {column.type.upper()}"
+            actual += ", by which it is partitioned" if is_lossy else ""
             raise AnalysisError(
-                f"SCD TYPE 2 needs the columns {wanted} in {table.name}, for the order values of "
-                f"each version; {name.upper()}: the table {found}.",
+                f"SCD TYPE 2 needs the columns {required} in {table.name}, for the order values of "
+                f"each version; {name.upper()}: the table {actual}.",
                 text, place.start, place.end,
                 condition="AUTOCDC_TARGET_COLUMNS", sqlstate="42703",
             )  # fmt: skip
 
 
-def _keeps(given: HiveType, kept: HiveType) -> bool:
-    if given.kind == "struct" == kept.kind:
-        same = len(given.children) == len(kept.children)
-        return same and all(map(_keeps, given.children, kept.children))
-    return keeps_order(given, Column("", str(kept)))
+def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
+    if value_type.kind == "struct" == column_type.kind:
+        has_same_length = len(value_type.children) == len(column_type.children)
+        return has_same_length and all(map(_keeps_order, value_type.children, column_type.children))
+    return keeps_order(value_type, Column("", str(column_type)))
 
 
 def decide_history(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -> EventQuery:
@@ -85,11 +87,11 @@ def decide_history(rules: Rules, planned: Planned, sides: Sides, kind: HiveType)
         sides: The views.
         kind: The type of order values.
     """
-    whole, reduced = (
+    full_query, reduced_query = (
         _query(rules, planned, _records(rules, planned, sides, kind, hint), kind)
         for hint in ("", BROADCAST)
     )
-    return of_keys(rules, planned, sides, whole, reduced)
+    return keyed_query(rules, planned, sides, full_query, reduced_query)
 
 
 def _records(rules: Rules, planned: Planned, sides: Sides, kind: HiveType, hint: str) -> Text:
@@ -102,44 +104,50 @@ def _records(rules: Rules, planned: Planned, sides: Sides, kind: HiveType, hint:
     keys = [f"k{i}" for i in range(len(rules.keys))]
     fields = range(len(rules.columns))
 
-    def of(alias: str, columns: list[str], *, condition: str = "") -> str:
+    def values_struct(alias: str, columns: list[str], *, condition: str = "") -> str:
         values = ", ".join(f"'v{i}', {alias}.{column}" for i, column in enumerate(columns))
         struct = f"named_struct({values})" if values else "named_struct('v', true)"
         return f"CASE WHEN {condition} THEN {struct} END" if condition else struct
 
-    def key(alias: str) -> list[str]:
-        return [f"{alias}.{quote(one.name)} AS k{i}" for i, one in enumerate(rules.keys)]
+    def key_columns(alias: str) -> list[str]:
+        return [f"{alias}.{quote(key.name)} AS k{i}" for i, key in enumerate(rules.keys)]
 
     set_columns = [quote(column.name) for column in rules.columns]
-    nothing = [f"NULL AS {name}" for name in ew.KEYS]
+    null_keys = [f"NULL AS {name}" for name in ew.KEYS]
     sequence, deleted = (column.name for column in cdc.state_columns(sides.state)[:2])
     start, end = (_plain(f"t.{quote(name)}", planned.table, name, kind) for name in cdc.VERSION)
     old = ", ".join(
         f"'o{i}', t.{quote(column.name)}" for i, column in enumerate(planned.table.all_columns)
     )
-    batch = [*keys, "r.s", "r.d", "r.n", f"{_BATCH} AS src",
-             of("r", [f"v{i}" for i in fields], condition="NOT r.d") + " AS val",
-             *nothing, "NULL AS old", f"NULL AS {ROW}"]  # fmt: skip
-    known = [*key("x"), f"x.{quote(sequence)}", f"x.{quote(deleted)}", "NULL", f"{_STATE}",
-             of("x", set_columns, condition=f"NOT x.{quote(deleted)}"),
-             *nothing, "NULL", "x.row__id"]  # fmt: skip
+    batch_records = [
+        *keys, "r.s", "r.d", "r.n", f"{_BATCH} AS src",
+        values_struct("r", [f"v{i}" for i in fields], condition="NOT r.d") + " AS val",
+        *null_keys, "NULL AS old", f"NULL AS {ROW}",
+    ]  # fmt: skip
+    state_records = [
+        *key_columns("x"), f"x.{quote(sequence)}", f"x.{quote(deleted)}", "NULL", f"{_STATE}",
+        values_struct("x", set_columns, condition=f"NOT x.{quote(deleted)}"),
+        *null_keys, "NULL", "x.row__id",
+    ]  # fmt: skip
     begins = f"{_PART} = {_TARGET}"
-    rows = [*key("t"), f"CASE WHEN {begins} THEN {start} ELSE {end} END", f"NOT {begins}",
-            "NULL", _PART, of("t", set_columns, condition=begins),
-            *(f"CASE WHEN {begins} THEN t.{name} END" for name in ew.KEYS),
-            f"CASE WHEN {begins} THEN named_struct({old}) END", "NULL"]  # fmt: skip
+    target_records = [
+        *key_columns("t"), f"CASE WHEN {begins} THEN {start} ELSE {end} END", f"NOT {begins}",
+        "NULL", _PART, values_struct("t", set_columns, condition=begins),
+        *(f"CASE WHEN {begins} THEN t.{name} END" for name in ew.KEYS),
+        f"CASE WHEN {begins} THEN named_struct({old}) END", "NULL",
+    ]  # fmt: skip
     text = planned.new().raw("SELECT\n").commas([
         *keys, "s", "min_by(named_struct('d', d, 'val', val), src) AS rec", "min(src) AS src",
         "sum(n) AS n", f"count_if(src = {_TARGET}) AS copies",
         *(f"any_value({name}, true) AS {name}" for name in (*ew.KEYS, "old", ROW)),
     ])  # fmt: skip
-    text.raw("\nFROM (\nSELECT ").commas(batch)
+    text.raw("\nFROM (\nSELECT ").commas(batch_records)
     text.raw(f"\nFROM (SELECT *, explode(recs) AS r FROM {sides.folded})\nUNION ALL SELECT ")
-    text.commas(known).raw("\nFROM ")
-    text.raw(side(sides.state_view, "x", sides.folded, rules.keys, hint))
-    text.raw("\nUNION ALL SELECT ").commas(rows)
+    text.commas(state_records).raw("\nFROM ")
+    text.raw(joined_side(sides.state_view, "x", sides.folded, rules.keys, hint))
+    text.raw("\nUNION ALL SELECT ").commas(target_records)
     text.raw(f"\nFROM (SELECT *, explode(array({_TARGET}, {_END})) AS {_PART} FROM ")
-    text.raw(side(sides.target, "t", sides.folded, rules.keys, hint))
+    text.raw(joined_side(sides.target, "t", sides.folded, rules.keys, hint))
     text.raw(f") AS t WHERE {begins} OR t.{quote(cdc.VERSION[1])} IS NOT NULL")
     return text.raw(f"\n)\nGROUP BY {', '.join(keys)}, s")
 
@@ -165,9 +173,9 @@ def _query(rules: Rules, planned: Planned, records: Text, kind: HiveType) -> Tex
     changes = [
         f"NOT {_comparable(new[column.name], column)} <=> {_comparable(f'old.o{i}', column)}"
         for i, column in enumerate(columns)
-        if column not in rules.kept
+        if column not in rules.unset_columns
     ]
-    found: list[Text | str] = [
+    output_columns: list[Text | str] = [
         *ew.KEYS,
         *(f"k{i}" for i in range(len(rules.keys))),
         "s",
@@ -200,8 +208,8 @@ def _query(rules: Rules, planned: Planned, records: Text, kind: HiveType) -> Tex
             f"count(*) OVER ({of_run}) AS size",
         ],
     ]
-    text = planned.new().raw("SELECT * FROM (SELECT\n").commas(found)
-    return in_steps(text, steps, records).raw(
+    text = planned.new().raw("SELECT * FROM (SELECT\n").commas(output_columns)
+    return add_steps(text, steps, records).raw(
         ") WHERE act <> 0 OR note <> 0 OR n IS NOT NULL OR twice"
     )
 
@@ -227,7 +235,7 @@ def _new_values(rules: Rules, planned: Planned, kind: HiveType) -> dict[str, str
     default = defaults(rules, planned)
     version = dict(zip(cdc.VERSION, ("s", "until"), strict=True))
     for i, column in enumerate(planned.table.all_columns):
-        if column in rules.kept:
+        if column in rules.unset_columns:
             old = f"row_before.o{i}"
             new[column.name] = (
                 f"CASE WHEN row_before IS NOT NULL THEN {old} ELSE {default[column.name]} END"

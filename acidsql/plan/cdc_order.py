@@ -14,7 +14,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.columns import nested, quote
 
 _BIGINT = HiveType("bigint")
-_WHOLE = ("tinyint", "smallint", "int")
+_SMALL_INTEGERS = ("tinyint", "smallint", "int")
 _WIDER = (("float", "double"), ("date", "timestamp"))
 
 
@@ -30,7 +30,7 @@ def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
     """
     if kind.collation:
         return None  # columns of tables compare byte by byte
-    if kind.kind in _WHOLE:
+    if kind.kind in _SMALL_INTEGERS:
         return f"CAST({sql} AS BIGINT)", _BIGINT
     if kind.kind == "float":
         return f"CAST({sql} AS DOUBLE)", HiveType("double")
@@ -41,8 +41,8 @@ def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
             plain_order(f"{sql}.{quote(name)}", child)
             for name, child in zip(kind.names, kind.children, strict=True)
         ]
-        found = [part for part in parts if part is not None]
-        return None if len(found) < len(parts) or not parts else as_struct(found)
+        plain_parts = [part for part in parts if part is not None]
+        return None if len(plain_parts) < len(parts) or not parts else as_struct(plain_parts)
     try:
         is_plain = not kind.children and parse_type(str(kind)) == kind
     except FormatError:
@@ -50,35 +50,39 @@ def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
     return (sql, kind) if is_plain else None
 
 
-def keeps_order(given: HiveType, column: Column) -> bool:
+def keeps_order(value_type: HiveType, column: Column) -> bool:
     """Whether a column tells apart all values of a type, and keeps their order.
 
     A DATE does not tell the times of a day apart, nor does a wall clock tell the two hours apart
     between which the clocks go back. As texts, numbers have another order. A number that is out of
     the column's range is an error.
     """
-    kept = parse_type(column.type)
-    if given.children or kept.children or given.collation:
+    column_type = parse_type(column.type)
+    if value_type.children or column_type.children or value_type.collation:
         return False
-    digits, kept_digits = _scale(given), _scale(kept)
-    if digits is not None and kept_digits is not None:
-        return digits <= kept_digits
-    return given == kept or given.kind == "void" or (given.kind, kept.kind) in _WIDER
+    digits, column_digits = _scale(value_type), _scale(column_type)
+    if digits is not None and column_digits is not None:
+        return digits <= column_digits
+    return (
+        value_type == column_type
+        or value_type.kind == "void"
+        or (value_type.kind, column_type.kind) in _WIDER
+    )
 
 
 def _scale(kind: HiveType) -> int | None:
     """The number of digits after the decimal point; None if it is not fixed."""
     if kind.kind == "decimal":
         return kind.parameters[1]
-    return 0 if kind.kind in (*_WHOLE, "bigint") else None
+    return 0 if kind.kind in (*_SMALL_INTEGERS, "bigint") else None
 
 
 def as_struct(parts: Sequence[tuple[str, HiveType]]) -> tuple[str, HiveType]:
-    """Several values, each with its type, as one order value."""
+    """Combine several values, each with its type, to one order value."""
     names = tuple(f"f{number}" for number in range(1, len(parts) + 1))
     kinds = tuple(kind for _, kind in parts)
-    made = HiveType("struct", children=kinds, names=names)
-    return struct_sql([sql for sql, _ in parts]), made
+    struct_type = HiveType("struct", children=kinds, names=names)
+    return struct_sql([sql for sql, _ in parts]), struct_type
 
 
 def struct_sql(values: Sequence[str]) -> str:
@@ -87,8 +91,8 @@ def struct_sql(values: Sequence[str]) -> str:
     return f"named_struct({fields})"
 
 
-def stored(hive_type: str) -> HiveType:
-    """The type of an order value that is a column's: a CHAR or VARCHAR is a text there."""
+def stored_type(hive_type: str) -> HiveType:
+    """The type of an order value that a column holds: a CHAR or VARCHAR is a text."""
     return parse_type(spark_ddl(hive_type, timestamp="timestamp"))
 
 

@@ -50,29 +50,30 @@ class Rules:
     Attributes:
         keys: The target's columns that name a row.
         columns: The target's other columns that a record sets.
-        kept: The target's columns that no record sets. A row keeps their values.
+        unset_columns: The target's columns that no record sets. A row keeps their values.
         sequence: The order of a key's records.
         order: The target's columns that hold the order value of a live row; none if the state table
             holds it.
         is_struct: The order is that of a struct of these columns.
         delete_when: Whether a record deletes its row; None: no record does.
         truncate_when: Whether a record deletes all rows; None: no record does.
-        history: With SCD type 2, those of ``columns`` of which a new value begins a new version.
-            None: SCD type 1.
-        ignoring: Those of ``columns`` that a NULL does not set: the record leaves them out.
+        history: With SCD type 2, the columns among ``columns`` whose new value begins a new
+            version. None: SCD type 1.
+        ignore_null_columns: The columns among ``columns`` that a record with a NULL leaves as they
+            are.
         place: The place of the source, for errors.
     """
 
     keys: tuple[Column, ...]
     columns: tuple[Column, ...]
-    kept: tuple[Column, ...]
+    unset_columns: tuple[Column, ...]
     sequence: Expression
     order: tuple[Column, ...]
     is_struct: bool
     delete_when: Expression | None
     truncate_when: Expression | None
     history: tuple[Column, ...] | None
-    ignoring: tuple[Column, ...]
+    ignore_null_columns: tuple[Column, ...]
     place: Span
 
 
@@ -107,8 +108,8 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
     )
     versions = cdc.VERSION if statement.scd_type == 2 else ()
     set_names = {*versions, *(column.name for column in (*keys, *columns))}
-    kept = tuple(column for column in table.all_columns if column.name not in set_names)
-    for column in kept:
+    unset_columns = tuple(column for column in table.all_columns if column.name not in set_names)
+    for column in unset_columns:
         if column in table.partition_columns and column.default is None:
             raise _error(
                 planned, statement.source, "NEED_PARTITION", "42000",
@@ -116,28 +117,28 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
             )  # fmt: skip
     exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
     order, is_struct = _order(sequence, statement.source_alias, exact)
-    ignoring = _chosen(statement.ignore_nulls, planned, columns)
+    ignore_null_columns = _chosen_columns(statement.ignore_nulls, planned, columns)
     history = None
     if versions:
         _refuse_with_history(statement, planned, truncate_when)
         order, is_struct = (), False  # __START_AT and __END_AT hold it
-        history = _chosen(statement.track_history or EVERY, planned, columns)
+        history = _chosen_columns(statement.track_history or EVERY, planned, columns)
     return Rules(
-        keys, columns, kept, sequence, order, is_struct, delete_when, truncate_when, history,
-        ignoring, statement.source,
+        keys, columns, unset_columns, sequence, order, is_struct, delete_when, truncate_when,
+        history, ignore_null_columns, statement.source,
     )  # fmt: skip
 
 
 def _refuse_with_history(
     statement: AutoCdc, planned: Planned, truncate_when: Expression | None
 ) -> None:
-    """Refuse what would need other records than those that the versions tell."""
-    found: list[tuple[str, Span | None]] = []
+    """Refuse clauses that need records which cannot be derived from the versions."""
+    unsupported: list[tuple[str, Span | None]] = []
     if statement.ignore_nulls is not None:
-        found.append(("IGNORE NULL UPDATES", None))
+        unsupported.append(("IGNORE NULL UPDATES", None))
     if truncate_when is not None:
-        found.append(("APPLY AS TRUNCATE WHEN", truncate_when.span))
-    for words, span in found:
+        unsupported.append(("APPLY AS TRUNCATE WHEN", truncate_when.span))
+    for words, span in unsupported:
         place = span or statement.target.span
         raise UnsupportedError(
             f"{words} with STORED AS SCD TYPE 2 is not supported.",
@@ -159,35 +160,35 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def _check_source(statement: AutoCdc, planned: Planned, fields: Fields) -> None:
-    seen: set[str] = set()
+    source_names: set[str] = set()
     for name, _ in fields:
-        if name.lower() in seen:
+        if name.lower() in source_names:
             raise _error(
                 planned, statement.source, "COLUMN_ALREADY_EXISTS", "42711",
                 f"The source has two columns '{name}'.",
             )  # fmt: skip
-        seen.add(name.lower())
+        source_names.add(name.lower())
 
 
 def _keys(statement: AutoCdc, planned: Planned) -> tuple[Column, ...]:
     table, place = planned.table, statement.target.span
     declared = table.properties.get(cdc.KEYS)
-    given = [(name.parts[-1].lower(), name.span) for name in statement.keys or ()]
+    names_and_places = [(name.parts[-1].lower(), name.span) for name in statement.keys or ()]
     if declared is not None:
         names = _declared_names(statement, planned, declared)
-        if given and {name for name, _ in given} != set(names):
-            span = Span(given[0][1].start, given[-1][1].end)
+        if names_and_places and {name for name, _ in names_and_places} != set(names):
+            span = Span(names_and_places[0][1].start, names_and_places[-1][1].end)
             raise _contradiction(planned, span, "KEYS", cdc.KEYS, declared)
-        given = [(name, place) for name in names]
-    if not given:
+        names_and_places = [(name, place) for name in names]
+    if not names_and_places:
         raise _missing(statement, planned, "KEYS (…)", cdc.KEYS)
-    known = {column.name: column for column in table.all_columns}
-    found: list[Column] = []
-    for name, span in given:
-        column = known.get(name)
+    columns_by_name = {column.name: column for column in table.all_columns}
+    keys: list[Column] = []
+    for name, span in names_and_places:
+        column = columns_by_name.get(name)
         if column is None:
             raise _no_column(planned, span, name, f"{table.name} has no key column")
-        if column in found:
+        if column in keys:
             raise _error(
                 planned, span, "COLUMN_ALREADY_EXISTS", "42711", f"The key '{name}' is given twice."
             )
@@ -197,8 +198,8 @@ def _keys(statement: AutoCdc, planned: Planned) -> tuple[Column, ...]:
                 planned.text, span.start, span.end,
                 condition="UNSUPPORTED_FEATURE.AUTO_CDC_KEY",
             )  # fmt: skip
-        found.append(column)
-    return tuple(found)
+        keys.append(column)
+    return tuple(keys)
 
 
 def _declared_names(statement: AutoCdc, planned: Planned, text: str) -> tuple[str, ...]:
@@ -214,50 +215,53 @@ def _declared_names(statement: AutoCdc, planned: Planned, text: str) -> tuple[st
 def _columns(
     statement: AutoCdc, planned: Planned, keys: Sequence[Column], source: Sequence[str]
 ) -> tuple[Column, ...]:
-    """The target's columns, but for the keys, that get the source's columns of their names."""
-    known = {column.name: column for column in planned.table.all_columns}
-    wanted = list(source)
+    """The target's columns, except for keys, that are set from the source's column of the same
+    name."""
+    columns_by_name = {column.name: column for column in planned.table.all_columns}
+    requested_names = list(source)
     choice = statement.columns or EVERY
-    named = [(name.parts[-1].lower(), name.span) for name in choice.names]
-    for name, span in named:
+    named_columns = [(name.parts[-1].lower(), name.span) for name in choice.names]
+    for name, span in named_columns:
         if name not in source:
             raise _no_column(planned, span, name, "The source has no column")
-    left_out = {name for name, _ in named} if choice.all_but else set()
+    excluded_names = {name for name, _ in named_columns} if choice.all_but else set()
     if not choice.all_but:
-        wanted = list(dict.fromkeys(name for name, _ in named))
+        requested_names = list(dict.fromkeys(name for name, _ in named_columns))
     for key in keys:
-        if key.name in left_out or key.name not in source:
-            place = next((span for name, span in named if name == key.name), statement.source)
+        if key.name in excluded_names or key.name not in source:
+            place = next(
+                (span for name, span in named_columns if name == key.name), statement.source
+            )
             raise _no_column(planned, place, key.name, "The records have no key column")
-    for name in wanted:
-        if statement.scd_type == 2 and name in cdc.VERSION and name not in left_out:
+    for name in requested_names:
+        if statement.scd_type == 2 and name in cdc.VERSION and name not in excluded_names:
             raise _error(
-                planned, dict(named).get(name, statement.source), "AUTOCDC_RESERVED_COLUMN",
+                planned, dict(named_columns).get(name, statement.source), "AUTOCDC_RESERVED_COLUMN",
                 "42000", f"AUTO CDC itself sets the column '{name}', not the records. Leave it "
                 "out by COLUMNS * EXCEPT (…).",
             )  # fmt: skip
-        if name not in known and name not in left_out:
+        if name not in columns_by_name and name not in excluded_names:
             raise _no_column(
-                planned, dict(named).get(name, statement.source), name,
+                planned, dict(named_columns).get(name, statement.source), name,
                 f"{planned.table.name} does not have the source's column",
                 "Leave the column out by COLUMNS * EXCEPT (…), or add it by ALTER TABLE.",
             )  # fmt: skip
-    names = set(wanted) - left_out - {key.name for key in keys}
+    names = set(requested_names) - excluded_names - {key.name for key in keys}
     return tuple(column for column in planned.table.all_columns if column.name in names)
 
 
-def _chosen(
+def _chosen_columns(
     choice: Choice | None, planned: Planned, columns: Sequence[Column]
 ) -> tuple[Column, ...]:
-    """Those of the columns that records set which a clause chooses; none without the clause."""
+    """The columns that a clause chooses among those that records set; none without the clause."""
     if choice is None:
         return ()
-    known = {column.name for column in columns}
-    named = [(name.parts[-1].lower(), name.span) for name in choice.names]
-    for name, span in named:
-        if name not in known:
+    column_names = {column.name for column in columns}
+    names_and_places = [(name.parts[-1].lower(), name.span) for name in choice.names]
+    for name, span in names_and_places:
+        if name not in column_names:
             raise _no_column(planned, span, name, "Except for the keys, the records set no column")
-    chosen = {name for name, _ in named}
+    chosen = {name for name, _ in names_and_places}
     return tuple(column for column in columns if (column.name in chosen) != choice.all_but)
 
 
@@ -269,7 +273,9 @@ def _expression(
 ) -> Expression | None:
     declared = planned.table.properties.get(key)
     if clause is not None:
-        if declared is not None and _normal(clause.of(planned.text)) != _normal(declared):
+        if declared is not None and _normal_tokens(clause.of(planned.text)) != _normal_tokens(
+            declared
+        ):
             raise _contradiction(planned, clause, words, key, declared)
         if has_subquery(planned.text, clause):
             raise UnsupportedError(
@@ -285,8 +291,8 @@ def _expression(
         is_good = bool(tokens) and all(token.text != ";" for token in tokens)
     except SqlError:
         is_good = False
-    whole = Span(0, len(declared))
-    if not is_good or has_subquery(declared, whole) or window_function(declared, whole):
+    whole_span = Span(0, len(declared))
+    if not is_good or has_subquery(declared, whole_span) or window_function(declared, whole_span):
         raise _error(
             planned, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
             f"The property '{key}' of {planned.table.name} is no expression over one record: "
@@ -295,8 +301,8 @@ def _expression(
     return Expression(declared, None)
 
 
-def _normal(text: str) -> list[tuple[bool, str]] | str:
-    """An expression without blanks, comments and the case of its words."""
+def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
+    """An expression in a form that compares: without blanks, comments and the case of words."""
     try:
         tokens = tokenize(text)
     except SqlError:
@@ -326,21 +332,21 @@ def _order(
     is_struct = [token.upper for token in tokens[:2]] == ["STRUCT", "("]
     if is_struct and tokens[-1].text == ")":
         tokens = tokens[2:-1]
-    known = {column.name: column for column in columns}
-    found: list[Column] = []
+    columns_by_name = {column.name: column for column in columns}
+    order_columns: list[Column] = []
     while tokens:
         is_qualified = len(tokens) > 2 and tokens[1].text == "."
         if is_qualified and alias is not None and tokens[0].value.lower() == alias.lower():
             tokens = tokens[2:]
-        column = known.get(tokens[0].value.lower()) if tokens[0].is_name else None
+        column = columns_by_name.get(tokens[0].value.lower()) if tokens[0].is_name else None
         if column is None:
             return (), False
-        found.append(column)
+        order_columns.append(column)
         tokens = tokens[1:]
         if tokens and (not is_struct or tokens[0].text != "," or len(tokens) == 1):
             return (), False
         tokens = tokens[1:]
-    return tuple(found), is_struct
+    return tuple(order_columns), is_struct
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────
@@ -364,10 +370,10 @@ def _contradiction(
 
 
 def _no_column(
-    planned: Planned, span: Span, name: str, what: str, advice: str = ""
+    planned: Planned, span: Span, name: str, problem: str, advice: str = ""
 ) -> AnalysisError:
     return _error(
-        planned, span, "UNRESOLVED_COLUMN", "42703", f"{what} '{name}'. {advice}".rstrip()
+        planned, span, "UNRESOLVED_COLUMN", "42703", f"{problem} '{name}'. {advice}".rstrip()
     )
 
 
@@ -382,10 +388,13 @@ def _error(
 def refuse_target(table: Table, target: Name, text: str) -> None:
     """Refuse a target whose rows cannot be changed, and a table beside a target."""
     need_table(table, target, text)
-    what = "an insert-only table (Hive 10414)"
+    target_kind = "an insert-only table (Hive 10414)"
     if not table.is_insert_only:
-        what = "a state table" if cdc.is_state(table) else "a pending table"
+        target_kind = "a state table" if cdc.is_state(table) else "a pending table"
     if table.is_insert_only or cdc.is_beside(table):
         raise UnsupportedError(
-            f"AUTO CDC INTO {what} is not supported.", text, target.span.start, target.span.end
+            f"AUTO CDC INTO {target_kind} is not supported.",
+            text,
+            target.span.start,
+            target.span.end,
         )

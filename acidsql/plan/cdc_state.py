@@ -1,8 +1,8 @@
-"""The state table of AUTO CDC: the one that is there, checked, or the one that will be made.
+"""The state table of AUTO CDC: checks the existing table, or plans the table to create.
 
 Deletes that are older than ``acidsql.cdc.tombstone.retention`` of the target are forgotten. The
 floor is kept. With SCD type 2 the records that versions consist of are kept, too, because a late
-record may split a version; a delete that ends a version is known by its __END_AT anyway.
+record may split a version. The __END_AT of a version tells the delete that ended it.
 """
 
 from __future__ import annotations
@@ -42,58 +42,67 @@ _RETENTION = duration_setting(
 _BUCKETS = 4  # of the state table of a target without buckets
 
 
-def state_of(
+def find_or_plan_state(
     planned: Planned, statement: AutoCdc, rules: Rules, folded: Fold, resolve: Resolve
 ) -> tuple[Table, bool]:
-    """The state table, and whether it is yet to be created."""
+    """Find and check the state table, or plan a new one.
+
+    Returns:
+        The state table, and whether it must still be created.
+    """
     name = cdc.state_name(planned.table.name)
-    wanted = _new_state(planned, statement, rules, folded)
-    found = resolve((name.database, name.name))
-    if found is not None and not is_state(found):
-        raise _drift(planned, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC.")
-    need_own(planned.table, name, found, planned.text, statement.target.span)
-    if found is None:
-        return wanted, True
+    new_state = _new_state(planned, statement, rules, folded)
+    state = resolve((name.database, name.name))
+    if state is not None and not is_state(state):
+        raise _drift_error(
+            planned, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC."
+        )
+    need_own_table(planned.table, name, state, planned.text, statement.target.span)
+    if state is None:
+        return new_state, True
     order = "order values of type"
     facts = [
-        ("SCD_TYPE_DRIFT", found.properties.get(cdc.SCD_TYPE, "1"), str(statement.scd_type),
+        ("SCD_TYPE_DRIFT", state.properties.get(cdc.SCD_TYPE, "1"), str(statement.scd_type),
          "SCD type"),
-        ("KEYS_DRIFT", _types(cdc.keys_of(found)), _types(cdc.keys_of(wanted)), "keys"),
-        ("SEQUENCE_DRIFT", *(cdc.state_columns(one)[0].type for one in (found, wanted)), order),
-        ("SEQUENCE_DRIFT", found.properties[cdc.ORDER], wanted.properties[cdc.ORDER],
+        ("KEYS_DRIFT", _types(cdc.keys_of(state)), _types(cdc.keys_of(new_state)), "keys"),
+        ("SEQUENCE_DRIFT", *(cdc.state_columns(table)[0].type for table in (state, new_state)),
+         order),
+        ("SEQUENCE_DRIFT", state.properties[cdc.ORDER], new_state.properties[cdc.ORDER],
          "order values in the columns"),
     ]  # fmt: skip
-    for condition, before, now, what in facts:
+    for condition, before, now, subject in facts:
         if before != now:
-            message = f"Earlier records of {planned.table.name} had {what} {before or 'none'}, "
-            raise _drift(planned, statement, condition, f"{message}these have {now or 'none'}.")
-    _check_values(planned, statement, found, wanted)
-    return found, False
+            message = f"Earlier records of {planned.table.name} had {subject} {before or 'none'}, "
+            raise _drift_error(
+                planned, statement, condition, f"{message}these have {now or 'none'}."
+            )
+    _check_values(planned, statement, state, new_state)
+    return state, False
 
 
-def need_own(
+def need_own_table(
     target: Table,
     name: TableName,
-    found: Table | None,
+    table: Table | None,
     text: str | None = None,
     place: Span | None = None,
 ) -> None:
-    """Refuse a table beside a target that others have dropped, renamed, or left to a later target.
+    """Refuse to go on if the table beside a target is missing, or belongs to another target.
 
     Args:
         target: The target.
-        name: The name of a table beside it.
-        found: The table of this name.
+        name: The name of the table beside the target.
+        table: The table of this name.
         text: The statement; None: there is none.
-        place: The target's place in it.
+        place: The target's place in the statement.
 
     Raises:
         AnalysisError: AUTOCDC_INVALID_STATE.MISSING or OF_ANOTHER_TABLE.
     """
-    if cdc.bond_of(target, name) is None if found is None else cdc.belongs(found, target):
+    if cdc.bond_of(target, name) is None if table is None else cdc.belongs(table, target):
         return
-    if found is None:
-        what = "MISSING"
+    if table is None:
+        reason = "MISSING"
         message = (
             f"{name}, in which AUTO CDC keeps what {target.name} cannot tell, is not there. Others "
             f"have dropped or renamed it, or have renamed {target.name}. If it has another name "
@@ -103,14 +112,14 @@ def need_own(
             f"('{cdc.bond_key(name)}') lets AUTO CDC begin anew nevertheless."
         )
     else:
-        what = "OF_ANOTHER_TABLE"
+        reason = "OF_ANOTHER_TABLE"
         message = (
             f"{name} does not belong to {target.name}, but to a table that others have dropped or "
             f"renamed, or it is older than the one that AUTO CDC has used last. If no table needs "
             f"it, DROP TABLE {name}. If its table has another name now, rename both alike."
         )
     at = (0, 0) if place is None else (place.start, place.end)
-    condition = f"AUTOCDC_INVALID_STATE.{what}"
+    condition = f"AUTOCDC_INVALID_STATE.{reason}"
     raise AnalysisError(message, text, *at, condition=condition, sqlstate="55000")
 
 
@@ -136,48 +145,52 @@ def declared_retention(properties: Mapping[str, str]) -> str | None:
     return declared(properties, _RETENTION.name)
 
 
-def moment(ago_ms: int = 0) -> str:
-    """SQL of the time by this machine's clock, as the column ``at`` has it; or of one before."""
+def now_sql(ago_ms: int = 0) -> str:
+    """SQL of the time, or of an earlier time, by this machine's clock, for the column ``at``."""
     now = datetime.now(UTC)
     then = now - timedelta(milliseconds=min(ago_ms, int(now.timestamp() * 1000)))  # from 1970 on
     return f"TIMESTAMP_NTZ '{then:%Y-%m-%d %H:%M:%S}'"
 
 
-def forgetting(state: Table, kept_ms: int) -> str:
-    """The statement that deletes the deletes older than this from a state table."""
+def forget_statement(state: Table, kept_ms: int) -> str:
+    """The statement that makes a state table forget deletes that are older than ``kept_ms``."""
     _, deleted, at = (quote(column.name) for column in cdc.state_columns(state))
     key = quote(cdc.keys_of(state)[0].name)
     return (
         f"DELETE FROM {quoted_path((state.name.database, state.name.name))}\n"
-        f"WHERE {deleted} AND {key} IS NOT NULL AND {at} < {moment(kept_ms)}"
+        f"WHERE {deleted} AND {key} IS NOT NULL AND {at} < {now_sql(kept_ms)}"
     )
 
 
-def _check_values(planned: Planned, statement: AutoCdc, found: Table, wanted: Table) -> None:
-    """Refuse records with other columns than those that the state table of versions has."""
+def _check_values(planned: Planned, statement: AutoCdc, state: Table, new_state: Table) -> None:
+    """Refuse records whose columns differ from those of the state table (SCD type 2)."""
 
-    def error(message: str) -> AnalysisError:
+    def drift_error(message: str) -> AnalysisError:
         return AnalysisError(
-            f"{found.name} keeps earlier records, which had {message}",
+            f"{state.name} keeps earlier records, which had {message}",
             planned.text, statement.target.span.start, statement.target.span.end,
             condition="AUTOCDC_INVALID_STATE.COLUMNS_DRIFT", sqlstate="55000",
         )  # fmt: skip
 
-    known = {column.name: column for column in cdc.values_of(found)}
-    for column in cdc.values_of(wanted):
-        before = known.pop(column.name, None)
+    state_columns = {column.name: column for column in cdc.values_of(state)}
+    for column in cdc.values_of(new_state):
+        before = state_columns.pop(column.name, None)
         if before is None or before.type != column.type:
-            name, alter = quote(column.name), f"ALTER TABLE {found.name}"
+            name, alter = quote(column.name), f"ALTER TABLE {state.name}"
             # The names of a struct's fields stay as they are.
             is_nested = parse_type(column.type).children
-            what = f"{name} {column.type if is_nested else column.type.upper()}"
-            way = f"CHANGE COLUMN {name} {what}."
+            definition = f"{name} {column.type if is_nested else column.type.upper()}"
+            remedy = f"CHANGE COLUMN {name} {definition}."
             if before is None:
-                way = f"ADD COLUMNS ({what}); or, if it was renamed, {alter} CHANGE COLUMN …."
-            raise error(f"no column {what}. Give the table this column first: {alter} {way}")
-    for name in map(quote, known):
+                remedy = (
+                    f"ADD COLUMNS ({definition}); or, if it was renamed, {alter} CHANGE COLUMN …."
+                )
+            raise drift_error(
+                f"no column {definition}. Give the table this column first: {alter} {remedy}"
+            )
+    for name in map(quote, state_columns):
         # The versions that a late record splits would lose the column's values.
-        raise error(f"a column {name}. Give these records one, too, perhaps NULL AS {name}.")
+        raise drift_error(f"a column {name}. Give these records one, too, perhaps NULL AS {name}.")
 
 
 def _types(columns: tuple[Column, ...]) -> str:
@@ -203,8 +216,10 @@ def _new_state(planned: Planned, statement: AutoCdc, rules: Rules, folded: Fold)
     if rules.history is not None:
         values = tuple(Column(column.name, column.type) for column in rules.columns)
         properties |= {cdc.SCD_TYPE: "2", cdc.NUM_KEYS: str(len(keys))}
-    taken = {column.name for column in (*keys, *values)}
-    sequence, deleted, at = (_free(one, taken) for one in ("sequence", "deleted", "at"))
+    taken_names = {column.name for column in (*keys, *values)}
+    sequence, deleted, at = (
+        _free_name(name_base, taken_names) for name_base in ("sequence", "deleted", "at")
+    )
     buckets = tuple(key.name for key in keys if parse_type(key.type).kind != "binary")
     return Table(
         name,
@@ -224,44 +239,44 @@ def _new_state(planned: Planned, statement: AutoCdc, rules: Rules, folded: Fold)
 
 
 def no_rows(state: Table) -> str:
-    """A relation in place of a state table that does not exist yet."""
+    """An empty relation that takes the place of a state table which does not exist yet."""
     types = {column.name: shown_type(column.type) for column in state.columns}
     types[ROW__ID] = ROW__ID_TYPE
     nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
     return f"(SELECT {', '.join(nulls)} WHERE false)"
 
 
-def with_new_names(state: Table, names: Mapping[str, str]) -> Table:
-    """A state table after columns of its target got new names (old name → new name)."""
+def with_renamed_columns(state: Table, names: Mapping[str, str]) -> Table:
+    """A state table whose columns are renamed like its target's (old name → new name)."""
 
     def renamed(columns: Iterable[Column]) -> tuple[Column, ...]:
         return tuple(replace(c, name=names.get(c.name, c.name)) for c in columns)
 
     keys, values = renamed(cdc.keys_of(state)), renamed(cdc.values_of(state))
-    taken = {column.name for column in (*keys, *values)}
-    own: list[Column] = []
+    taken_names = {column.name for column in (*keys, *values)}
+    state_columns: list[Column] = []
     for column in cdc.state_columns(state):
-        own.append(replace(column, name=_free(column.name, taken)))
-        taken.add(own[-1].name)
-    by_position = zip(state.columns, (*keys, *own, *values), strict=True)
-    now = {old.name: new.name for old, new in by_position}
+        state_columns.append(replace(column, name=_free_name(column.name, taken_names)))
+        taken_names.add(state_columns[-1].name)
+    by_position = zip(state.columns, (*keys, *state_columns, *values), strict=True)
+    new_names = {old.name: new.name for old, new in by_position}
     order = names_in(text) if (text := state.properties[cdc.ORDER]) else ()
     listed = ", ".join(quote(names.get(name, name)) for name in order)
     return replace(
         state,
-        columns=(*keys, *own, *values),
-        bucket_columns=tuple(now[name] for name in state.bucket_columns),
+        columns=(*keys, *state_columns, *values),
+        bucket_columns=tuple(new_names[name] for name in state.bucket_columns),
         properties={**state.properties, cdc.ORDER: listed},
     )
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _free_name(name: str, taken_names: set[str]) -> str:
+    while name in taken_names:
         name += "_"
     return name
 
 
-def _drift(planned: Planned, statement: AutoCdc, what: str, message: str) -> AnalysisError:
+def _drift_error(planned: Planned, statement: AutoCdc, reason: str, message: str) -> AnalysisError:
     name, place = cdc.state_name(planned.table.name), statement.target.span
     return AnalysisError(
         f"{message} DROP TABLE {name} forgets all order values: then late records may bring "
@@ -269,5 +284,5 @@ def _drift(planned: Planned, statement: AutoCdc, what: str, message: str) -> Ana
         f"rename {name}, run AUTO CDC without records, and insert the renamed table's rows into "
         f"the new {name}.",
         planned.text, place.start, place.end,
-        condition=f"AUTOCDC_INVALID_STATE.{what}", sqlstate="55000",
+        condition=f"AUTOCDC_INVALID_STATE.{reason}", sqlstate="55000",
     )  # fmt: skip

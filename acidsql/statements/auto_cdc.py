@@ -41,7 +41,7 @@ from acidsql.metastore.interface import LockComponent
 from acidsql.plan import lower
 from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import Act
-from acidsql.plan.cdc_state import declared_retention, need_own
+from acidsql.plan.cdc_state import declared_retention, need_own_table
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.locking import reserving
 from acidsql.plan.query import Resolve
@@ -149,7 +149,7 @@ class AutoCdcStatements:
         """The rows of EXPLAIN: the rules, the locks, and the plan that decides about the folded
         records."""
         assert isinstance(prepared, PreparedCdc)
-        decision_plan = prepared.unwritten(prepared.ways.join)
+        decision_plan = prepared.decide_without_files(prepared.decisions.join)
         (plan,) = self._reader.explain(decision_plan, statement_text, mode, locks).collect()
         return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
 
@@ -185,7 +185,7 @@ class AutoCdcStatements:
             )
         text = f"commit points of {target.name}"
         if acid_table(metastore.find(expected.name)) is None:
-            need_own(target, expected.name, None)
+            need_own_table(target, expected.name, None)
             self._tables.create(target, expected, text)
         pending = acid_table(metastore.find(expected.name))
         if pending is None:
@@ -196,7 +196,7 @@ class AutoCdcStatements:
                 f"{pending.name} is no pending table of AUTO CDC. Rename it: the name is needed.",
                 condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
             )  # fmt: skip
-        need_own(target, pending.name, pending)
+        need_own_table(target, pending.name, pending)
         self._tables.bind(target, pending, text)
         return pending
 
@@ -291,7 +291,7 @@ class AutoCdcStatements:
                 record_counts = check_records(prepared, folded_records)
                 decision, queries = self._choose_decision(prepared, locked, record_counts)
                 with temp_views({prepared.files: folded_records.rows}):
-                    if decision is prepared.ways.first:  # a projection of the records
+                    if decision is prepared.decisions.first:  # a projection of the records
                         (query,) = decision.queries
                         rows = lower.frame(
                             self._spark, query.query, {}, statement_text.args, statement_text.time
@@ -300,7 +300,7 @@ class AutoCdcStatements:
                     else:
                         demands = (
                             _demands_by_view(prepared, folded_records)
-                            if decision is prepared.ways.join
+                            if decision is prepared.decisions.join
                             else {}
                         )
                         decisions = self._evaluate(
@@ -324,7 +324,7 @@ class AutoCdcStatements:
                 )
                 if rows
             ]
-            views = Views({prepared.decided: decisions.rows})
+            views = Views({prepared.decision_view: decisions.rows})
             self._writer.write_each(
                 transaction, queries_with_rows, views, statement_text, clock, work
             )
@@ -334,11 +334,11 @@ class AutoCdcStatements:
         self, prepared: PreparedCdc, locked: Held, record_counts: Mapping[str, int]
     ) -> tuple[Prepared, Sequence[EventQuery]]:
         """The query that decides about these records, and the event queries over its decisions."""
-        ways = prepared.ways
+        ways = prepared.decisions
         if ways.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
             listings, _ = self._reader.listed(prepared.queries[0].table, locked.snapshot)
             if not any(listing.data or listing.originals for listing in listings):
-                return ways.first, prepared.loads
+                return ways.first, prepared.first_queries
         truncating_decision = ways.truncate if record_counts["truncations"] else None
         return truncating_decision or ways.join, prepared.queries
 
@@ -412,7 +412,7 @@ def _demands_by_view(prepared: PreparedCdc, folded_records: Evaluated) -> Mappin
     key_or_floor_demand = disjunction([key_demand, Comparison(keys[0].name, "is null")])
     return {
         standin.view: Demand(key_demand if standin.is_target else key_or_floor_demand)
-        for standin in prepared.ways.join.standins
+        for standin in prepared.decisions.join.standins
     }
 
 
@@ -441,8 +441,10 @@ def _rules_section(prepared: PreparedCdc) -> str:
         lines.append(f"new versions (SCD type 2) by: {tracked or 'deletes alone'}")
     if (retention := declared_retention(table.properties)) is not None:
         lines.append(f"forgets deletes after: {retention}")
-    if rules.ignoring:
-        lines.append(f"keeps at NULL: {', '.join(column.name for column in rules.ignoring)}")
-    if rules.kept:
-        lines.append(f"keeps: {', '.join(column.name for column in rules.kept)}")
+    if rules.ignore_null_columns:
+        lines.append(
+            f"keeps at NULL: {', '.join(column.name for column in rules.ignore_null_columns)}"
+        )
+    if rules.unset_columns:
+        lines.append(f"keeps: {', '.join(column.name for column in rules.unset_columns)}")
     return "\n".join(["== AUTO CDC ==", *lines, ""])

@@ -85,10 +85,10 @@ class Previewer:
         events, table = prepared.queries[0], prepared.queries[0].table
         need_names(table)
         # Only the records tell whether one truncates. If none does, both ways decide alike.
-        way = prepared.unwritten(prepared.ways.truncate or prepared.ways.join)
+        way = prepared.decide_without_files(prepared.decisions.truncate or prepared.decisions.join)
         snapshot = self._transactions.read_snapshot([*way.reads, table.name])
         views = self._reader.views(way, snapshot, said)
-        views[prepared.decided] = self._reader.events(way.queries[0], views, said).rows
+        views[prepared.decision_view] = self._reader.events(way.queries[0], views, said).rows
         return as_char(self._changes(events, views, snapshot, said, table), table)
 
     def _changes(

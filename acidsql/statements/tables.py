@@ -21,7 +21,7 @@ from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
 from acidsql.metastore.interface import LockComponent, RowChange
 from acidsql.metastore.locks import on_table
 from acidsql.plan import lower
-from acidsql.plan.cdc_state import is_state, with_new_names
+from acidsql.plan.cdc_state import is_state, with_renamed_columns
 from acidsql.plan.locking import dropping, exclusive, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
@@ -216,7 +216,7 @@ class TableStatements(ConstraintStatements):
     def _renamed_state(self, table: Table, names: Mapping[str, str]) -> Table | None:
         """The state table of a target whose columns get new names; None: it has none."""
         state = self._state_of(table) if names else None
-        return None if state is None else with_new_names(state, names)
+        return None if state is None else with_renamed_columns(state, names)
 
     def _state_of(self, table: Table) -> Table | None:
         """The state table that AUTO CDC has made beside a table; None: it has made none."""

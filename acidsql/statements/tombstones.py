@@ -12,7 +12,7 @@ import time
 from acidsql.acid.cdc import TOMBSTONE_RETENTION, belongs, state_name
 from acidsql.acid.table import Table, TableName
 from acidsql.metastore.foreign import acid_table
-from acidsql.plan.cdc_state import forgetting, is_state, tombstone_retention
+from acidsql.plan.cdc_state import forget_statement, is_state, tombstone_retention
 from acidsql.statements.family import Context
 from acidsql.statements.hold import Holder
 from acidsql.statements.prepare import Preparer
@@ -56,7 +56,7 @@ class Tombstones:
             state = acid_table(self._context.metastore.find(state_name(name)))
             if state is None or not is_state(state) or not belongs(state, target):
                 return None
-            count = self._delete(forgetting(state, kept_ms))
+            count = self._delete(forget_statement(state, kept_ms))
             if last is not None:
                 last[name] = now
         except Exception as error:  # the records are committed, whatever happens here

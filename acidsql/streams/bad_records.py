@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from acidsql.plan.cdc_fold import FAULT
-from acidsql.plan.cdc_state import moment
+from acidsql.plan.cdc_state import now_sql
 from acidsql.sql.given_names import table_parts
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -80,7 +80,7 @@ class BadRecords:
             receipt = run_statement(
                 runner,
                 f"INSERT INTO {table_name(resolve_table(runner, self.table).name)} ({columns})\n"
-                f"SELECT reason, target, record, {app_id}, {version}, {moment()} FROM {view}",
+                f"SELECT reason, target, record, {app_id}, {version}, {now_sql()} FROM {view}",
             )
         assert receipt is not None
         counts_text = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
