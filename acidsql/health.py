@@ -11,7 +11,7 @@ from acidsql.acid.table import Table
 from acidsql.arguments import checked_while_open
 from acidsql.errors import SettingError
 from acidsql.picture import Picture
-from acidsql.statements.result import showing
+from acidsql.statements.result import with_display
 from acidsql.statements.runner import Runner
 
 
@@ -75,4 +75,4 @@ class HealthMethods:
             health_rows = (
                 looks.of_all() if table is None else looks.of_table(self._table(table), partition)
             )
-            return showing(looks.frame(health_rows), Picture(health_rows))
+            return with_display(looks.frame(health_rows), Picture(health_rows))

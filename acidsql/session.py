@@ -139,7 +139,7 @@ class Session(
     @property
     def last(self) -> Receipt | None:
         """The receipt of the last statement that changed something; None if there was none."""
-        return self._runner.last
+        return self._runner.last_receipt
 
     @checked_while_open(frames="The values of parameters go into args.")
     def sql(

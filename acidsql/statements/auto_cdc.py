@@ -63,7 +63,7 @@ from acidsql.statements.result import (
     COUNT_COLUMNS,
     Clock,
     Receipt,
-    numbers_frame,
+    bigint_frame,
     receipt,
     rows_frame,
 )
@@ -219,7 +219,7 @@ class AutoCdcStatements:
     def _prepare(
         self, statement: AutoCdc, statement_text: StatementText, resolve: Resolve
     ) -> PreparedCdc:
-        prepared = self._preparer.at_a_glance(statement, statement_text, resolve)
+        prepared = self._preparer.prepare_at_a_glance(statement, statement_text, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current
         if prepared.is_new and current is not None and current.txn.has_looked:
@@ -262,7 +262,7 @@ class AutoCdcStatements:
             raise
 
     def _prepare_again(self, statement: AutoCdc, statement_text: StatementText) -> PreparedCdc:
-        prepared = self._preparer.change(statement, statement_text)
+        prepared = self._preparer.prepare_change(statement, statement_text)
         assert isinstance(prepared, PreparedCdc)
         return prepared
 
@@ -391,7 +391,7 @@ class AutoCdcStatements:
             counts.affected, counts.inserted, counts.updated, counts.deleted, cdc_receipt.txn_id,
             counts.write_id, tally.records, tally.stale, tally.duplicates,
         )  # fmt: skip
-        return numbers_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
+        return bigint_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
 
 
 def _demands_by_view(prepared: PreparedCdc, folded_records: Evaluated) -> Mapping[str, Demand]:

@@ -78,7 +78,7 @@ class FilledColumns(Family):
         statement = parse(said.text, is_acid=lambda _: True)
         assert isinstance(statement, st.Update)
         update = replace(statement, new_columns=tuple(columns))
-        return update, said, self._preparer.change(update, said)
+        return update, said, self._preparer.prepare_change(update, said)
 
 
 def _need_defaults(columns: list[Column], statement: st.AddFilledColumns, text: str) -> None:

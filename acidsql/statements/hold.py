@@ -65,7 +65,7 @@ class Holder:
             return Held(prepared, touched, snapshot)
         if is_first:
             txn.forget_snapshot()
-        again = self._preparer.change(statement, said)
+        again = self._preparer.prepare_change(statement, said)
         whole = self._locks(statement, again, [None] * len(again.queries))
         txn.lock(whole, agent_info=said.text)
         return Held(again, self._touched(again, said), txn.snapshot(again.reads))
@@ -103,7 +103,7 @@ class Holder:
         """A CREATE TABLE … AS SELECT, over the tables as they are under its locks."""
         if self._is_current(one.table for one in prepared.standins):
             return prepared
-        again = self._preparer.create_as_select(statement, said)
+        again = self._preparer.prepare_create_as_select(statement, said)
         txn.lock([*map(read_lock, again.reads)], agent_info=said.text)
         return again
 

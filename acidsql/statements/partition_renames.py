@@ -129,7 +129,7 @@ class PartitionRenames(Family):
             for name, value in zip(column_names, old_sql, strict=True)
         )
         path = quoted_path((table.name.database, table.name.name))
-        return self._preparer.of_text(f"UPDATE {path}\nSET {sets}\nWHERE {where}")
+        return self._preparer.prepare_text(f"UPDATE {path}\nSET {sets}\nWHERE {where}")
 
 
 def _partition_values(partition: str) -> tuple[str | None, ...]:

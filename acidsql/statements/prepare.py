@@ -36,49 +36,65 @@ class Preparer:
 
     def __init__(self, context: Context, reader: Reader, tables: TableStatements) -> None:
         self._spark, self._names = context.spark, context.names
-        self._metastore, self._able = context.metastore, context.metastore.abilities
+        self._metastore, self._abilities = context.metastore, context.metastore.abilities
         self._transactions = context.transactions
         self._reader, self._tables = reader, tables
         self._travel = TimeTravel(context.spark, context.metastore)
 
-    def at_a_glance(self, statement: Changing, said: StatementText, glance: Resolve) -> Prepared:
-        """As ``change``, with tables at a glance: the holder compares them under the locks."""
+    def prepare_at_a_glance(
+        self, statement: Changing, statement_text: StatementText, peek: Resolve
+    ) -> Prepared:
+        """Prepare a statement that changes rows, with tables as ``peek`` finds them.
+
+        The holder compares these tables with the metastore's under the locks.
+        """
         try:
-            return self._change(statement, said, glance)
+            return self._prepare(statement, statement_text, peek)
         except AcidSqlError:
-            return self.change(statement, said)  # constraints may have changed
+            # Perhaps the metastore has other constraints than ``peek`` has found.
+            return self.prepare_change(statement, statement_text)
 
-    def change(self, statement: Changing, said: StatementText) -> Prepared:
+    def prepare_change(self, statement: Changing, statement_text: StatementText) -> Prepared:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
-        return self._change(statement, said, self._names.find_readable)
+        return self._prepare(statement, statement_text, self._names.find_readable)
 
-    def of_text(self, text: str) -> tuple[Changing, StatementText, Prepared]:
-        """A text of acidsql's own that changes rows of ACID tables: its statement, what is said,
-        and the statement prepared."""
-        said = new_statement_text(self._spark, text, None)
-        statement = parse(said.text, is_acid=lambda _: True)
+    def prepare_text(self, text: str) -> tuple[Changing, StatementText, Prepared]:
+        """Prepare a statement of acidsql's own, which changes rows of ACID tables.
+
+        Returns:
+            The parsed statement, its text, and the prepared statement.
+        """
+        statement_text = new_statement_text(self._spark, text, None)
+        statement = parse(statement_text.text, is_acid=lambda _: True)
         assert isinstance(statement, Changing)
-        return statement, said, self.change(statement, said)
+        return statement, statement_text, self.prepare_change(statement, statement_text)
 
-    def _change(self, statement: Changing, said: StatementText, resolve: Resolve) -> Prepared:
-        analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
-        text, quoted = said.text, said.double_quoted
-        by_case = is_case_sensitive(self._spark)
+    def _prepare(
+        self, statement: Changing, statement_text: StatementText, resolve: Resolve
+    ) -> Prepared:
+        analyse = lower.Analysis(self._spark, statement_text.args, self._reader.empty_views).fields
+        text, double_quoted = statement_text.text, statement_text.double_quoted
+        case_sensitive = is_case_sensitive(self._spark)
         if isinstance(statement, st.AutoCdc):
             self._need_state_tables(statement, text)
             return plan_auto_cdc(
-                text, statement, resolve, analyse, double_quoted=quoted, is_case_sensitive=by_case
+                text,
+                statement,
+                resolve,
+                analyse,
+                double_quoted=double_quoted,
+                is_case_sensitive=case_sensitive,
             )
         if isinstance(statement, st.Undo):
-            return plan_undo(text, self._undone(statement, said))
+            return plan_undo(text, self._tables_to_undo(statement, statement_text))
         policy = assignment_policy(self._spark)
-        planned = plan_dml(
+        prepared = plan_dml(
             text, statement, resolve, analyse,
-            double_quoted=quoted, policy=policy, is_case_sensitive=by_case,
+            double_quoted=double_quoted, policy=policy, is_case_sensitive=case_sensitive,
         )  # fmt: skip
-        if planned.before is not None:
-            self._need_to_alter(planned.before)
-        return planned
+        if prepared.before is not None:
+            self._need_to_alter(prepared.before)
+        return prepared
 
     def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
         refuse_temporary(self._names.qualify(statement.target.parts), "AUTO CDC")
@@ -92,7 +108,7 @@ class Preparer:
 
     def _need_to_alter(self, table: Table) -> None:
         """Refuse a statement that gives a table other columns, if its COMMIT could not do so."""
-        if not self._able.alters_in_commit:
+        if not self._abilities.alters_in_commit:
             raise UnsupportedError(
                 f"WITH SCHEMA EVOLUTION would change the columns of {table.name}, which this "
                 "metastore does not do in one step with a COMMIT. Say ALTER TABLE … ADD COLUMNS, "
@@ -101,16 +117,18 @@ class Preparer:
             )
         self._transactions.need_plain(f"A change of the columns of {table.name}")
 
-    def _undone(self, statement: st.Undo, said: StatementText) -> list[tuple[Table, ChangesToUndo]]:
-        """Which changes a statement undoes, in which tables."""
-        text = said.text
+    def _tables_to_undo(
+        self, statement: st.Undo, statement_text: StatementText
+    ) -> list[tuple[Table, ChangesToUndo]]:
+        """The tables that a statement changes back, each with the changes to undo."""
+        text = statement_text.text
         if isinstance(statement, st.Restore):
-            return self._restored(
-                self._names.require_table(statement.target, text), statement, said
+            return self._tables_to_restore(
+                self._names.require_table(statement.target, text), statement, statement_text
             )
         need_versions(self._metastore, f"the tables of transaction {statement.txn_id}")
-        changed = self._metastore.changed_by(statement.txn_id)
-        if not changed:
+        versions_by_table = self._metastore.changed_by(statement.txn_id)
+        if not versions_by_table:
             raise AnalysisError(
                 f"Transaction {statement.txn_id} committed no change of a table that is still "
                 "there, or its changes were forgotten (acidsql.txn.history.retention).",
@@ -119,39 +137,48 @@ class Preparer:
             )  # fmt: skip
         return [
             (table, ChangesOfVersion(version, statement.txn_id, statement.skips_conflicts))
-            for name, version in sorted(changed.items(), key=lambda one: str(one[0]))
+            for name, version in sorted(versions_by_table.items(), key=lambda entry: str(entry[0]))
             if (table := acid_table(self._metastore.find(name))) is not None
         ]
 
-    def _restored(
-        self, table: Table, statement: st.Restore, said: StatementText
+    def _tables_to_restore(
+        self, table: Table, statement: st.Restore, statement_text: StatementText
     ) -> list[tuple[Table, ChangesToUndo]]:
-        """A table to restore, and its state table: with the order values of later records there,
-        AUTO CDC would take records for stale that the table does not have any more."""
+        """A table to restore, and its state table, each with the changes to undo.
+
+        If the state table kept the order values of later records, AUTO CDC would take records for
+        stale that the restored table does not have any more.
+        """
         need_versions(self._metastore, table.name)
-        when = self._travel.when(statement.as_of, said)
+        when = self._travel.when(statement.as_of, statement_text)
         restored: list[tuple[Table, ChangesToUndo]] = [
             (table, ChangesSince(when.version, when.timestamp_ms))
         ]
-        state = acid_table(self._metastore.find(cdc.state_name(table.name)))
-        if state is not None and cdc.is_state(state) and cdc.belongs(state, table):
-            restored.append((state, ChangesSince(when.version, when.timestamp_ms, table)))
+        state_table = acid_table(self._metastore.find(cdc.state_name(table.name)))
+        if (
+            state_table is not None
+            and cdc.is_state(state_table)
+            and cdc.belongs(state_table, table)
+        ):
+            restored.append((state_table, ChangesSince(when.version, when.timestamp_ms, table)))
         return restored
 
-    def create_as_select(self, statement: st.CreateTable, said: StatementText) -> Prepared:
+    def prepare_create_as_select(
+        self, statement: st.CreateTable, statement_text: StatementText
+    ) -> Prepared:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""
         assert statement.query is not None
-        readable, double_quoted = self._names.find_readable, said.double_quoted
-        found = rewrite(said.text, statement, readable, double_quoted=double_quoted)
-        edits = [*found.edits, *placeholders(said.text)]
-        query = Text(said.text, edits).verbatim(statement.query.span)
-        views = self._reader.empty_views(found.standins)
-        fields = lower.fields(self._spark, query, views, said.args)
-        name = self._tables.new_name(statement, said.text)
-        table = self._tables.define(statement, said.text, name, fields)
-        table = table.in_zlib() if self._able.read_by_hive3 else table
-        planned = plan_create_as_select(
-            said.text, table, query, fields, statement.query.span,
+        readable, double_quoted = self._names.find_readable, statement_text.double_quoted
+        rewritten = rewrite(statement_text.text, statement, readable, double_quoted=double_quoted)
+        edits = [*rewritten.edits, *placeholders(statement_text.text)]
+        query = Text(statement_text.text, edits).verbatim(statement.query.span)
+        views = self._reader.empty_views(rewritten.standins)
+        fields = lower.fields(self._spark, query, views, statement_text.args)
+        name = self._tables.new_name(statement, statement_text.text)
+        table = self._tables.define(statement, statement_text.text, name, fields)
+        table = table.in_zlib() if self._abilities.read_by_hive3 else table
+        event_query = plan_create_as_select(
+            statement_text.text, table, query, fields, statement.query.span,
             is_case_sensitive=is_case_sensitive(self._spark),
         )  # fmt: skip
-        return Prepared((planned,), found.standins)
+        return Prepared((event_query,), rewritten.standins)

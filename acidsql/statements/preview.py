@@ -52,20 +52,20 @@ class Previewer:
         self._spark, self._transactions = context.spark, context.transactions
         self._reader, self._tables = reader, TableRows(context)
 
-    def changes(self, prepared: Prepared, said: StatementText) -> DataFrame:
-        """The changes, lazily: the table's columns, ``_change_type``, ``row__id``.
+    def changes(self, prepared: Prepared, statement_text: StatementText) -> DataFrame:
+        """The lazy changes, with the table's columns, ``_change_type`` and ``row__id``.
 
-        A target of AUTO CDC shows its own rows, not those of the tables beside it.
+        AUTO CDC shows changes of its target, not of the tables beside the target.
 
         Raises:
             UnsupportedError: The statement changes several tables.
         """
         if isinstance(prepared, PreparedCdc):
-            return self._of_records(prepared, said)
-        shown = [query for query in prepared.queries if not is_beside(query.table)]
-        shown = shown or list(prepared.queries)
-        table, *others = {query.table.name: query.table for query in shown}.values()
-        if others:
+            return self._auto_cdc_changes(prepared, statement_text)
+        shown_queries = [query for query in prepared.queries if not is_beside(query.table)]
+        shown_queries = shown_queries or list(prepared.queries)
+        table, *other_tables = {query.table.name: query.table for query in shown_queries}.values()
+        if other_tables:
             raise UnsupportedError(
                 "The statement changes several tables, which have no columns in common. "
                 "acid.changes(…) shows what it changed, after it has run in a transaction.",
@@ -73,70 +73,92 @@ class Previewer:
             )
         need_names(table)
         snapshot = self._transactions.read_snapshot([*prepared.reads, table.name])
-        views = self._reader.views(prepared, snapshot, said)
+        views = self._reader.views(prepared, snapshot, statement_text)
         if (source := prepared.source) is not None:
-            views[source.view] = lower.frame(self._spark, source.query, views, said.args, said.time)
-        before = prepared.before or table
-        parts = [self._changes(query, views, snapshot, said, before) for query in shown]
-        return as_char(reduce(DataFrame.unionAll, parts), table)
+            views[source.view] = lower.frame(
+                self._spark, source.query, views, statement_text.args, statement_text.time
+            )
+        current_table = prepared.before or table
+        changes_by_query = [
+            self._changes(query, views, snapshot, statement_text, current_table)
+            for query in shown_queries
+        ]
+        return as_char(reduce(DataFrame.unionAll, changes_by_query), table)
 
-    def _of_records(self, prepared: PreparedCdc, said: StatementText) -> DataFrame:
-        """What AUTO CDC would change in its target. Its fold and decision stay queries."""
+    def _auto_cdc_changes(self, prepared: PreparedCdc, statement_text: StatementText) -> DataFrame:
+        """The changes that AUTO CDC would make in its target. Fold and decision stay queries."""
         events, table = prepared.queries[0], prepared.queries[0].table
         need_names(table)
-        # Only the records tell whether one truncates. If none does, both ways decide alike.
-        way = prepared.decide_without_files(prepared.decisions.truncate or prepared.decisions.join)
-        snapshot = self._transactions.read_snapshot([*way.reads, table.name])
-        views = self._reader.views(way, snapshot, said)
-        views[prepared.decision_view] = self._reader.events(way.queries[0], views, said).rows
-        return as_char(self._changes(events, views, snapshot, said, table), table)
+        # Only the records tell whether one of them truncates. If none does, both queries decide
+        # alike.
+        decision = prepared.decide_without_files(
+            prepared.decisions.truncate or prepared.decisions.join
+        )
+        snapshot = self._transactions.read_snapshot([*decision.reads, table.name])
+        views = self._reader.views(decision, snapshot, statement_text)
+        views[prepared.decision_view] = self._reader.events(
+            decision.queries[0], views, statement_text
+        ).rows
+        return as_char(self._changes(events, views, snapshot, statement_text, table), table)
 
     def _changes(
         self,
         query: EventQuery,
         views: Views,
         snapshot: Snapshot,
-        said: StatementText,
-        before: Table,
+        statement_text: StatementText,
+        current_table: Table,
     ) -> DataFrame:
-        events = self._reader.events(query, views, said).rows
+        events = self._reader.events(query, views, statement_text).rows
         if query.overwrite:
-            deleted = self._overwritten(query, events, snapshot, said, before)
-            return deleted.unionAll(_added(events, query.table))
+            deleted_rows = self._overwritten_rows(
+                query, events, snapshot, statement_text, current_table
+            )
+            return deleted_rows.unionAll(_inserted_rows(events, query.table))
         if not query.deletes:
-            return _added(events, query.table)
+            return _inserted_rows(events, query.table)
         if views.target is not None:
-            events = _with_old(events, views.target, query.table)
-        return _changed(events, query.table, has_old=views.target is not None)
+            events = _join_old_rows(events, views.target, query.table)
+        return _changed_rows(events, query.table, has_old=views.target is not None)
 
-    def _overwritten(
+    def _overwritten_rows(
         self,
         query: EventQuery,
         events: DataFrame,
         snapshot: Snapshot,
-        said: StatementText,
-        before: Table,
+        statement_text: StatementText,
+        current_table: Table,
     ) -> DataFrame:
-        """The rows that an INSERT OVERWRITE would delete. ``before``: the table as it is now."""
+        """The rows that an INSERT OVERWRITE would delete from the table as it is now."""
         table = query.table
-        live = self._tables.rows(
-            StandIn(view_name(), before, virtual_columns(before, {ROW__ID})), snapshot
+        live_rows = self._tables.rows(
+            StandIn(view_name(), current_table, virtual_columns(current_table, {ROW__ID})), snapshot
         )
         if table.partition_columns:
-            replaced = events
+            partition_values = events
             values = [f"{ew.VALUE}{i}" for i in range(len(table.partition_columns))]
             if query.static_partition is not None:
-                named = lower.frame(self._spark, query.static_partition, {}, said.args, said.time)
-                replaced = named.toDF(*values)
-            same = " AND ".join(
+                static_row = lower.frame(
+                    self._spark,
+                    query.static_partition,
+                    {},
+                    statement_text.args,
+                    statement_text.time,
+                )
+                partition_values = static_row.toDF(*values)
+            is_same_partition = " AND ".join(
                 f"{quote(column.name)} <=> {partition_value(column, i)}"
                 for i, column in enumerate(table.partition_columns)
             )
-            live = live.join(replaced.selectExpr(*values).distinct(), F.expr(same), "left_semi")
+            live_rows = live_rows.join(
+                partition_values.selectExpr(*values).distinct(),
+                F.expr(is_same_partition),
+                "left_semi",
+            )
         row_id = ROW__ID if table.has_row_ids else "NULL"
         return jvm.select(
-            live,
-            *(f"{sql} AS {quote(name)}" for name, sql in _old_values(live, table).items()),
+            live_rows,
+            *(f"{sql} AS {quote(name)}" for name, sql in _old_values(live_rows, table).items()),
             f"'{DELETE}' AS {CHANGE_TYPE}",
             f"{_ROW_ID_OF.format(row_id)} AS {ROW__ID}",
         )
@@ -146,39 +168,46 @@ _ROW_ID_OF = f"CAST({{}} AS {ROW__ID_TYPE})"
 
 
 def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
-    """SQL of the columns of an old row, which has none of the columns that a statement adds."""
-    known = set(rows.columns)
+    """SQL of an old row's values, by column. NULL for a column that the statement adds."""
+    existing_columns = set(rows.columns)
     return {
-        column.name: f"CAST({quote(column.name) if column.name in known else 'NULL'} AS "
+        column.name: f"CAST({quote(column.name) if column.name in existing_columns else 'NULL'} AS "
         f"{shown_type(column.type)})"
         for column in table.all_columns
     }
 
 
-def _with_old(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
-    """The events, with the row that was read from the target in columns of their own."""
+def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
+    """The events, joined with the target's old rows. The old values have columns of their own."""
     values = {key: key for key in ew.KEYS} | _old_values(target, table)
-    old = jvm.select(target, *(f"{sql} AS {quote(_OLD + name)}" for name, sql in values.items()))
-    same = " AND ".join(f"{key} = {_OLD}{key}" for key in ew.KEYS)
-    return events.join(old, F.expr(same), "left")
+    old_rows = jvm.select(
+        target, *(f"{sql} AS {quote(_OLD + name)}" for name, sql in values.items())
+    )
+    is_same_row = " AND ".join(f"{key} = {_OLD}{key}" for key in ew.KEYS)
+    return events.join(old_rows, F.expr(is_same_row), "left")
 
 
-def _changed(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
-    """One row for each change: an update gives two."""
+def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
+    """One row for each change. An update is two changes."""
     deletes, inserts = f"{ew.ACTION} & {ew.DELETE} <> 0", f"{ew.ACTION} & {ew.INSERT} <> 0"
     has_new = all(column.name in events.columns for column in table.columns)
-    new = new_values(table) if has_new else [_null(column.type) for column in table.all_columns]
-    old = [quote(_OLD + column.name) for column in table.all_columns] if has_old else new
-    key = _ROW_ID_OF.format(row_id_sql())
-    one = _struct(table, old, f"IF({inserts}, '{PREIMAGE}', '{DELETE}')", key)
-    kind = f"IF({deletes}, '{POSTIMAGE}', '{INSERT}')"
-    other = _struct(table, new, kind, _ROW_ID_OF.format("NULL"))
-    both = f"array(IF({deletes}, {one}, NULL), IF({inserts}, {other}, NULL))"
-    rows = jvm.select(events, f"explode({both}) AS {_CHANGE}").where(f"{_CHANGE} IS NOT NULL")
+    new_columns = (
+        new_values(table) if has_new else [_null(column.type) for column in table.all_columns]
+    )
+    old_columns = (
+        [quote(_OLD + column.name) for column in table.all_columns] if has_old else new_columns
+    )
+    row_id = _ROW_ID_OF.format(row_id_sql())
+    old_row = _change_struct(table, old_columns, f"IF({inserts}, '{PREIMAGE}', '{DELETE}')", row_id)
+    new_change_type = f"IF({deletes}, '{POSTIMAGE}', '{INSERT}')"
+    new_row = _change_struct(table, new_columns, new_change_type, _ROW_ID_OF.format("NULL"))
+    changes = f"array(IF({deletes}, {old_row}, NULL), IF({inserts}, {new_row}, NULL))"
+    rows = jvm.select(events, f"explode({changes}) AS {_CHANGE}").where(f"{_CHANGE} IS NOT NULL")
     return jvm.select(rows, f"{_CHANGE}.*")
 
 
-def _struct(table: Table, values: list[str], kind: str, row_id: str) -> str:
+def _change_struct(table: Table, values: list[str], kind: str, row_id: str) -> str:
+    """SQL of a struct of a row's values, the change's kind, and the row id."""
     names = [column.name for column in table.all_columns]
     pairs = [
         f"CAST({value} AS {shown_type(column.type)}) AS {quote(name)}"
@@ -187,7 +216,7 @@ def _struct(table: Table, values: list[str], kind: str, row_id: str) -> str:
     return f"struct({', '.join([*pairs, f'{kind} AS {CHANGE_TYPE}', f'{row_id} AS {ROW__ID}'])})"
 
 
-def _added(events: DataFrame, table: Table) -> DataFrame:
+def _inserted_rows(events: DataFrame, table: Table) -> DataFrame:
     pairs = zip(new_values(table), table.all_columns, strict=True)
     return jvm.select(
         events,

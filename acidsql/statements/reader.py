@@ -45,7 +45,7 @@ from acidsql.statements.directories import refuse_owned_directory
 from acidsql.statements.events import Events, Views
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
-from acidsql.statements.result import nothing, rows_frame
+from acidsql.statements.result import empty_frame, rows_frame
 from acidsql.statements.statement_text import Args, StatementText
 from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
@@ -447,7 +447,7 @@ class Reader:
         name = dropped(text, double_quoted=double_quoted)
         if name is not None and self._names.qualify(name.parts) and not is_in_spark(name.parts):
             if self._txns.settings.ignores_missing and not self._names.find_foreign(name.parts):
-                return nothing(self._spark)
+                return empty_frame(self._spark)
             raise nothing_to_drop(name, text)
         return self._run_verbatim(text, args)
 

@@ -1,9 +1,10 @@
-"""Mends what a check finds and what can be mended without a guess: ``Session.repair``.
+"""Repairs the damage that a check finds, if no guess is needed: ``Session.repair``.
 
-* What dead statements and compactions left, and directories of aborted transactions, go as the
-  cleaner deletes them.
-* Partitions without a directory leave the catalog, and directories with rows of a partition that
-  the catalog does not have come into it, as by Hive's MSCK REPAIR TABLE. Files stay as they are.
+* Litter of dead statements and compactions, and directories of aborted transactions, are deleted
+  as by the cleaner.
+* Partitions without a directory are dropped from the catalog. Directories that have rows of a
+  partition unknown to the catalog are added to the catalog. Hive's MSCK REPAIR TABLE does the same.
+  Files stay as they are.
 """
 
 from __future__ import annotations
@@ -32,30 +33,30 @@ from acidsql.storage.reading.orc_reader import row_count
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What there is to mend.
+class _RepairPlan:
+    """The repairs of one table.
 
     Attributes:
-        deleted: Findings of directories that nobody needs.
-        missing: Findings of partitions whose directories are missing, by partition.
-        unknown: Findings of partitions that the catalog does not have, by partition.
-        left: Why some of these stay as they are.
+        deletable_directories: Findings of directories that nobody needs.
+        missing_partitions: Findings of partitions whose directories are missing, by partition.
+        unknown_partitions: Findings of partitions that the catalog does not have, by partition.
+        reasons_to_keep: By partition, why some of these partitions stay as they are.
     """
 
-    deleted: tuple[Finding, ...]
-    missing: dict[str, Finding]
-    unknown: dict[str, Finding]
-    left: dict[str, str] = field(default_factory=dict)
+    deletable_directories: tuple[Finding, ...]
+    missing_partitions: dict[str, Finding]
+    unknown_partitions: dict[str, Finding]
+    reasons_to_keep: dict[str, str] = field(default_factory=dict)
 
     @property
-    def dropped(self) -> list[str]:
+    def partitions_to_drop(self) -> list[str]:
         """The partitions to drop from the catalog."""
-        return [name for name in self.missing if name not in self.left]
+        return [name for name in self.missing_partitions if name not in self.reasons_to_keep]
 
     @property
-    def added(self) -> list[str]:
+    def partitions_to_add(self) -> list[str]:
         """The partitions to add to the catalog."""
-        return [name for name in self.unknown if name not in self.left]
+        return [name for name in self.unknown_partitions if name not in self.reasons_to_keep]
 
 
 class TableRepairs(TableChecks):
@@ -66,126 +67,157 @@ class TableRepairs(TableChecks):
         self._transactions.need_plain("repair")
         with file_errors():
             if not dry_run:
-                keep_house(self._metastore, self._txns.settings)  # else the dead seem alive
-            plan = self._plan(table)
+                # Aborts transactions of dead sessions. Otherwise they would seem alive.
+                keep_house(self._metastore, self._txns.settings)
+            plan = self._plan_repair(table)
             if dry_run:
-                found = [*_told(plan, "would be"), *_deleted(plan.deleted, "would be")]
+                findings = [
+                    *_partition_findings(plan, "would be"),
+                    *_deletion_findings(plan.deletable_directories, "would be"),
+                ]
             else:
                 # The cleaner stops at a partition without a directory, so partitions come first.
-                found = [*_told(self._mended(table, plan), "was"), *self._delete(table, plan)]
-        return self.findings_frame(in_order(found))
+                findings = [
+                    *_partition_findings(self._repair_catalog(table, plan), "was"),
+                    *self._delete_unneeded(table, plan),
+                ]
+        return self.findings_frame(in_order(findings))
 
-    def _delete(self, table: Table, plan: _Plan) -> list[Finding]:
-        if not plan.deleted:
+    def _delete_unneeded(self, table: Table, plan: _RepairPlan) -> list[Finding]:
+        if not plan.deletable_directories:
             return []
         end_leases = self._txns.end_old_leases
         Cleaner(self._metastore, self._txns, end_leases, self._spark).of_table(table.name)
         fs = filesystem_for(table.location)
-        return _deleted([one for one in plan.deleted if not fs.exists(one.path)], "was")
+        return _deletion_findings(
+            [finding for finding in plan.deletable_directories if not fs.exists(finding.path)],
+            "was",
+        )
 
     # ── partitions ───────────────────────────────────────────────────────────────────────────
 
-    def _plan(self, table: Table) -> _Plan:
-        checking, found = self.check_directories(table)
-        by_kind: dict[str, dict[str, Finding]] = {}
-        for one in found:
-            name = one.path.removeprefix(f"{table.location}/")
-            by_kind.setdefault(one.condition, {})[name] = one
-        aborted = by_kind.get("ABORTED_DIRECTORY", {})
-        behind = [name for name in aborted if self._is_behind_a_link(checking, table, name)]
+    def _plan_repair(self, table: Table) -> _RepairPlan:
+        checking, findings = self.check_directories(table)
+        findings_by_condition: dict[str, dict[str, Finding]] = {}
+        for finding in findings:
+            name = finding.path.removeprefix(f"{table.location}/")
+            findings_by_condition.setdefault(finding.condition, {})[name] = finding
+        aborted = findings_by_condition.get("ABORTED_DIRECTORY", {})
+        names_behind_links = [
+            name for name in aborted if self._is_behind_a_link(checking, table, name)
+        ]
         # Over a Hive Metastore, Hive's cleaner deletes directories of aborted transactions.
-        left = aborted if not self._metastore.abilities.can_clean else behind
-        plan = _Plan(
+        undeletable = aborted if not self._metastore.abilities.can_clean else names_behind_links
+        plan = _RepairPlan(
             (
-                *by_kind.get("LITTER", {}).values(),
-                *(one for name, one in aborted.items() if name not in left),
+                *findings_by_condition.get("LITTER", {}).values(),
+                *(finding for name, finding in aborted.items() if name not in undeletable),
             ),
-            by_kind.get("PARTITION_WITHOUT_DIRECTORY", {}),
-            by_kind.get("PARTITION_NOT_IN_CATALOG", {}),
+            findings_by_condition.get("PARTITION_WITHOUT_DIRECTORY", {}),
+            findings_by_condition.get("PARTITION_NOT_IN_CATALOG", {}),
         )
-        known = self._transactions.partition_names(table) if table.partition_columns else ()
-        if len(plan.missing) == len(known) > 1:
-            gone = "all directories are missing, as if nothing were mounted"
-            plan.left.update(dict.fromkeys(plan.missing, gone))
-        if not plan.unknown:
+        catalog_names = self._transactions.partition_names(table) if table.partition_columns else ()
+        if len(plan.missing_partitions) == len(catalog_names) > 1:
+            reason_to_keep = "all directories are missing, as if nothing were mounted"
+            plan.reasons_to_keep.update(dict.fromkeys(plan.missing_partitions, reason_to_keep))
+        if not plan.unknown_partitions:
             return plan
-        values = partition_values(self._spark, table, [*known, *plan.unknown])
-        taken = {tuple(values[name]) for name in known}
-        for name in plan.unknown:
-            place = f"{table.location}/{name}/"
-            errors = [one for one in found if one.path.startswith(place) and one.severity == ERROR]
-            wrong = (f"{one.condition}, {one.path}" for one in errors)
-            why = next(wrong, None) or self._why_not(checking, table, name)
-            if why is None and tuple(values[name]) in taken:
-                why = "the catalog has this partition, in another directory"
-            if why is None:
-                taken.add(tuple(values[name]))
+        values = partition_values(self._spark, table, [*catalog_names, *plan.unknown_partitions])
+        taken_values = {tuple(values[name]) for name in catalog_names}
+        for name in plan.unknown_partitions:
+            directory = f"{table.location}/{name}/"
+            errors = [
+                finding
+                for finding in findings
+                if finding.path.startswith(directory) and finding.severity == ERROR
+            ]
+            damage = (f"{finding.condition}, {finding.path}" for finding in errors)
+            reason = next(damage, None) or self._partition_obstacle(checking, table, name)
+            if reason is None and tuple(values[name]) in taken_values:
+                reason = "the catalog has this partition, in another directory"
+            if reason is None:
+                taken_values.add(tuple(values[name]))
             else:
-                plan.left[name] = why
+                plan.reasons_to_keep[name] = reason
         return plan
 
     @staticmethod
     def _is_behind_a_link(checking: Checking, table: Table, name: str) -> bool:
         return checking.fs.link_on_the_way(table.location, name) is not None
 
-    def _why_not(self, checking: Checking, table: Table, name: str) -> str | None:
+    def _partition_obstacle(self, checking: Checking, table: Table, name: str) -> str | None:
         """Why a directory cannot be a partition; None if it can."""
         if self._is_behind_a_link(checking, table, name):
             return "it is behind a link"
-        listed = checking.listed(name)
-        if not isinstance(listed, Listing):
-            return listed.message
+        listing = checking.listed(name)
+        if not isinstance(listing, Listing):
+            return listing.message
         (values,) = partition_values(self._spark, table, [name]).values()
-        pairs = zip(values, _values(name), strict=True)
-        if any(value is None and text is not None for value, text in pairs):
+        pairs = zip(values, _partition_values(name), strict=True)
+        if any(value is None and name_value is not None for value, name_value in pairs):
             return "its name has a text that is no value of the column"
         try:
-            has_rows = any(_row_count(table, *one) for one in _files(listed))
+            has_rows = any(
+                _row_count(table, *path_and_length) for path_and_length in _row_files(listing)
+            )
         except (AcidSqlError, OSError) as error:
             return str(error)
         return None if has_rows else "it has no rows: perhaps a DROP PARTITION left it"
 
-    def _mended(self, table: Table, plan: _Plan) -> _Plan:
-        """Change the catalog, under the table's lock. Returns what was done."""
-        if not plan.dropped and not plan.added:
+    def _repair_catalog(self, table: Table, plan: _RepairPlan) -> _RepairPlan:
+        """Change the catalog under the table's lock. Returns the plan that was carried out."""
+        if not plan.partitions_to_drop and not plan.partitions_to_add:
             return plan
         name = table.name
         text = f"repair of {name}"
         with self._locked(text, exclusive(name)) as txn:
             table = self._again(name)
-            plan = self._plan(table)
-            dropped, added = plan.dropped, plan.added
-            if not dropped and not added:
+            plan = self._plan_repair(table)
+            partitions_to_drop, partitions_to_add = plan.partitions_to_drop, plan.partitions_to_add
+            if not partitions_to_drop and not partitions_to_add:
                 return plan
             txn.write_id(name)
-            # To forget and add a partition in one step tells older snapshots and versions that
-            # they do not know it. A Hive Metastore, without versions, drops after the commit.
-            forgotten = [*dropped, *(added if self._metastore.abilities.keeps_versions else [])]
+            # An added partition is also dropped in the same commit. This tells older snapshots and
+            # versions that they do not know the partition. A Hive Metastore has no versions, and
+            # drops partitions after the commit.
+            forgotten = [
+                *partitions_to_drop,
+                *(partitions_to_add if self._metastore.abilities.keeps_versions else []),
+            ]
             txn.commit(
-                drop_partitions={name: [_values(one) for one in forgotten]},
-                add_partitions={name: [_partition(table, one) for one in added]},
+                drop_partitions={name: [_partition_values(partition) for partition in forgotten]},
+                add_partitions={
+                    name: [_partition(table, partition) for partition in partitions_to_add]
+                },
                 changed=[
-                    Change(name, REPAIR_OPERATION, text, partitions=len(dropped) + len(added))
+                    Change(
+                        name,
+                        REPAIR_OPERATION,
+                        text,
+                        partitions=len(partitions_to_drop) + len(partitions_to_add),
+                    )
                 ],
             )
         return plan
 
 
-def _told(plan: _Plan, verb: str) -> list[Finding]:
-    """The findings about partitions, each with what was done, or would be."""
-    told = dict.fromkeys(plan.dropped, f"The partition {verb} dropped from the catalog.")
-    told |= dict.fromkeys(plan.added, f"The partition {verb} added to the catalog.")
-    for name, why in plan.left.items():
-        told[name] = f"The partition {verb} left as it is: {why}."
-    both = {**plan.missing, **plan.unknown}
-    return [replace(one, done=told[name]) for name, one in both.items()]
+def _partition_findings(plan: _RepairPlan, verb: str) -> list[Finding]:
+    """The findings about partitions, each with the repair that was made or would be made."""
+    outcomes = dict.fromkeys(
+        plan.partitions_to_drop, f"The partition {verb} dropped from the catalog."
+    )
+    outcomes |= dict.fromkeys(plan.partitions_to_add, f"The partition {verb} added to the catalog.")
+    for name, reason in plan.reasons_to_keep.items():
+        outcomes[name] = f"The partition {verb} left as it is: {reason}."
+    findings = {**plan.missing_partitions, **plan.unknown_partitions}
+    return [replace(finding, done=outcomes[name]) for name, finding in findings.items()]
 
 
-def _deleted(found: Iterable[Finding], verb: str) -> list[Finding]:
-    return [replace(one, done=f"It {verb} deleted.") for one in found]
+def _deletion_findings(findings: Iterable[Finding], verb: str) -> list[Finding]:
+    return [replace(finding, done=f"It {verb} deleted.") for finding in findings]
 
 
-def _files(listing: Listing) -> list[tuple[str, int | None]]:
+def _row_files(listing: Listing) -> list[tuple[str, int | None]]:
     """The paths and committed lengths of a listing's files of rows."""
     plain = [(path, None) for group in listing.originals for path in group.paths]
     return [*((file.path, file.length) for file in listing.data), *plain]
@@ -195,9 +227,9 @@ def _row_count(table: Table, path: str, length: int | None) -> int:
     return rows_of_parquet(path) if table.file_format == PARQUET else row_count(path, length)
 
 
-def _values(name: str) -> tuple[str | None, ...]:
+def _partition_values(name: str) -> tuple[str | None, ...]:
     return tuple(value for _, value in parse_partition_name(name))
 
 
 def _partition(table: Table, name: str) -> Partition:
-    return Partition(_values(name), f"{table.location}/{name}")
+    return Partition(_partition_values(name), f"{table.location}/{name}")

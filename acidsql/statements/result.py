@@ -86,10 +86,12 @@ class Receipt:
     @property
     def write_ids(self) -> dict[str, int]:
         """The write id of each table that changed."""
-        return {c.table: c.write_id for c in self.counts if c.write_id is not None}
+        return {
+            counts.table: counts.write_id for counts in self.counts if counts.write_id is not None
+        }
 
     def with_note(self, note: str | None) -> Receipt:
-        """The same with one more note. None: there is none."""
+        """The same receipt with one more note. None adds no note."""
         return self if note is None else replace(self, notes=(*self.notes, note))
 
     def __str__(self) -> str:
@@ -101,7 +103,7 @@ class Receipt:
         return f'<div class="acidsql-receipt" title="{tip}"><code>{facts}</code></div>'
 
     def _facts(self) -> list[str]:
-        facts = [_rows(counts) for counts in self.counts] or ["done"]
+        facts = [_counts_text(counts) for counts in self.counts] or ["done"]
         if self.in_block:
             plural = "s" * (self.in_block > 1)
             facts.append(f"in txn {self.txn_id}, {self.in_block} statement{plural}")
@@ -139,101 +141,117 @@ def receipt(
     seconds: Mapping[str, float],
     compaction: Sequence[str] = (),
     *,
-    returns: bool = False,
+    returns_rows: bool = False,
     in_block: int = 0,
 ) -> Receipt:
-    """The receipt of what was published, table by table."""
+    """The receipt of a statement, from what it published in each table."""
     return Receipt(
         statement,
         tuple(
-            Counts(str(table.name), done.inserted, done.updated, done.deleted, done.write_id)
-            for table, done in published
+            Counts(
+                str(table.name),
+                publication.inserted,
+                publication.updated,
+                publication.deleted,
+                publication.write_id,
+            )
+            for table, publication in published
         ),
         txn_id,
         seconds,
-        sum(done.files for _, done in published),
-        sum(done.bytes for _, done in published),
-        tuple(path for _, done in published for path in done.directories),
+        sum(publication.files for _, publication in published),
+        sum(publication.bytes for _, publication in published),
+        tuple(path for _, publication in published for path in publication.directories),
         compaction=compaction,
-        returns_rows=returns,
+        returns_rows=returns_rows,
         in_block=in_block,
     )
 
 
 def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
-    """One row for each table or branch, as ``Session.sql`` promises; no job runs for it."""
+    """The counts of a receipt, one row for each table or branch. No job runs."""
     rows = (
-        (c.affected, c.inserted, c.updated, c.deleted, receipt.txn_id, c.write_id)
-        for c in receipt.counts
+        (
+            counts.affected,
+            counts.inserted,
+            counts.updated,
+            counts.deleted,
+            receipt.txn_id,
+            counts.write_id,
+        )
+        for counts in receipt.counts
     )
-    return showing(numbers_frame(spark, COUNT_COLUMNS, rows), receipt)
+    return with_display(bigint_frame(spark, COUNT_COLUMNS, rows), receipt)
 
 
-def numbers_frame(
+def bigint_frame(
     spark: SparkSession, names: Iterable[str], rows: Iterable[Sequence[int | None]]
 ) -> DataFrame:
-    """A DataFrame of rows of BIGINTs, made by one message to the JVM."""
-    values = ", ".join(f"({', '.join(map(_bigint, row))})" for row in rows)
+    """A DataFrame of BIGINT columns, made by one message to the JVM."""
+    values = ", ".join(f"({', '.join(map(_bigint_literal, row))})" for row in rows)
     text = f"VALUES {values} AS t({', '.join(names)})"
-    with queried(spark, text, {}) as numbers:  # they are the same whenever Spark analyses them
+    with queried(spark, text, {}) as numbers:  # a new analysis by Spark gives the same rows
         return numbers
 
 
-class Shown(Protocol):
-    """What a person sees in the place of a DataFrame."""
+class Display(Protocol):
+    """The text and HTML that a person sees in the place of a DataFrame."""
 
     def __str__(self) -> str: ...
 
     def _repr_html_(self) -> str: ...
 
 
-def showing(frame: DataFrame, shown: Shown) -> DataFrame:
-    """The same DataFrame, which Python's prompt and notebooks show as the receipt, for example."""
-    kind: Any = type(frame)
-    frame.__class__ = _shows(kind)
-    frame._acidsql_shown = shown  # type: ignore[attr-defined]
+def with_display(frame: DataFrame, display: Display) -> DataFrame:
+    """The same DataFrame. Python's prompt and notebooks show ``display`` in its place."""
+    frame_class: Any = type(frame)
+    frame.__class__ = _displaying_class(frame_class)
+    frame._acidsql_shown = display  # type: ignore[attr-defined]
     return frame
 
 
 @cache
-def _shows(kind: Any) -> type[DataFrame]:
-    """A class of DataFrames like ``kind``. PySpark has one for each kind of session."""
+def _displaying_class(frame_class: Any) -> type[DataFrame]:
+    """A subclass of a class of DataFrames, which shows the display.
 
-    def text(frame: Any) -> str:
+    PySpark has one class of DataFrames for each kind of session.
+    """
+
+    def as_text(frame: Any) -> str:
         return str(frame._acidsql_shown)
 
     def as_html(frame: Any) -> str:
         return str(frame._acidsql_shown._repr_html_())
 
-    def missing(frame: Any, name: str) -> Any:
-        # A DataFrame of Spark Connect takes any name for a column's. IPython shows no HTML of an
-        # object that has whatever method IPython asks for.
+    def missing_attribute(frame: Any, name: str) -> Any:
+        # A DataFrame of Spark Connect takes any attribute's name for a column's. IPython shows no
+        # HTML of an object that seems to have every method for which IPython asks.
         if name.startswith(("_ipython_", "_repr_")):
             raise AttributeError(name)
-        return kind.__getattr__(frame, name)
+        return frame_class.__getattr__(frame, name)
 
-    methods = {"__repr__": text, "_repr_html_": as_html, "__getattr__": missing}
-    return type("DataFrame", (kind,), methods)
+    methods = {"__repr__": as_text, "_repr_html_": as_html, "__getattr__": missing_attribute}
+    return type("DataFrame", (frame_class,), methods)
 
 
 def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
-    """A DataFrame of these rows, as SHOW, DESCRIBE and EXPLAIN return them."""
+    """A DataFrame of these rows, which come from the driver, as SHOW and EXPLAIN return it."""
     return spark.createDataFrame([tuple(row) for row in rows], schema)
 
 
-def nothing(spark: SparkSession) -> DataFrame:
+def empty_frame(spark: SparkSession) -> DataFrame:
     """A DataFrame without rows and columns, as Spark returns it for a command."""
     return spark.range(0).select()
 
 
-def _bigint(number: int | None) -> str:
+def _bigint_literal(number: int | None) -> str:
     return "CAST(NULL AS BIGINT)" if number is None else f"{number}L"
 
 
-def _rows(counts: Counts) -> str:
+def _counts_text(counts: Counts) -> str:
     parts = [
-        f"{number:,} {what}"
-        for number, what in (
+        f"{number:,} {verb}"
+        for number, verb in (
             (counts.inserted, "inserted"),
             (counts.updated, "updated"),
             (counts.deleted, "deleted"),

@@ -19,30 +19,33 @@ _SMALL_ROWS, _SMALL_BYTES = 10_000, 1 << 20  # compressed
 
 
 class ReturnedRows:
-    """Reads what statements of one session have changed."""
+    """Reads the rows that statements of one session have changed."""
 
     def __init__(self, context: Context) -> None:
         self._spark, self._txns = context.spark, context.txns
 
-    def keep(self, prepared: Prepared) -> None:
-        """Keep the cleaner from deleting the files. Call it before the transaction begins."""
+    def keep_files(self, prepared: Prepared) -> None:
+        """Keep the cleaner from deleting files that RETURNING reads.
+
+        Call this method before the transaction begins.
+        """
         if prepared.returning is not None:
             self._txns.hold_lease()
 
-    def of(self, held: Held, work: Work, said: StatementText) -> DataFrame | None:
+    def rows(self, held: Held, work: Work, statement_text: StatementText) -> DataFrame | None:
         """The rows that the statement returns; None without RETURNING.
 
         Raises:
-            SqlError: As ``lower.frame``.
+            SqlError: Spark cannot analyse the query; see ``lower.frame``.
         """
         if (returning := held.prepared.returning) is None:
             return None
-        shown, snapshot = returning.shown, held.snapshot
+        returned, snapshot = returning.shown, held.snapshot
         work.is_shown = True
-        table, before = shown.table, []
+        table, old_listings = returned.table, []
         ((_, published),) = work.published
-        if shown.has_old:
-            before = list_table(
+        if returned.has_old:
+            old_listings = list_table(
                 filesystem_for(table.location),
                 table.location,
                 published.partitions,
@@ -51,12 +54,18 @@ class ReturnedRows:
                 history_is_kept=True,
             )
         is_small = published.changed <= _SMALL_ROWS and published.bytes <= _SMALL_BYTES
-        rows = returned_rows(self._spark, shown, published.directories, before, is_small=is_small)
+        rows = returned_rows(
+            self._spark, returned, published.directories, old_listings, is_small=is_small
+        )
         views = {returning.view: rows}
-        return lower.frame(self._spark, returning.query, views, said.args, said.time)
+        return lower.frame(
+            self._spark, returning.query, views, statement_text.args, statement_text.time
+        )
 
-    def none(self, returning: ReturningQuery, said: StatementText) -> DataFrame:
-        """No rows, with the columns of ``of``."""
+    def empty_rows(self, returning: ReturningQuery, statement_text: StatementText) -> DataFrame:
+        """A DataFrame with the columns of ``rows``, but without rows."""
         rows = no_rows(self._spark, returning.shown)
         views = {returning.view: rows}
-        return lower.frame(self._spark, returning.query, views, said.args, said.time)
+        return lower.frame(
+            self._spark, returning.query, views, statement_text.args, statement_text.time
+        )

@@ -51,10 +51,10 @@ from acidsql.statements.result import (
     Clock,
     Receipt,
     counts_frame,
-    nothing,
+    empty_frame,
     receipt,
     rows_frame,
-    showing,
+    with_display,
 )
 from acidsql.statements.returning import ReturnedRows
 from acidsql.statements.shows import ShowStatements
@@ -94,7 +94,7 @@ class Runner:
         background: The compactor of another runner of the same metastore, to share.
 
     Attributes:
-        last: The receipt of the last statement that changed something.
+        last_receipt: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
         session_locks: The locks that the session holds beyond its transactions.
         compactions, auto_cdc, checks, health: Run statements of their kinds, or methods about them.
@@ -115,7 +115,7 @@ class Runner:
         self._spark, self._metastore, self._user, self._host = spark, metastore, user, host
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.session_locks = self._txns.session_locks
-        self.transactions = Transactions(metastore, self._txns, self._same_rows)
+        self.transactions = Transactions(metastore, self._txns, self._is_row_conflict)
         self._temporary = TemporaryTables(metastore, self._txns)
         self._names = Names(spark, self.transactions, self._temporary.names)
         self._missing = MissingNames(spark, metastore, self._names)
@@ -125,25 +125,26 @@ class Runner:
             SparkDatabases(spark, metastore), self._partitions, self._temporary, host,
         )  # fmt: skip
         self._reader, self._tables = Reader(context), StateTables(context)
-        self._of_transactions = TransactionStatements(context)
+        self._transaction_statements = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows, self._rows = ShowStatements(context), TableRows(context)
         self._changes = ChangeFeed(context, self._rows.travel)
-        self._history, self._returned = HistoryStatements(context), ReturnedRows(context)
+        self._history, self._returned_rows = HistoryStatements(context), ReturnedRows(context)
         self.checks, self.health = TableRepairs(context), TableHealth(context)
         self._preparer = Preparer(context, self._reader, self._tables)
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
         self._writer = Writer(context, self._reader, evaluates_once=evaluates_once)
         self._handlers = all_handlers([
-            self._tables, self._of_transactions, self.compactions, self._shows, self._history,
+            self._tables, self._transaction_statements, self.compactions, self._shows,
+            self._history,
             *updating_families(context, self._tables, self._preparer, self._holder, self._writer),
             *plain_families(context),
         ])  # fmt: skip
         self.auto_cdc = AutoCdcStatements(
             context, self._preparer, self._holder, self._reader, self._writer, self._tables
         )
-        self.last: Receipt | None = None
+        self.last_receipt: Receipt | None = None
         self._owns_background = background is None
         self._background = background or Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
@@ -151,10 +152,11 @@ class Runner:
         )  # fmt: skip
         self.transactions.on_commit = self._background.committed
 
-    def beside(self, spark: SparkSession) -> Runner:
+    def runner_for(self, spark: SparkSession) -> Runner:
         """A runner on another Spark session, with the same metastore, settings and compactor.
 
-        It has a transaction of its own, and no temporary tables. It evaluates each query once.
+        The new runner has a transaction of its own, and no temporary tables. It evaluates each
+        query once.
         """
         return Runner(
             spark, self._metastore, self.settings, user=self._user, host=self._host,
@@ -164,14 +166,14 @@ class Runner:
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
 
-        def once() -> DataFrame:
+        def run_once() -> DataFrame:
             with file_errors(), self._missing.told(text), self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
         retries = retries if self.transactions.is_plain else 0
         with cancelled_by_ctrl_c(self._spark):
-            return again(once, retries, lambda: self.transactions.is_plain)
+            return again(run_once, retries, lambda: self.transactions.is_plain)
 
     @property
     def settings(self) -> Settings:
@@ -195,8 +197,7 @@ class Runner:
         version: int | None = None,
         timestamp: date | str | None = None,
     ) -> DataFrame:
-        """The live rows of a table or view, in the snapshot that a SELECT would see, or of an older
-        version."""
+        """The live rows of a table or view, as a SELECT would see them, or in an older version."""
         self.transactions.need_thread()
         self._temporary.need_kept()
         table = need_acid_table(self._spark, self._names.peek_table_or_view(parts), parts)
@@ -244,8 +245,11 @@ class Runner:
             return self._shows.events(path)
 
     def close(self) -> None:
-        """End the session's locks, stop the compactor, which may wait for them, abort the open
-        transaction, and drop the temporary tables."""
+        """End the session's locks, stop the compactor, abort the open transaction, and drop the
+        temporary tables.
+
+        The locks end first, because the compactor may wait for them.
+        """
         self.session_locks.close()
         if self._owns_background:
             self._background.close()
@@ -261,158 +265,185 @@ class Runner:
         self._temporary.need_kept()
         clock = Clock()
         with clock("say"):
-            said = new_statement_text(self._spark, text, args)
-            text, self._partitions.args = said.text, said.args
+            statement_text = new_statement_text(self._spark, text, args)
+            text, self._partitions.args = statement_text.text, statement_text.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            seen = cache(self._names.peek_entry)
-            resolve = cache(lambda parts: self._names.acid_table_or_view(parts, seen(parts)))
+            peek_entry = cache(self._names.peek_entry)
+            resolve = cache(lambda parts: self._names.acid_table_or_view(parts, peek_entry(parts)))
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,
                 is_setting=is_setting,
-                double_quoted_identifiers=said.double_quoted,
-                plain=None if args else self._plain(),
+                double_quoted_identifiers=statement_text.double_quoted,
+                plain=None if args else self._literal_rules(),
             )
-            self._of_transactions.allow(statement, text)
+            self._transaction_statements.allow(statement, text)
         readable = cache(
-            lambda parts: resolve(parts) or self._names.readable_table(parts, seen(parts))
+            lambda parts: resolve(parts) or self._names.readable_table(parts, peek_entry(parts))
         )
-        if (skipped := self._of_transactions.skipped(statement, text)) is not None:
-            self.last = skipped
-            return self._skipped(statement, said, skipped)
+        if (skipped := self._transaction_statements.skipped(statement, text)) is not None:
+            self.last_receipt = skipped
+            return self._replayed_result(statement, statement_text, skipped)
         if isinstance(statement, st.AutoCdc):
             self._warm_workers()
-            self.last, counts = self.auto_cdc.run(statement, said, clock, readable)
+            self.last_receipt, counts = self.auto_cdc.run(
+                statement, statement_text, clock, readable
+            )
             return counts
         if isinstance(statement, st.Dml | st.Undo):
-            return self._change(statement, said, clock, readable)
+            return self._run_change(statement, statement_text, clock, readable)
         match statement:
             case st.SparkStatement():
                 return self._reader.run_spark_statement(
-                    statement, said.without_time, args, resolve, readable
+                    statement, statement_text.without_time, args, resolve, readable
                 )
             case st.Explain():
-                return self._explain(statement, said)
+                return self._explain(statement, statement_text)
             case st.CreateTable() if statement.query is not None:
-                return self._create_as_select(statement, said, clock)
-        return self._command(statement, text)
+                return self._create_as_select(statement, statement_text, clock)
+        return self._run_command(statement, text)
 
-    def _skipped(self, statement: st.Statement, said: StatementText, skipped: Receipt) -> DataFrame:
-        """The result of a statement that is not run, because it was committed before.
+    def _replayed_result(
+        self, statement: st.Statement, statement_text: StatementText, receipt_of_first_run: Receipt
+    ) -> DataFrame:
+        """The result of a statement that is not run, because an earlier run has committed it.
 
         A wrong syntax is an error. Other errors are ignored: tables may have changed since.
         """
         if isinstance(statement, Changing):
             try:
-                prepared = self._preparer.change(statement, said)
+                prepared = self._preparer.prepare_change(statement, statement_text)
                 if prepared.returning is not None:
-                    return self._returned.none(prepared.returning, said)
+                    return self._returned_rows.empty_rows(prepared.returning, statement_text)
             except AcidSqlError as error:
                 if isinstance(error, SqlSyntaxError) or getattr(statement, "returning", None):
                     raise
         if isinstance(statement, st.AutoCdc):
-            return self.auto_cdc.replay_counts_frame(skipped)
-        return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
+            return self.auto_cdc.replay_counts_frame(receipt_of_first_run)
+        return (
+            counts_frame(self._spark, receipt_of_first_run)
+            if receipt_of_first_run.counts
+            else empty_frame(self._spark)
+        )
 
-    def _plain(self) -> LiteralRules | None:
+    def _literal_rules(self) -> LiteralRules | None:
         settings = self._txns.settings
-        plain = LiteralRules(settings.values_max_rows, lambda: is_utc(self._spark))
-        return plain if settings.fast_paths else None
+        rules = LiteralRules(settings.values_max_rows, lambda: is_utc(self._spark))
+        return rules if settings.fast_paths else None
 
-    def _command(self, statement: st.Statement, text: str) -> DataFrame:
+    def _run_command(self, statement: st.Statement, text: str) -> DataFrame:
         need_relations(text)
         result = self._handlers[type(statement)](statement, text)
         if result is None or isinstance(result, DataFrame):
-            return nothing(self._spark) if result is None else result
-        self.last = result
-        return showing(nothing(self._spark), result)
+            return empty_frame(self._spark) if result is None else result
+        self.last_receipt = result
+        return with_display(empty_frame(self._spark), result)
 
-    def _explain(self, explain: st.Explain, said: StatementText) -> DataFrame:
+    def _explain(self, explain: st.Explain, statement_text: StatementText) -> DataFrame:
         statement: st.Statement = explain.statement
         if isinstance(statement, Changing):
-            prepared = self._preparer.change(statement, said)
+            prepared = self._preparer.prepare_change(statement, statement_text)
             if explain.mode == "CHANGES":
-                return self._previewer.changes(prepared, said)
-            locks = self._holder.locks(statement, prepared, said)
-            explains = self.auto_cdc if isinstance(statement, st.AutoCdc) else self._reader
-            return explains.explain(prepared, said, explain.mode, locks)
+                return self._previewer.changes(prepared, statement_text)
+            locks = self._holder.locks(statement, prepared, statement_text)
+            explainer = self.auto_cdc if isinstance(statement, st.AutoCdc) else self._reader
+            return explainer.explain(prepared, statement_text, explain.mode, locks)
         if isinstance(statement, st.CompactTable):
-            return self.compactions.explain(statement, said.text)
+            return self.compactions.explain(statement, statement_text.text)
         # Spark, too, explains its commands by name, because they run no job.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
         return rows_frame(self._spark, "plan string", [(plan,)])
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _change(
-        self, statement: st.Dml | st.Undo, said: StatementText, clock: Clock, resolve: Resolve
+    def _run_change(
+        self,
+        statement: st.Dml | st.Undo,
+        statement_text: StatementText,
+        clock: Clock,
+        resolve: Resolve,
     ) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own."""
-        if may_need_workers(said.text, statement):
+        if may_need_workers(statement_text.text, statement):
             self._warm_workers()
         with clock("say"):
-            prepared = self._preparer.at_a_glance(statement, said, resolve)
-            self._returned.keep(prepared)
-        with self.transactions.changing_transaction(said.text) as transaction:
-            with transaction.statement(statement_name(statement), said.text) as work:
+            prepared = self._preparer.prepare_at_a_glance(statement, statement_text, resolve)
+            self._returned_rows.keep_files(prepared)
+        with self.transactions.changing_transaction(statement_text.text) as transaction:
+            with transaction.statement(statement_name(statement), statement_text.text) as work:
                 with clock("hold"):
-                    held = self._holder.hold(transaction.txn, statement, said, prepared)
-                self._writer.write(transaction, held, said, clock, work)
-                returned = self._returned.of(held, work, said)
+                    held = self._holder.hold(transaction.txn, statement, statement_text, prepared)
+                self._writer.write(transaction, held, statement_text, clock, work)
+                returned = self._returned_rows.rows(held, work, statement_text)
             with clock("keep"):
                 self.transactions.end_of_statement(transaction)
-        self.last = _receipt(said, transaction, work, clock, returns=returned is not None)
-        return counts_frame(self._spark, self.last) if returned is None else returned
+        self.last_receipt = _receipt(
+            statement_text, transaction, work, clock, returns_rows=returned is not None
+        )
+        return counts_frame(self._spark, self.last_receipt) if returned is None else returned
 
     def _create_as_select(
-        self, statement: st.CreateTable, said: StatementText, clock: Clock
+        self, statement: st.CreateTable, statement_text: StatementText, clock: Clock
     ) -> DataFrame:
         """Run CREATE TABLE … AS SELECT. The commit creates the table together with its rows."""
         with clock("say"):
-            prepared = self._preparer.create_as_select(statement, said)
+            prepared = self._preparer.prepare_create_as_select(statement, statement_text)
             table = prepared.queries[0].table
             if self._tables.exists(statement, table.name):
-                return nothing(self._spark)
+                return empty_frame(self._spark)
         self._warm_workers()
-        operation, own = "CREATE TABLE AS SELECT", self.transactions.own_transaction(said.text)
+        operation, own_transaction = (
+            "CREATE TABLE AS SELECT",
+            self.transactions.own_transaction(statement_text.text),
+        )
         noting = self._temporary.noting(table.name)
-        with noting, own as transaction, transaction.statement(operation, said.text) as work:
+        with (
+            noting,
+            own_transaction as transaction,
+            transaction.statement(operation, statement_text.text) as work,
+        ):
             with clock("hold"):
                 reads = [*map(read_lock, prepared.reads)]
-                if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
-                    return nothing(self._spark)
-                prepared = self._holder.current(transaction.txn, statement, said, prepared)
+                if not self._tables.lock_new(
+                    statement, table.name, reads, transaction, statement_text.text
+                ):
+                    return empty_frame(self._spark)
+                prepared = self._holder.current(
+                    transaction.txn, statement, statement_text, prepared
+                )
                 (query,) = prepared.queries
-                table, place = self._tables.take_place(query.table, transaction)
+                table, cleanup_id = self._tables.take_place(query.table, transaction)
                 prepared = replace(prepared, queries=(replace(query, table=table),))
                 snapshot = transaction.txn.snapshot(prepared.reads)
             held = Held(prepared, (None,), snapshot)
-            self._writer.write(transaction, held, said, clock, work)
+            self._writer.write(transaction, held, statement_text, clock, work)
             with clock("keep"):
-                transaction.commit(create_table=table, replaces=statement.or_replace, cleaned=place)
-        self.last = _receipt(said, transaction, work, clock)
-        return showing(nothing(self._spark), self.last)
+                transaction.commit(
+                    create_table=table, replaces=statement.or_replace, cleaned=cleanup_id
+                )
+        self.last_receipt = _receipt(statement_text, transaction, work, clock)
+        return with_display(empty_frame(self._spark), self.last_receipt)
 
     def _warm_workers(self) -> None:
         """Start Python workers while the statement is prepared, locked and planned."""
         if self._txns.settings.warm_workers == "statement":
             warm_workers(self._spark)
 
-    def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
+    def _is_row_conflict(self, conflict: WriteConflict, own_directories: Sequence[str]) -> bool:
         return not self._txns.settings.conflicts_by_row or self._reader.is_row_conflict(
-            conflict, ours
+            conflict, own_directories
         )
 
 
 def _receipt(
-    said: StatementText,
+    statement_text: StatementText,
     transaction: Transaction,
     work: Work,
     clock: Clock,
     *,
-    returns: bool = False,
+    returns_rows: bool = False,
 ) -> Receipt:
     return receipt(
-        said.text, transaction.id, work.published, clock.seconds, transaction.compaction,
-        returns=returns, in_block=len(transaction.works) if transaction.is_block else 0,
+        statement_text.text, transaction.id, work.published, clock.seconds, transaction.compaction,
+        returns_rows=returns_rows, in_block=len(transaction.works) if transaction.is_block else 0,
     )  # fmt: skip

@@ -67,7 +67,7 @@ class Tombstones:
     def _delete(self, text: str) -> int:
         """Run a DELETE, and return the number of rows. It waits for nobody: the next will do."""
         clock = Clock()
-        statement, said, prepared = self._preparer.of_text(text)
+        statement, said, prepared = self._preparer.prepare_text(text)
         with (
             self._context.transactions.own_transaction(said.text, waits=AT_ONCE) as transaction,
             transaction.statement("DELETE", said.text) as work,

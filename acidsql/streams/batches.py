@@ -206,7 +206,7 @@ def resolve_table(runner: Runner, name: str) -> Table:
 def run_statement(runner: Runner, text: str) -> Receipt | None:
     """Run one statement, once, and return its receipt."""
     runner.run(text, None, 0)
-    return runner.last
+    return runner.last_receipt
 
 
 def table_name(name: TableName) -> str:

@@ -334,7 +334,7 @@ class StreamMethods:
 
     def _runner_for_batch(self, spark: SparkSession) -> Runner:
         self._need_open()
-        return self._runner.beside(spark)
+        return self._runner.runner_for(spark)
 
     def _numbered(
         self,
