@@ -177,7 +177,7 @@ class TableChecks(Family):
         if self._metastore.abilities.leases_keep_files or self._transactions.current is not None:
             yield
             return
-        with self._locked(f"check of {table.name}", read_lock(table.name)) as txn:
+        with self._locked_transaction(f"check of {table.name}", read_lock(table.name)) as txn:
             yield
             txn.end_quietly()
 

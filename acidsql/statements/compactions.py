@@ -98,7 +98,7 @@ class CompactionStatements(Family):
             table.name, None, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
         )
         numbered_entries = self._request_compactions(
-            request, self._targets(table, partition), wait=wait
+            request, self._target_partitions(table, partition), wait=wait
         )
         entries = [entry for _, entry in numbered_entries if entry is not None]
         return rows_frame(self._spark, COMPACTIONS, compaction_rows(entries, st.ShowCompactions()))
@@ -180,7 +180,7 @@ class CompactionStatements(Family):
         """The table, and the partitions that PARTITION (…) names; without PARTITION, all."""
         table = self._names.require_table(statement.name, text)
         if not statement.partition:
-            return table, self._targets(table, None)
+            return table, self._target_partitions(table, None)
         return table, self._partitions.matching_partitions(table, [statement.partition], text)
 
     def _pool(self, table: Table, requested_pool: str | None) -> str | None:

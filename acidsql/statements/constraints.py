@@ -57,8 +57,8 @@ class ConstraintStatements(Family):
         table = self._names.require_table(statement.name, text)
         # An error is raised before a transaction is opened.
         extended_constraints(self._context, table, [definition], text)
-        with self._locked(text, exclusive(table.name)) as txn:
-            table = self._again(table.name)
+        with self._locked_transaction(text, exclusive(table.name)) as txn:
+            table = self._look_up_again(table.name)
             constraints = extended_constraints(self._context, table, [definition], text)
             new_constraint = constraints[-1]
             if new_constraint.is_enforced and definition.traits.validated is not False:
@@ -74,8 +74,10 @@ class ConstraintStatements(Family):
         table = self._names.require_table(statement.name, text)
         if self._remaining_constraints(table, statement, text) is None:
             return None
-        with self._locked(text, exclusive(table.name)) as txn:
-            remaining = self._remaining_constraints(self._again(table.name), statement, text)
+        with self._locked_transaction(text, exclusive(table.name)) as txn:
+            remaining = self._remaining_constraints(
+                self._look_up_again(table.name), statement, text
+            )
             if remaining is not None:
                 self._metastore.alter_table(table.name, constraints=remaining, txn_id=txn.id)
             txn.end_quietly()

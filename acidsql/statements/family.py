@@ -1,7 +1,7 @@
-"""What the statement families of one session share: a context, and ``@runs``.
+"""The base class of statement families, their shared context, and the decorator ``@runs``.
 
-A family is a class whose methods run statements. ``@runs`` says at a method which statements the
-method runs. The runner asks all families once and gets one table of methods.
+A family is a class whose methods run statements. ``@runs`` marks a method with the types of the
+statements that the method runs. From all families the runner makes one table of methods.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.txn import Txn, TxnManager
 
 _log = logging.getLogger(__name__)
-# Runs a statement, given with its text. Returns rows, a receipt if something changed, or None.
+# Runs a statement; the arguments are the statement and its text. The result is rows, a receipt if
+# something changed, or None.
 Handler = Callable[[Any, str], DataFrame | Receipt | None]
 _Method = TypeVar("_Method", bound=Callable[..., DataFrame | Receipt | None])
 
@@ -43,7 +44,7 @@ class Context:
         spark: The Spark session.
         metastore: Keeps tables and transactions.
         txns: Opens transactions, and has the session's settings.
-        transactions: The current transaction: which one a statement runs in, what its reads see.
+        transactions: The transaction in which a statement runs, and the snapshot of its reads.
         names: Finds the ACID table of a name.
         databases: The databases in Spark's own catalog with the names of ACID databases.
         partitions: Finds the partitions that a statement names.
@@ -69,27 +70,27 @@ class Family:
         self._spark, self._metastore = context.spark, context.metastore
         self._txns, self._transactions = context.txns, context.transactions
         self._names, self._partitions = context.names, context.partitions
-        self._sparks, self._temporary = context.databases, context.temporary
+        self._spark_databases, self._temporary = context.databases, context.temporary
 
     @contextmanager
-    def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
-        """A transaction of a statement's own, which holds these locks."""
+    def _locked_transaction(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
+        """A transaction for one statement, which holds these locks."""
         with self._txns.open(agent_info=text) as txn:
             txn.lock(locks, agent_info=text)
             yield txn
 
-    def _again(self, name: TableName) -> Table:
-        """Look the table up under the lock: it may have changed while the statement waited."""
+    def _look_up_again(self, name: TableName) -> Table:
+        """Look a table up again under its lock: it may have changed while the statement waited."""
         table = acid_table(self._transactions.find(name))
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
 
-    def _clean(self, *cleanups: PendingCleanup | None) -> None:
+    def _delete_directories(self, *cleanups: PendingCleanup | None) -> None:
         """Delete the directories of dropped tables.
 
-        The store has decided, so the statement has happened. If deleting files fails now, the next
-        statement that needs the directory finishes the work. The locks end with a time-out.
+        The store has committed the drop already. If deleting files fails now, the next statement
+        that needs the directory deletes them. The locks end with a time-out.
         """
         for cleanup in filter(None, cleanups):
             try:
@@ -97,8 +98,8 @@ class Family:
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
-    def _targets(self, table: Table, partition: str | None) -> Sequence[str | None]:
-        """The partitions that a method's argument names; [None] for an unpartitioned table.
+    def _target_partitions(self, table: Table, partition: str | None) -> Sequence[str | None]:
+        """The partition that an argument names, or all; [None] for an unpartitioned table.
 
         Raises:
             CatalogError: There is no such partition.
@@ -107,34 +108,36 @@ class Family:
             if partition is not None:
                 raise CatalogError(f"{table.name} is not partitioned.", table=table.name)
             return [None]
-        known = self._transactions.partition_names(table)
-        if partition is not None and partition not in known:
+        partition_names = self._transactions.partition_names(table)
+        if partition is not None and partition not in partition_names:
             raise CatalogError(
                 f"{table.name} has no partition '{partition}'.",
                 condition="PARTITIONS_NOT_FOUND", sqlstate="428FT", table=table.name,
             )  # fmt: skip
-        return known if partition is None else [partition]
+        return partition_names if partition is None else [partition]
 
     def _is_taken(
-        self, statement: st.CreateTable | st.CreateView, name: TableName, found: str | None
+        self, statement: st.CreateTable | st.CreateView, name: TableName, existing: str | None
     ) -> bool:
         """Whether a name is taken, and IF NOT EXISTS leaves nothing to do.
 
         Args:
             statement: The statement.
             name: The full name of the new table or view.
-            found: What has this name in the metastore, in words; None: nothing.
+            existing: The metastore's object of this name, in words; None: there is none.
 
         Raises:
             CatalogError: The name is taken, also by Spark, and there is no IF NOT EXISTS.
         """
-        if statement.if_not_exists and (found or self._names.is_name_taken(statement.name, name)):
+        if statement.if_not_exists and (
+            existing or self._names.is_name_taken(statement.name, name)
+        ):
             return True
-        if found is None:
+        if existing is None:
             self._names.require_free_name(statement.name, name)
             return False
         raise CatalogError(
-            f"There is {found} {name} already.",
+            f"There is {existing} {name} already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
         )  # fmt: skip
 
@@ -159,10 +162,12 @@ def runs(*kinds: type) -> Callable[[_Method], _Method]:
 
 
 def all_handlers(families: Iterable[Family]) -> dict[type, Handler]:
-    """The one method that runs each type of statement."""
-    found: dict[type, Handler] = {}
+    """The method that runs a statement, for each type of statement."""
+    handlers: dict[type, Handler] = {}
     for family in families:
-        own = family.handlers()
-        assert found.keys().isdisjoint(own), f"{type(family).__name__} runs another's statement"
-        found.update(own)
-    return found
+        family_handlers = family.handlers()
+        assert handlers.keys().isdisjoint(family_handlers), (
+            f"{type(family).__name__} runs another's statement"
+        )
+        handlers.update(family_handlers)
+    return handlers

@@ -109,7 +109,7 @@ class TableHealth(Family):
             CatalogError: There is no such partition.
         """
         self._transactions.need_thread()
-        return self._looked(table, self._outlook(), self._targets(table, partition))
+        return self._looked(table, self._outlook(), self._target_partitions(table, partition))
 
     def of_all(self) -> list[Health]:
         """One row for each table. A table that cannot be looked at has a problem."""
@@ -140,7 +140,7 @@ class TableHealth(Family):
             table = acid_table(self._transactions.find(name))
             if table is None:
                 return Health(str(name), problem="the table was dropped meanwhile")
-            return sum_of(name, self._looked(table, outlook, self._targets(table, None)))
+            return sum_of(name, self._looked(table, outlook, self._target_partitions(table, None)))
         except (AcidSqlError, OSError) as error:
             return Health(str(name), problem=str(error))
 

@@ -94,7 +94,7 @@ class LoadStatements(Family):
         unremoved_paths: list[str] = []
         with self._transactions.changing_statement("LOAD DATA", text) as (transaction, work):
             has_waited = self._lock(transaction, statement, plan, text)
-            if (current_table := self._again(plan.table.name)) != plan.table or has_waited:
+            if (current_table := self._look_up_again(plan.table.name)) != plan.table or has_waited:
                 plan = self._plan_load(statement, text, current_table)
             elif not statement.local:  # another session may have created a table there meanwhile
                 self._refuse_files_of_tables(plan.sources[0].path, statement, text)

@@ -56,7 +56,7 @@ class PartitionRenames(Family):
         ):
             with clock("hold"):
                 transaction.txn.lock([exclusive(table.name, Operation.UPDATE)], agent_info=text)
-                table = self._again(table.name)
+                table = self._look_up_again(table.name)
                 earlier, old_and_new = (
                     old_and_new,
                     self._old_and_new_partitions(table, statement, text),

@@ -39,7 +39,7 @@ class PartitionStatements(Family):
         self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
             self._lock_rows(transaction.txn, table, statement.partition, text)
-            table = self._again(table.name)
+            table = self._look_up_again(table.name)
             partitions = self._matching_partitions(table, [statement.partition], text)
             transaction.refuse_overwritten(table, partitions, overwrite=True)
             published = publish_empty_directories(transaction.txn, work, table, partitions)
@@ -68,7 +68,7 @@ class PartitionStatements(Family):
         own_transaction = self._transactions.own_transaction(text)
         with own_transaction as transaction, transaction.statement("ADD PARTITION", text) as work:
             transaction.txn.lock([exclusive(name, Operation.INSERT)], agent_info=text)
-            table = self._again(name)
+            table = self._look_up_again(name)
             partitions = self._missing_partitions(table, statement, text)
             if not partitions:
                 return None
@@ -116,7 +116,7 @@ class PartitionStatements(Family):
         with own_transaction as transaction, transaction.statement("DROP PARTITION", text) as work:
             txn = transaction.txn
             txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
-            table = self._again(name)
+            table = self._look_up_again(name)
             partitions = self._matching_partitions(
                 table, statement.specs, text, statement.if_exists
             )

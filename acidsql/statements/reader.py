@@ -82,7 +82,7 @@ class Reader:
     def __init__(self, context: Context) -> None:
         self._spark, self._metastore, self._names = context.spark, context.metastore, context.names
         self._txns, self._transactions = context.txns, context.transactions
-        self._sparks = context.databases
+        self._spark_databases = context.databases
         self._tables = TableRows(context)
         self._travel = self._tables.travel
         self._changes = ChangeFeed(context, self._travel)
@@ -400,12 +400,12 @@ class Reader:
             readable: Finds ACID tables, and plain tables of the metastore.
         """
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
-            is_ours, double_quoted = self._sparks.is_ours, statement_text.double_quoted
+            is_ours, double_quoted = self._spark_databases.is_ours, statement_text.double_quoted
             refuse_new_location(statement_text.text, is_ours, double_quoted=double_quoted)
             refuse_owned_directory(
                 self._metastore, statement_text.text, double_quoted=double_quoted
             )
-            self._sparks.share_named(statement_text.text)
+            self._spark_databases.share_named(statement_text.text)
         if statement.reads is Reads.NOTHING:
             return self._run_without_tables(statement_text, args, resolve)
         rewritten = rewrite(

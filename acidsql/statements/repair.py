@@ -170,8 +170,8 @@ class TableRepairs(TableChecks):
             return plan
         name = table.name
         text = f"repair of {name}"
-        with self._locked(text, exclusive(name)) as txn:
-            table = self._again(name)
+        with self._locked_transaction(text, exclusive(name)) as txn:
+            table = self._look_up_again(name)
             plan = self._plan_repair(table)
             partitions_to_drop, partitions_to_add = plan.partitions_to_drop, plan.partitions_to_add
             if not partitions_to_drop and not partitions_to_add:

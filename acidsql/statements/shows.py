@@ -69,7 +69,7 @@ class ShowStatements(Family):
 
         While another catalog is current, that catalog's namespaces.
         """
-        if self._sparks.is_elsewhere(None):
+        if self._spark_databases.is_elsewhere(None):
             return self._spark.sql(text)
         rows = [(database.name, _OURS) for database in self._metastore.databases()]
         rows += [
@@ -81,7 +81,7 @@ class ShowStatements(Family):
     @runs(st.ShowTables, st.ShowViews)
     def _tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
         """The tables and views of a database, or its views alone: acidsql's and Spark's."""
-        if self._sparks.is_elsewhere(statement.database):
+        if self._spark_databases.is_elsewhere(statement.database):
             return self._spark.sql(text)
         database = self._names.current_database
         if statement.database is not None:
@@ -197,7 +197,7 @@ class ShowStatements(Family):
     @runs(st.DescribeDatabase)
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
         """The rows that Spark shows of its own databases."""
-        if (database := self._sparks.shared(statement.name)) is None:
+        if (database := self._spark_databases.shared(statement.name)) is None:
             return self._spark.sql(text)
         rows = [
             ("Catalog Name", jvm.OWN_CATALOG),
@@ -253,7 +253,7 @@ class ShowStatements(Family):
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """The locks, in Hive's columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.require_table(statement.name, text)
-        database = statement.database and self._sparks.ours(statement.database, text)
+        database = statement.database and self._spark_databases.ours(statement.database, text)
         found = [
             one
             for one in self._metastore.show_locks()
@@ -267,7 +267,7 @@ class ShowStatements(Family):
     @runs(st.ShowCompactions)
     def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
         if statement.database is not None:
-            self._sparks.ours(statement.database, text)
+            self._spark_databases.ours(statement.database, text)
         found = self._metastore.compactions()
         table = None if statement.name is None else self._compacted(statement.name, found, text)
         if statement.partition and table is not None:

@@ -33,7 +33,7 @@ class StateTables(TableStatements):
         with self._transactions.own_transaction(text) as transaction:
             transaction.txn.lock([read_lock(owner.name), exclusive(state.name)], agent_info=text)
             is_there = acid_table(self._metastore.find(state.name)) is not None
-            if is_there or not self._again(owner.name).lies_as(owner):
+            if is_there or not self._look_up_again(owner.name).lies_as(owner):
                 return False
             state = replace(state, properties={**state.properties, **cdc.new_bond(owner)})
             self._create(state, transaction, adopt=False)
@@ -54,7 +54,7 @@ class StateTables(TableStatements):
         with opened as txn:
             txn.lock([exclusive(owner.name), read_lock(beside.name)], agent_info=text)
             found = acid_table(self._metastore.find(beside.name))
-            now = self._again(owner.name)
+            now = self._look_up_again(owner.name)
             if now.identity == owner.identity and found is not None and cdc.belongs(found, now):
                 bound = {cdc.bond_key(beside.name): cdc.own_bond(found)}
                 self._metastore.alter_table(owner.name, set_properties=bound, txn_id=txn.id)
@@ -74,7 +74,7 @@ class StateTables(TableStatements):
             txn.lock(dropping(state.name), agent_info=text)
             found = acid_table(self._metastore.find(state.name))
             if found is not None and found.columns == state.columns and self._is_empty(found):
-                self._clean(self._metastore.drop_table(state.name, txn_id=txn.id))
+                self._delete_directories(self._metastore.drop_table(state.name, txn_id=txn.id))
             txn.end_quietly()
 
     def _is_empty(self, state: Table) -> bool:

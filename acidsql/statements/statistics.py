@@ -45,8 +45,8 @@ class StatisticsStatements(Family):
     def _analyze(self, statement: st.AnalyzeTable, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text)
         _columns(table, statement, text)  # raises before a transaction is opened
-        with self._locked(text, read_lock(table.name)) as txn:
-            table = self._again(table.name)
+        with self._locked_transaction(text, read_lock(table.name)) as txn:
+            table = self._look_up_again(table.name)
             columns = _columns(table, statement, text)
             note = self._keep(table, columns, txn, reads_rows=statement.reads_rows)
             txn.end_quietly()
@@ -55,18 +55,18 @@ class StatisticsStatements(Family):
     @runs(st.AnalyzeTables)
     def _analyze_all(self, statement: st.AnalyzeTables, text: str) -> Receipt | None:
         """Analyze the ACID tables of a database, and Spark's tables of its name."""
-        if self._sparks.is_elsewhere(statement.database):
+        if self._spark_databases.is_elsewhere(statement.database):
             self._spark.sql(text)
             return None
         database = self._names.current_database
         if statement.database is not None:
             database = statement.database.parts[-1].lower()
         is_ours = self._metastore.get_database(database) is not None
-        if not is_ours or self._sparks.exists(database):
+        if not is_ours or self._spark_databases.exists(database):
             self._spark.sql(text)
         notes = []
         for name in self._metastore.tables(database) if is_ours else ():
-            with self._locked(text, read_lock(TableName(database, name))) as txn:
+            with self._locked_transaction(text, read_lock(TableName(database, name))) as txn:
                 table = acid_table(self._transactions.find(TableName(database, name)))
                 if table is not None:
                     notes.append(self._keep(table, [], txn, reads_rows=statement.reads_rows))

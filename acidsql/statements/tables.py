@@ -152,20 +152,20 @@ class TableStatements(ConstraintStatements):
             files = filesystem_for(table.location)
             transaction.when_abandoned.append(lambda: files.delete_directory(table.location))
         else:
-            transaction.when_abandoned.append(lambda: self._clean(place))
+            transaction.when_abandoned.append(lambda: self._delete_directories(place))
         self._places.make(table)
         return table, None if place is None else place.id
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
-        with self._temporary.noting(name), self._locked(text, *dropping(name)) as txn:
+        with self._temporary.noting(name), self._locked_transaction(text, *dropping(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
                 return None
             if beside := self._beside(name):
                 txn.lock([exclusive(one) for one in beside], agent_info=text)
             cleanup = self._metastore.drop_table(name, txn_id=txn.id)
-            self._clean(cleanup)
+            self._delete_directories(cleanup)
             if beside:
                 self._clean_tables(beside)
             txn.end_quietly()
@@ -175,7 +175,7 @@ class TableStatements(ConstraintStatements):
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text)
         columns = alter.added_columns(table, statement, text, self.type_of(text))
-        with self._locked(text, exclusive(table.name)) as txn:
+        with self._locked_transaction(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=alter.added_columns_notes(columns))
@@ -189,8 +189,8 @@ class TableStatements(ConstraintStatements):
         refuse_version_columns(self._state_of(table), now.new_names, text)
         refuse_referenced_names(self._metastore, table, now.new_names, text)
         beside = self._beside(table.name) if now.names else []
-        with self._locked(text, *map(exclusive, [table.name, *beside])) as txn:
-            table = self._again(table.name)
+        with self._locked_transaction(text, *map(exclusive, [table.name, *beside])) as txn:
+            table = self._look_up_again(table.name)
             now = alter.altered_columns(table, statement, text, type_of)
             self._refuse_waiting(table, now.new_names, txn, text)
             counted = self._metastore.statistics(table.name) if now.names else {}
@@ -247,8 +247,8 @@ class TableStatements(ConstraintStatements):
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.to_set(table, statement, text)  # raises before a transaction is opened
-        with self._locked(text, exclusive(name)) as txn:
-            table = self._again(name)
+        with self._locked_transaction(text, exclusive(name)) as txn:
+            table = self._look_up_again(name)
             changes = table_properties.to_set(table, statement, text)
             if changes.becomes_full_acid:
                 self._places.check_full_acid(table, self._metastore.partitions(name))
@@ -261,8 +261,8 @@ class TableStatements(ConstraintStatements):
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.check_unset(table, statement, text)
-        with self._locked(text, exclusive(name)) as txn:
-            table_properties.check_unset(self._again(name), statement, text)
+        with self._locked_transaction(text, exclusive(name)) as txn:
+            table_properties.check_unset(self._look_up_again(name), statement, text)
             self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
@@ -270,7 +270,7 @@ class TableStatements(ConstraintStatements):
     @runs(st.ConvertTable)
     def _convert(self, statement: st.ConvertTable, text: str) -> Receipt:
         name = self._plain(statement, text).name  # raises before a transaction is opened
-        with self._locked(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive(name)) as txn:
             found = self._plain(statement, text)
             notes, rows = self._places.convert(found.need_table(), found.partitions)
             self._metastore.make_transactional(name, rows, txn_id=txn.id)
@@ -307,7 +307,7 @@ class TableStatements(ConstraintStatements):
             words = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
             raise TxnError(words, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
         noting = self._temporary.noting
-        locked = self._locked(text, *dropping(name), exclusive(new_name))
+        locked = self._locked_transaction(text, *dropping(name), exclusive(new_name))
         with noting(name), noting(new_name), locked as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
@@ -368,7 +368,7 @@ class TableStatements(ConstraintStatements):
         except AcidSqlError as error:
             _log.warning("Dropped tables are still to be deleted: %s", error)
             return
-        self._clean(*(one for one in pending if one.table in names and not one.until))
+        self._delete_directories(*(one for one in pending if one.table in names and not one.until))
 
     def type_of(self, text: str) -> Callable[[Span], HiveType]:
         """Asks Spark for the type of an expression of a statement."""

@@ -138,7 +138,7 @@ class TransactionStatements(Family):
 
     @runs(st.LockDatabase)
     def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
-        name = self._sparks.ours(statement.name, text)
+        name = self._spark_databases.ours(statement.name, text)
         kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
         self._hold([LockComponent(kind, name)], text)
 
@@ -164,7 +164,7 @@ class TransactionStatements(Family):
     @runs(st.UnlockDatabase)
     def _unlock_database(self, statement: st.UnlockDatabase, text: str) -> None:
         locks = self._locks_of_session("UNLOCK DATABASE")
-        name = self._sparks.ours(statement.name, text)
+        name = self._spark_databases.ours(statement.name, text)
         found = [one for one in locks.held() if one.database == name]
         _release(locks, found, f"on the database {name}, or in it")
 

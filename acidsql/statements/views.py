@@ -25,7 +25,7 @@ class ViewStatements(Family):
         if self._is_there(statement, name):
             return None
         view = self._defined(statement, text, name)
-        with self._locked(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive(name)) as txn:
             if self._is_there(statement, name):
                 return None
             self._metastore.create_view(view, replace=statement.or_replace, txn_id=txn.id)
@@ -36,7 +36,7 @@ class ViewStatements(Family):
     def _alter(self, statement: st.AlterView, text: str) -> Receipt:
         name = self._need(statement.name, text)
         self._defined(statement, text, name)  # raises before a transaction is opened
-        with self._locked(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive(name)) as txn:
             now = self._defined(statement, text, self._need(statement.name, text))
             self._metastore.create_view(now, replace=True, txn_id=txn.id)
             txn.end_quietly()
@@ -47,7 +47,7 @@ class ViewStatements(Family):
         name = self._need(statement.name, text)
         new_name = self._names.new_table_name(statement.new_name, text)
         self._names.require_free_name(statement.new_name, new_name)
-        with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
+        with self._locked_transaction(text, exclusive(name), exclusive(new_name)) as txn:
             self._metastore.rename_view(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
@@ -55,7 +55,7 @@ class ViewStatements(Family):
     @runs(st.DropView)
     def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
         name = self._need(statement.name, text)
-        with self._locked(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive(name)) as txn:
             if statement.if_exists and view_of(self._metastore.find(name)) is None:
                 return None
             self._metastore.drop_view(name, txn_id=txn.id)
