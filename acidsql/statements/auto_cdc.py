@@ -56,7 +56,7 @@ from acidsql.statements.cdc_records import (
 )
 from acidsql.statements.events import Views
 from acidsql.statements.family import Context
-from acidsql.statements.hold import Held, Holder
+from acidsql.statements.hold import Holder, LockedStatement
 from acidsql.statements.prepare import Preparer
 from acidsql.statements.reader import Reader
 from acidsql.statements.result import (
@@ -271,7 +271,7 @@ class AutoCdcStatements:
     def _apply(
         self,
         transaction: Transaction,
-        locked: Held,
+        locked: LockedStatement,
         statement_text: StatementText,
         clock: Clock,
         work: Work,
@@ -315,7 +315,7 @@ class AutoCdcStatements:
                     or record_counts["truncations"]
                 ):
                     refuse_duplicate_keys(prepared, decisions.rows)
-            queries_and_partitions = zip(queries, locked.touched, strict=True)
+            queries_and_partitions = zip(queries, locked.possible_partitions, strict=True)
             changed_row_counts = (sum(tally.acts.values()), tally.state_rows)
             queries_with_rows = [
                 (replace(query, literal_rows=decisions.few), touched)
@@ -331,7 +331,7 @@ class AutoCdcStatements:
         return tally
 
     def _choose_decision(
-        self, prepared: PreparedCdc, locked: Held, record_counts: Mapping[str, int]
+        self, prepared: PreparedCdc, locked: LockedStatement, record_counts: Mapping[str, int]
     ) -> tuple[Prepared, Sequence[EventQuery]]:
         """The query that decides about these records, and the event queries over its decisions."""
         ways = prepared.decisions
@@ -347,7 +347,7 @@ class AutoCdcStatements:
         temporary_files: ExitStack,
         part: Prepared,
         transaction: Transaction,
-        locked: Held,
+        locked: LockedStatement,
         statement_text: StatementText,
         demands: Mapping[str, Demand],
     ) -> Evaluated:

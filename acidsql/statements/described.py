@@ -1,4 +1,4 @@
-"""A table or view as a person reads it: the statement that makes it, and the rows of DESCRIBE."""
+"""Describes a table or view for people: its CREATE statement, and the rows of DESCRIBE."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ def create_statement(table: Table) -> str:
     if table.view is not None:
         return _create_view(table, table.view)
     elements = [_column_sql(column, table) for column in table.columns]
-    elements += [_constraint_sql(one) for one in table.constraints if one.kind is not Kind.NOT_NULL]
+    elements += [
+        _constraint_sql(constraint)
+        for constraint in table.constraints
+        if constraint.kind is not Kind.NOT_NULL
+    ]
     columns = ",\n  ".join(elements)
     kind = "TABLE" if table.name.holder is None else "TEMPORARY TABLE"
-    lines = [f"CREATE {kind} {_full(table)} (\n  {columns})"]
+    lines = [f"CREATE {kind} {_quoted_name(table)} (\n  {columns})"]
     if table.comment:
         lines.append(f"COMMENT {_string(table.comment)}")
     if table.partition_columns:
@@ -26,7 +30,7 @@ def create_statement(table: Table) -> str:
         lines.append(f"PARTITIONED BY ({names})")
     if table.is_bucketed:
         names = ", ".join(map(quote, table.bucket_columns))
-        order = ", ".join(_sorting(column) for column in table.sort_columns)
+        order = ", ".join(_sort_sql(column) for column in table.sort_columns)
         order = f" SORTED BY ({order})" if order else ""
         lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
     lines.append(f"STORED AS {table.file_format.upper()}")
@@ -38,15 +42,15 @@ def _create_view(view: Table, text: ViewText) -> str:
         quote(column.name) + (f" COMMENT {_string(column.comment)}" if column.comment else "")
         for column in view.columns
     )
-    lines = [f"CREATE VIEW {_full(view)} (\n  {columns})"]
+    lines = [f"CREATE VIEW {_quoted_name(view)} (\n  {columns})"]
     if view.comment:
         lines.append(f"COMMENT {_string(view.comment)}")
-    if own := users_properties(view):
-        lines.append(_tblproperties(own))
+    if properties := users_properties(view):
+        lines.append(_tblproperties(properties))
     return "\n".join([*lines, f"AS {text.expanded}"])
 
 
-def _full(table: Table) -> str:
+def _quoted_name(table: Table) -> str:
     return quoted_path((table.name.database, table.name.shown))
 
 
@@ -55,28 +59,28 @@ def _tblproperties(properties: Mapping[str, str]) -> str:
     return f"TBLPROPERTIES (\n  {pairs})"
 
 
-def _sorting(column: SortColumn) -> str:
+def _sort_sql(column: SortColumn) -> str:
     return f"{quote(column.name)} {'DESC' if column.descending else 'ASC'}"
 
 
-def _constraint_sql(one: Constraint) -> str:
-    return f"CONSTRAINT {quote(one.name)} {_definition(one)}"
+def _constraint_sql(constraint: Constraint) -> str:
+    return f"CONSTRAINT {quote(constraint.name)} {_constraint_definition(constraint)}"
 
 
-def _definition(one: Constraint) -> str:
-    """A constraint without its name, in words that Hive and Spark know."""
-    words = [one.kind.value]
-    if one.kind is Kind.CHECK:
-        words.append(f"({one.condition})")
-    elif one.kind is not Kind.NOT_NULL:
-        words.append(f"({', '.join(map(quote, one.columns))})")
-    if one.kind is Kind.FOREIGN_KEY:
-        parent = quoted_path(one.parent.split("."))
-        words.append(f"REFERENCES {parent} ({', '.join(map(quote, one.parent_columns))})")
-    if not one.is_enforced:
+def _constraint_definition(constraint: Constraint) -> str:
+    """The SQL of a constraint without its name, as Hive and Spark know it."""
+    words = [constraint.kind.value]
+    if constraint.kind is Kind.CHECK:
+        words.append(f"({constraint.condition})")
+    elif constraint.kind is not Kind.NOT_NULL:
+        words.append(f"({', '.join(map(quote, constraint.columns))})")
+    if constraint.kind is Kind.FOREIGN_KEY:
+        parent = quoted_path(constraint.parent.split("."))
+        words.append(f"REFERENCES {parent} ({', '.join(map(quote, constraint.parent_columns))})")
+    if not constraint.is_enforced:
         words.append("DISABLE NOVALIDATE")
-    if one.is_relied != one.is_enforced:
-        words.append("RELY" if one.is_relied else "NORELY")
+    if constraint.is_relied != constraint.is_enforced:
+        words.append("RELY" if constraint.is_relied else "NORELY")
     return " ".join(words)
 
 
@@ -84,9 +88,13 @@ def _column_sql(column: Column, table: Table) -> str:
     sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
     if not column.nullable:
         sql += " NOT NULL"
-    for one in table.constraints:
-        if one.kind is Kind.NOT_NULL and one.columns == (column.name,) and column.nullable:
-            sql += f" {_constraint_sql(one)}"
+    for constraint in table.constraints:
+        if (
+            constraint.kind is Kind.NOT_NULL
+            and constraint.columns == (column.name,)
+            and column.nullable
+        ):
+            sql += f" {_constraint_sql(constraint)}"
     if column.default is not None:
         sql += f" DEFAULT {column.default}"
     return sql + (f" COMMENT {_string(column.comment)}" if column.comment else "")
@@ -112,7 +120,7 @@ def details(table: Table) -> list[tuple[str, str]]:
             ("View Text", text.expanded),
             ("View Original Text", text.original),
             ("Comment", table.comment or ""),
-            ("Table Properties", _pairs(table)),
+            ("Table Properties", _properties_text(table)),
         ]
     return [
         ("Database", table.name.database),
@@ -121,18 +129,21 @@ def details(table: Table) -> list[tuple[str, str]]:
         ("Location", table.location),
         ("Num Buckets", str(table.num_buckets)),
         ("Bucket Columns", ", ".join(table.bucket_columns)),
-        ("Sort Columns", ", ".join(map(_sorting, table.sort_columns))),
-        *((f"Constraint {one.name}", _described(one)) for one in table.constraints),
+        ("Sort Columns", ", ".join(map(_sort_sql, table.sort_columns))),
+        *(
+            (f"Constraint {constraint.name}", _constraint_description(constraint))
+            for constraint in table.constraints
+        ),
         ("Comment", table.comment or ""),
-        ("Table Properties", _pairs(table)),
+        ("Table Properties", _properties_text(table)),
     ]
 
 
-def _pairs(table: Table) -> str:
+def _properties_text(table: Table) -> str:
     return ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
 
 
-def _described(one: Constraint) -> str:
-    if one.kind is Kind.NOT_NULL:
-        return f"{quote(one.columns[0])} {_definition(one)}"
-    return _definition(one)
+def _constraint_description(constraint: Constraint) -> str:
+    if constraint.kind is Kind.NOT_NULL:
+        return f"{quote(constraint.columns[0])} {_constraint_definition(constraint)}"
+    return _constraint_definition(constraint)

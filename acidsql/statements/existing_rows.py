@@ -1,5 +1,5 @@
-"""Whether the rows of a table satisfy a condition that they are to satisfy from now on, and whether
-its files can be read in other types."""
+"""Checks whether the existing rows of a table satisfy a new condition, and whether its files can be
+read in other types."""
 
 from __future__ import annotations
 
@@ -31,51 +31,58 @@ class ExistingRows:
 
     def need_condition(self, table: Table, name: str, condition: str, txn: Txn) -> None:
         """Raise ConstraintError if a CHECK is false for a row."""
-        named = columns_of(condition, table.all_columns)
-        found = self._broken(table, condition, named, txn)
-        if found.n:
-            about = f" for {found.example}, for example" if named else ""
+        named_columns = columns_of(condition, table.all_columns)
+        violations = self._violations(table, condition, named_columns, txn)
+        if violations.n:
+            example_text = f" for {violations.example}, for example" if named_columns else ""
             raise ConstraintError(
-                f"{found.n} row(s) of {table.name} break the CHECK constraint '{name}': "
-                f"{condition} is false{about}. Change these rows before, or say "
+                f"{violations.n} row(s) of {table.name} break the CHECK constraint '{name}': "
+                f"{condition} is false{example_text}. Change these rows before, or say "
                 "NOVALIDATE to keep them.",
                 condition="NEW_CHECK_CONSTRAINT_VIOLATION", sqlstate="23512",
-                rows=found.n, constraint=name,
+                rows=violations.n, constraint=name,
             )  # fmt: skip
 
     def need_values(self, table: Table, columns: Iterable[Column], txn: Txn) -> None:
         """Raise ConstraintError if a row has a NULL in one of these columns."""
         for column in columns:
-            others = [one for one in table.all_columns if one != column][:_SHOWN_COLUMNS]
-            found = self._broken(table, f"{quote(column.name)} IS NOT NULL", others, txn)
-            if found.n:
-                about = f", for example the one with {found.example}" if others else ""
+            other_columns = [
+                other_column for other_column in table.all_columns if other_column != column
+            ][:_SHOWN_COLUMNS]
+            violations = self._violations(
+                table, f"{quote(column.name)} IS NOT NULL", other_columns, txn
+            )
+            if violations.n:
+                example = (
+                    f", for example the one with {violations.example}" if other_columns else ""
+                )
                 raise ConstraintError(
-                    f"{found.n} row(s) of {table.name} have no value in '{column.name}'{about}. "
-                    "Give them one before.",
+                    f"{violations.n} row(s) of {table.name} have no value in "
+                    f"'{column.name}'{example}. Give them one before.",
                     condition="NOT_NULL_CONSTRAINT_VIOLATION", sqlstate="23502",
-                    rows=found.n, column=column.name,
+                    rows=violations.n, column=column.name,
                 )  # fmt: skip
 
     def need_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
-        """Raise UnsupportedError if a file has a type whose values no reader shows in the new type.
+        """Raise UnsupportedError if a file has a type that no reader converts to the new type.
 
-        Each single change of a type can be read. Here an earlier one led to the present type.
+        Readers can convert the types of each single change. But an earlier change may have led to
+        the present type.
         """
-        new = [parse_type(column.type) for column in columns]
+        new_types = [parse_type(column.type) for column in columns]
         if not any(
-            now.kind == "double" and parse_type(old.type).kind in TEXTS
-            for old, now in zip(table.columns, new, strict=False)
+            new_type.kind == "double" and parse_type(old.type).kind in TEXTS
+            for old, new_type in zip(table.columns, new_types, strict=False)
         ):
             return
         listings, _ = self._rows.listed(table, txn.snapshot([table.name]))
-        for place, own in types_by_directory(listings).items():
-            for column, before, after in zip(columns, own, new, strict=False):
+        for directory, file_types in types_by_directory(listings).items():
+            for column, before, after in zip(columns, file_types, new_types, strict=False):
                 if has_no_cast(before, after):
                     raise UnsupportedError(
                         f"Column '{column.name}' cannot be changed to {column.type.upper()}: "
-                        f"'{place}' is from a time when it was a {str(before).upper()}, which no "
-                        "reader shows as a number. INSERT OVERWRITE … SELECT * FROM "
+                        f"'{directory}' is from a time when it was a {str(before).upper()}, which "
+                        "no reader shows as a number. INSERT OVERWRITE … SELECT * FROM "
                         f"{table.name} writes it anew, and so does a major compaction of several "
                         "deltas.",
                         condition="NOT_SUPPORTED_CHANGE_COLUMN",
@@ -86,9 +93,13 @@ class ExistingRows:
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         return not rows.isEmpty()
 
-    def _broken(self, table: Table, condition: str, shown: list[Column], txn: Txn) -> Row:
-        """The number of rows for which a condition is false, and one of them."""
+    def _violations(
+        self, table: Table, condition: str, example_columns: list[Column], txn: Txn
+    ) -> Row:
+        """The number of rows for which a condition is false, and the columns of such a row."""
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         with lower.job_errors():
-            (found,) = lower.violation_summary(rows, condition, example(shown)).collect()
-        return found
+            (violations,) = lower.violation_summary(
+                rows, condition, example(example_columns)
+            ).collect()
+        return violations

@@ -1,4 +1,4 @@
-"""EXPLAIN: the locks and files of a statement as text, shown above Spark's plan."""
+"""Text of EXPLAIN about the locks and files of a statement, to be shown above Spark's plan."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class _File:
     """One file of the snapshot.
 
     Attributes:
-        directory: The file's directory below the table's; "" for an original in the table's.
+        directory: The file's directory below the table's directory; "" for an original in the
+            table's directory itself.
         bytes: The file's size; 0 for an original, because a listing does not have its size.
-        deletes: The file contains delete events.
+        has_deletes: The file contains delete events.
         bucket_id: The bucket id; None for an original.
     """
 
@@ -41,45 +42,48 @@ class _File:
     partition: str
     directory: str
     bytes: int
-    deletes: bool
+    has_deletes: bool
     bucket_id: int | None
 
 
 def locks_section(locks: Iterable[LockComponent]) -> str:
-    """The section of the locks that a statement takes; "" without locks."""
+    """The section about the locks that a statement takes; "" without locks."""
     lines = []
     for lock in locks:
-        what = lock.database if lock.table is None else TableName(lock.database, lock.table)
+        locked_object = (
+            lock.database if lock.table is None else TableName(lock.database, lock.table)
+        )
         partition = f" partition {lock.partition}" if lock.partition else ""
-        lines.append(f"{lock.lock_type.name} on {what}{partition}")
+        lines.append(f"{lock.lock_type.name} on {locked_object}{partition}")
     # A MERGE takes one lock for each of its operations; the lines are equal.
     return "\n".join(["== Locks ==", *dict.fromkeys(lines), ""]) if lines else ""
 
 
 def plan_section(plan: str) -> str:
-    """Spark's plan, with long lists cut short.
+    """Spark's plan with shortened lists.
 
-    A scan of several partitions has their values and the sizes of their files as literals.
+    A scan of several partitions has the values of the partitions, and the sizes of the files, as
+    literals.
     """
-    return _LONG_LIST.sub(_beginning, plan)
+    return _LONG_LIST.sub(_list_beginning, plan)
 
 
-def _beginning(found: re.Match[str]) -> str:
-    items = found[0].split(",")
+def _list_beginning(match: re.Match[str]) -> str:
+    items = match[0].split(",")
     return f"{','.join(items[:_ITEMS_SHOWN])},… {len(items) - _ITEMS_SHOWN} more"
 
 
 def tables_section(
     tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: Scans | None
 ) -> str:
-    """The section of the files that a plan reads of each ACID table; "" without tables.
+    """The section about the files that a plan reads of each ACID table; "" without tables.
 
     Args:
         tables: Each table with its files in the snapshot and its valid write ids.
         scans: The files that Spark's plan opens, and the files that remain after Spark applied
-            conditions on paths. None: this is unknown, and all files count as read.
+            conditions on paths. None: these are unknown, and all files count as read.
     """
-    lines = [line for one in tables for line in _table_lines(*one, scans)]
+    lines = [line for table_and_files in tables for line in _table_lines(*table_and_files, scans)]
     return "\n".join(["== ACID Tables ==", *lines, ""]) if lines else ""
 
 
@@ -87,56 +91,61 @@ def _table_lines(
     table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList, scans: Scans | None
 ) -> list[str]:
     files = [file for listing in listings for file in _files(table, listing)]
-    read = _read(files, scans)
+    read_files = _read_files(files, scans)
     directories = list(dict.fromkeys(file.directory for file in files))
-    wanted = list(dict.fromkeys(file.directory for file in read))
+    read_directories = list(dict.fromkeys(file.directory for file in read_files))
     lines = [
-        f"{table.name}: {len(read)} of {len(files)} files, {len(wanted)} of {len(directories)} "
-        f"directories, {size(sum(file.bytes for file in read))}"
+        f"{table.name}: {len(read_files)} of {len(files)} files, {len(read_directories)} of "
+        f"{len(directories)} directories, {size(sum(file.bytes for file in read_files))}"
     ]
     if table.partition_columns:
-        partitions = {file.partition for file in read}
+        partitions = {file.partition for file in read_files}
         lines.append(f"  partitions: {len(partitions)} of {len(listings)}")
-    deletes = [file for file in read if file.deletes]
-    if deletes:
-        lines.append(f"  delete events: {_events(deletes)} in {_number(len(deletes), 'file')}")
-    rows = [file for file in read if not file.deletes]
-    if scans is not None and any(_plain(file.path) not in scans.opened for file in rows):
+    delete_files = [file for file in read_files if file.has_deletes]
+    if delete_files:
+        lines.append(
+            f"  delete events: {_event_count(delete_files)} in "
+            f"{_count_text(len(delete_files), 'file')}"
+        )
+    row_files = [file for file in read_files if not file.has_deletes]
+    if scans is not None and any(_plain_path(file.path) not in scans.opened for file in row_files):
         lines.append("  some files are read by Python tasks, which Spark's reader cannot read")
     lines.append(f"  snapshot: {write_ids}")
-    for directory in wanted[:_DIRECTORIES_SHOWN]:
-        inside = [file for file in read if file.directory == directory]
+    for directory in read_directories[:_DIRECTORIES_SHOWN]:
+        files_inside = [file for file in read_files if file.directory == directory]
         lines.append(
-            f"  {directory or '(originals)'}: {_number(len(inside), 'file')}, "
-            f"{size(sum(file.bytes for file in inside))}"
+            f"  {directory or '(originals)'}: {_count_text(len(files_inside), 'file')}, "
+            f"{size(sum(file.bytes for file in files_inside))}"
         )
-    if len(wanted) > _DIRECTORIES_SHOWN:
-        lines.append(f"  … and {_number(len(wanted) - _DIRECTORIES_SHOWN, 'directory')} more")
+    if len(read_directories) > _DIRECTORIES_SHOWN:
+        lines.append(
+            f"  … and {_count_text(len(read_directories) - _DIRECTORIES_SHOWN, 'directory')} more"
+        )
     return lines
 
 
 def _files(table: Table, listing: Listing) -> list[_File]:
-    found = []
-    for event_files, deletes in ((listing.data, False), (listing.deletes, True)):
+    files = []
+    for event_files, has_deletes in ((listing.data, False), (listing.deletes, True)):
         for file in event_files:
             directory = f"{listing.partition}/{file.directory.name}".lstrip("/")
             bucket_id = bucket_id_of(file.path.rpartition("/")[2])
-            found.append(
-                _File(file.path, listing.partition, directory, file.size, deletes, bucket_id)
+            files.append(
+                _File(file.path, listing.partition, directory, file.size, has_deletes, bucket_id)
             )
     for group in listing.originals:
         for path in group.paths:
-            below = path.removeprefix(f"{table.location}/").rpartition("/")[0]
-            found.append(_File(path, listing.partition, below, 0, False, None))
-    return found
+            original_directory = path.removeprefix(f"{table.location}/").rpartition("/")[0]
+            files.append(_File(path, listing.partition, original_directory, 0, False, None))
+    return files
 
 
-def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
-    """The files of a table that are read: row files, and delete files of the same buckets."""
+def _read_files(files: Sequence[_File], scans: Scans | None) -> list[_File]:
+    """The files that a plan reads of a table: row files, and delete files of the same buckets."""
     if scans is None:
         return list(files)
-    rows = {file for file in files if not file.deletes and _is_read(file, scans)}
-    places = {(file.partition, file.bucket_id) for file in rows}
+    row_files = {file for file in files if not file.has_deletes and _is_read(file, scans)}
+    places = {(file.partition, file.bucket_id) for file in row_files}
     # A file without a bucket id is an original. Its rows may belong to any bucket.
     anywhere = {partition for partition, bucket_id in places if bucket_id is None}
 
@@ -147,31 +156,31 @@ def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
     return [
         file
         for file in files
-        if file in rows
-        or _plain(file.path) in scans.selected
-        or (file.deletes and _plain(file.path) not in scans.opened and has_rows(file))
+        if file in row_files
+        or _plain_path(file.path) in scans.selected
+        or (file.has_deletes and _plain_path(file.path) not in scans.opened and has_rows(file))
     ]
 
 
 def _is_read(file: _File, scans: Scans) -> bool:
-    path = _plain(file.path)
+    path = _plain_path(file.path)
     # A file that Spark does not open is read by Python tasks, if the plan has any, or not at all.
     return path in scans.selected or (scans.has_python and path not in scans.opened)
 
 
-def _plain(path: str) -> str:
+def _plain_path(path: str) -> str:
     """A path without scheme and host."""
-    found = _SCHEME.match(path)
-    return path[found.end() :] if found else path
+    match = _SCHEME.match(path)
+    return path[match.end() :] if match else path
 
 
-def _events(files: Sequence[_File]) -> str:
+def _event_count(files: Sequence[_File]) -> str:
     if len(files) > _FOOTERS_MAX:
         return "?"
     rows = in_threads(lambda file: read_file_info(file.path).rows, files)
     return f"{sum(rows):,}"
 
 
-def _number(count: int, what: str) -> str:
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{count:,} {what if count == 1 else plural}"
+def _count_text(count: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"

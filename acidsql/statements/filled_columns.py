@@ -1,6 +1,6 @@
-"""ALTER TABLE … ADD COLUMNS … WITH VALUES: the rows that are there get the DEFAULTs.
+"""Runs ALTER TABLE … ADD COLUMNS … WITH VALUES: existing rows get the DEFAULTs of the new columns.
 
-The rows are changed by an UPDATE, and its COMMIT gives the table the columns, as with WITH SCHEMA
+An UPDATE changes the rows, and its COMMIT adds the columns to the table, as with WITH SCHEMA
 EVOLUTION. So nobody sees the columns without their values.
 """
 
@@ -25,7 +25,7 @@ from acidsql.storage.columns import quote, quoted_path
 
 
 class FilledColumns(Family):
-    """Runs this statement for one session."""
+    """Runs ADD COLUMNS … WITH VALUES for one session."""
 
     def __init__(
         self,
@@ -44,53 +44,53 @@ class FilledColumns(Family):
         clock = Clock()
         with clock("say"):
             table = self._names.require_table(statement.name, text)
-            self._need_able(table, statement, text)
+            self._check_table(table, statement, text)
             columns = added_columns(table, statement, text, self._tables.type_of(text))
             _need_defaults(columns, statement, text)
-            update, said, prepared = self._update(table, columns)
-        own = self._transactions.own_transaction(text)
-        with own as transaction, transaction.statement("ADD COLUMNS", text) as work:
+            update, statement_text, prepared = self._prepare_update(table, columns)
+        own_transaction = self._transactions.own_transaction(text)
+        with own_transaction as transaction, transaction.statement("ADD COLUMNS", text) as work:
             with clock("hold"):
-                held = self._holder.hold(transaction.txn, update, said, prepared)
-            self._writer.write(transaction, held, said, clock, work)
+                locked = self._holder.hold(transaction.txn, update, statement_text, prepared)
+            self._writer.write(transaction, locked, statement_text, clock, work)
             with clock("keep"):
                 transaction.commit()
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
 
-    def _need_able(self, table: Table, statement: st.AddFilledColumns, text: str) -> None:
+    def _check_table(self, table: Table, statement: st.AddFilledColumns, text: str) -> None:
         if table.is_insert_only:
-            raise _refused(
+            raise _unsupported_error(
                 f"{table.name} is insert-only, so its rows cannot be changed (Hive 10414)",
                 statement, text,
             )  # fmt: skip
         if not self._metastore.abilities.alters_in_commit:
-            raise _refused(
+            raise _unsupported_error(
                 "A Hive Metastore does not change columns in one step with a COMMIT. Leave WITH "
                 "VALUES out, then say UPDATE … SET … = DEFAULT", statement, text,
             )  # fmt: skip
 
-    def _update(
+    def _prepare_update(
         self, table: Table, columns: list[Column]
     ) -> tuple[st.Update, StatementText, Prepared]:
         path = quoted_path((table.name.database, table.name.name))
         sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
-        said = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)
-        statement = parse(said.text, is_acid=lambda _: True)
+        statement_text = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)
+        statement = parse(statement_text.text, is_acid=lambda _: True)
         assert isinstance(statement, st.Update)
         update = replace(statement, new_columns=tuple(columns))
-        return update, said, self._preparer.prepare_change(update, said)
+        return update, statement_text, self._preparer.prepare_change(update, statement_text)
 
 
 def _need_defaults(columns: list[Column], statement: st.AddFilledColumns, text: str) -> None:
     for column in columns:
         if not has_default(column):
-            raise _refused(
+            raise _unsupported_error(
                 f"Column '{column.name}' has no DEFAULT other than NULL, so there are no values",
                 statement, text,
             )  # fmt: skip
 
 
-def _refused(message: str, statement: st.AddFilledColumns, text: str) -> UnsupportedError:
+def _unsupported_error(message: str, statement: st.AddFilledColumns, text: str) -> UnsupportedError:
     place = statement.place
     return UnsupportedError(
         f"{message}.", text, place.start, place.end,

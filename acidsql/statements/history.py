@@ -22,15 +22,15 @@ _HISTORY = (
     "numDeletedRows bigint, numFiles bigint, numBytes bigint, partitions bigint, "
     "isAvailable boolean"
 )
-_UNKNOWN = 12  # columns between the version and isAvailable
+_UNKNOWN_COLUMNS = 12  # columns between the version and isAvailable
 
 
 class HistoryStatements(Family):
-    """Runs these statements for one session."""
+    """Runs DESCRIBE HISTORY for one session."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._tables = TableRows(context)
+        self._table_rows = TableRows(context)
 
     @runs(st.DescribeHistory)
     def _describe(self, statement: st.DescribeHistory, text: str) -> DataFrame:
@@ -43,42 +43,58 @@ class HistoryStatements(Family):
 
     def history(self, table: Table, limit: int | None = None) -> DataFrame:
         """See ``Session.history``."""
-        remembered = self._metastore.versions(table.name)
+        versions = self._metastore.versions(table.name)
         if limit is not None:
-            remembered = remembered[:limit]
-        oldest = self._oldest(table)
-        rows = [(version.write_id, _row(version, oldest)) for version in remembered]
+            versions = versions[:limit]
+        oldest_version = self._oldest_version(table)
+        rows = [(version.write_id, _version_row(version, oldest_version)) for version in versions]
         if limit is None or len(rows) < limit:
-            known = {version.write_id for version in remembered}
-            found = sorted(self._on_disk(table) - known, reverse=True)
+            version_ids = {version.write_id for version in versions}
+            other_ids = sorted(self._write_ids_on_disk(table) - version_ids, reverse=True)
             rows += [
-                (number, (number, *[None] * _UNKNOWN, None if oldest is None else number >= oldest))
-                for number in found[: None if limit is None else limit - len(rows)]
+                (
+                    number,
+                    (
+                        number,
+                        *[None] * _UNKNOWN_COLUMNS,
+                        None if oldest_version is None else number >= oldest_version,
+                    ),
+                )
+                for number in other_ids[: None if limit is None else limit - len(rows)]
             ]
         rows = [*self._compactions(table), *rows]
-        # Stable: a compaction comes after the versions that it covers, and before newer ones.
+        # The sort is stable: a compaction is newer than the versions that it covers.
         rows.sort(key=lambda row: row[0], reverse=True)
         return rows_frame(self._spark, _HISTORY, [row for _, row in rows[:limit]])
 
     def _compactions(self, table: Table) -> list[tuple[int, tuple[Any, ...]]]:
-        """The highest write id that each compaction covers, and its row, the newest first."""
-        done = (CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED)
-        found = [
-            one
-            for one in self._metastore.compactions()
-            if one.table == table.name and one.state in done and one.committed_ms is not None
+        """The highest write id and the row of each finished compaction, the newest first."""
+        finished_states = (CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED)
+        compactions = [
+            compaction
+            for compaction in self._metastore.compactions()
+            if compaction.table == table.name
+            and compaction.state in finished_states
+            and compaction.committed_ms is not None
         ]
-        found.sort(key=lambda one: (one.committed_ms or 0, one.id), reverse=True)
-        return [(one.highest_write_id or 0, _compaction_row(one)) for one in found]
+        compactions.sort(
+            key=lambda compaction: (compaction.committed_ms or 0, compaction.id), reverse=True
+        )
+        return [
+            (compaction.highest_write_id or 0, _compaction_row(compaction))
+            for compaction in compactions
+        ]
 
-    def _oldest(self, table: Table) -> int | None:
+    def _oldest_version(self, table: Table) -> int | None:
         if not self._metastore.abilities.keeps_versions:
             return None
         return self._metastore.oldest_version(table.name)
 
-    def _on_disk(self, table: Table) -> set[int]:
-        """The write ids of the directories of single statements that the snapshot sees."""
-        listings, seen = self._tables.listed(table, self._transactions.read_snapshot([table.name]))
+    def _write_ids_on_disk(self, table: Table) -> set[int]:
+        """The visible write ids of directories that have the events of one write id only."""
+        listings, visible = self._table_rows.listed(
+            table, self._transactions.read_snapshot([table.name])
+        )
         names = {
             name
             for listing in listings
@@ -87,31 +103,34 @@ class HistoryStatements(Family):
                 *listing.state.obsolete,
             )
         }
-        found = [directory for name in names if (directory := parse_directory(name)) is not None]
+        directories = [
+            directory for name in names if (directory := parse_directory(name)) is not None
+        ]
         return {
-            one.min_write_id
-            for one in found
-            if one.min_write_id == one.max_write_id
-            and seen.is_valid(one.min_write_id)
-            and one.min_write_id > 0
+            directory.min_write_id
+            for directory in directories
+            if directory.min_write_id == directory.max_write_id
+            and visible.is_valid(directory.min_write_id)
+            and directory.min_write_id > 0
         }
 
 
 def _compaction_row(entry: CompactionInfo) -> tuple[Any, ...]:
-    """A compaction has no version: it changes no row, and readers see the same as before."""
-    where = "" if entry.partition is None else f" of {entry.partition}"
+    """The row of a compaction. It has no version: the table has the same rows as before."""
+    partition_text = "" if entry.partition is None else f" of {entry.partition}"
     return (
         None,
         datetime.fromtimestamp((entry.committed_ms or 0) / 1000, UTC),
         None,
         f"COMPACT {entry.type.name}",
-        f"{entry.type.name.lower()} compaction{where}, up to version {entry.highest_write_id}",
+        f"{entry.type.name.lower()} compaction{partition_text}, up to version "
+        f"{entry.highest_write_id}",
         entry.txn_id,
         *[None] * 8,
     )
 
 
-def _row(version: Version, oldest: int | None) -> tuple[Any, ...]:
+def _version_row(version: Version, oldest_version: int | None) -> tuple[Any, ...]:
     change = version.change
     return (
         version.write_id,
@@ -127,5 +146,5 @@ def _row(version: Version, oldest: int | None) -> tuple[Any, ...]:
         change.files,
         change.bytes,
         change.partitions,
-        None if oldest is None else version.write_id >= oldest,
+        None if oldest_version is None else version.write_id >= oldest_version,
     )

@@ -19,17 +19,17 @@ from acidsql.txn import Snapshot, Txn
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockedStatement:
     """A statement whose locks are held.
 
     Attributes:
-        prepared: The statement.
-        touched: For each query, the partitions that the query can change. None means any.
+        prepared: The prepared statement.
+        possible_partitions: For each query, the partitions that it can change; None: any.
         snapshot: The snapshot that was taken under the locks.
     """
 
     prepared: Prepared
-    touched: Sequence[Touched]
+    possible_partitions: Sequence[Touched]
     snapshot: Snapshot
 
 
@@ -39,90 +39,125 @@ class Holder:
     def __init__(self, context: Context, preparer: Preparer) -> None:
         self._context, self._preparer = context, preparer
 
-    def hold(self, txn: Txn, statement: Changing, said: StatementText, prepared: Prepared) -> Held:
-        """Take the locks, then the snapshot.
+    def hold(
+        self, txn: Txn, statement: Changing, statement_text: StatementText, prepared: Prepared
+    ) -> LockedStatement:
+        """Take the locks of a statement, then the snapshot.
 
-        If a table or its partitions changed before the locks were granted, prepare the statement
-        again. The second time lock each target table as a whole, so that two rounds are enough.
+        If a table or its partitions changed before the locks were granted, the statement is
+        prepared again. The second time each target table is locked as a whole, so that two rounds
+        are enough.
 
         Raises:
-            CatalogError: The directory of a target is not there.
+            CatalogError: The directory of a target is missing.
         """
-        held = self._held(txn, statement, said, prepared)
+        locked = self._lock_and_take_snapshot(txn, statement, statement_text, prepared)
         if self._context.metastore.abilities.shared_with_hive:
-            for query in held.prepared.queries:
-                _need_place(query.table)
-        return held
+            for query in locked.prepared.queries:
+                _check_directory(query.table)
+        return locked
 
-    def _held(self, txn: Txn, statement: Changing, said: StatementText, prepared: Prepared) -> Held:
+    def _lock_and_take_snapshot(
+        self, txn: Txn, statement: Changing, statement_text: StatementText, prepared: Prepared
+    ) -> LockedStatement:
         is_first = not txn.has_looked
-        touched = self._touched(prepared, said)
-        txn.lock(self._locks(statement, prepared, touched), agent_info=said.text)
+        possible_partitions = self._possible_partitions(prepared, statement_text)
+        txn.lock(
+            self._lock_components(statement, prepared, possible_partitions),
+            agent_info=statement_text.text,
+        )
         snapshot = txn.snapshot(prepared.reads)
         # If an earlier statement took the snapshot, newer partitions have no visible rows.
-        is_whole = not is_first or self._covers(touched, prepared, said)
-        if is_whole and self._is_current(prepared.tables):
-            return Held(prepared, touched, snapshot)
+        is_covered = not is_first or self._is_still_covered(
+            possible_partitions, prepared, statement_text
+        )
+        if is_covered and self._is_current(prepared.tables):
+            return LockedStatement(prepared, possible_partitions, snapshot)
         if is_first:
             txn.forget_snapshot()
-        again = self._preparer.prepare_change(statement, said)
-        whole = self._locks(statement, again, [None] * len(again.queries))
-        txn.lock(whole, agent_info=said.text)
-        return Held(again, self._touched(again, said), txn.snapshot(again.reads))
+        prepared_again = self._preparer.prepare_change(statement, statement_text)
+        whole_table_locks = self._lock_components(
+            statement, prepared_again, [None] * len(prepared_again.queries)
+        )
+        txn.lock(whole_table_locks, agent_info=statement_text.text)
+        return LockedStatement(
+            prepared_again,
+            self._possible_partitions(prepared_again, statement_text),
+            txn.snapshot(prepared_again.reads),
+        )
 
     def locks(
-        self, statement: Changing, prepared: Prepared, said: StatementText
+        self, statement: Changing, prepared: Prepared, statement_text: StatementText
     ) -> list[LockComponent]:
         """The locks that ``hold`` would take now."""
-        return self._locks(statement, prepared, self._touched(prepared, said))
+        return self._lock_components(
+            statement, prepared, self._possible_partitions(prepared, statement_text)
+        )
 
-    def _locks(
-        self, statement: Changing, prepared: Prepared, touched: Sequence[Touched]
+    def _lock_components(
+        self, statement: Changing, prepared: Prepared, possible_partitions: Sequence[Touched]
     ) -> list[LockComponent]:
-        targets = zip(prepared.queries, touched, strict=True)
-        altering = [] if prepared.before is None else [exclusive(prepared.before.name)]
-        return altering + locks_of(statement, targets, prepared.reads, self._context.txns.settings)
+        targets = zip(prepared.queries, possible_partitions, strict=True)
+        altering_locks = [] if prepared.before is None else [exclusive(prepared.before.name)]
+        return altering_locks + locks_of(
+            statement, targets, prepared.reads, self._context.txns.settings
+        )
 
-    def _touched(self, prepared: Prepared, said: StatementText) -> list[Touched]:
+    def _possible_partitions(
+        self, prepared: Prepared, statement_text: StatementText
+    ) -> list[Touched]:
         return [
-            self._context.partitions.possible_partitions(query, said) for query in prepared.queries
+            self._context.partitions.possible_partitions(query, statement_text)
+            for query in prepared.queries
         ]
 
-    def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: StatementText) -> bool:
-        """Whether the locked partitions are still all that the statement can change."""
-        for query, before in zip(prepared.queries, touched, strict=True):
-            if query.partitions is not None and before is not None:
-                now = self._context.partitions.possible_partitions(query, said)
-                if now is None or not set(now) <= set(before):
+    def _is_still_covered(
+        self,
+        possible_partitions: Sequence[Touched],
+        prepared: Prepared,
+        statement_text: StatementText,
+    ) -> bool:
+        """Whether the statement can still change no other partitions than the locked ones."""
+        for query, locked_partitions in zip(prepared.queries, possible_partitions, strict=True):
+            if query.partitions is not None and locked_partitions is not None:
+                current_partitions = self._context.partitions.possible_partitions(
+                    query, statement_text
+                )
+                if current_partitions is None or not set(current_partitions) <= set(
+                    locked_partitions
+                ):
                     return False
         return True
 
-    def current(
-        self, txn: Txn, statement: st.CreateTable, said: StatementText, prepared: Prepared
+    def prepare_under_locks(
+        self, txn: Txn, statement: st.CreateTable, statement_text: StatementText, prepared: Prepared
     ) -> Prepared:
-        """A CREATE TABLE … AS SELECT, over the tables as they are under its locks."""
-        if self._is_current(one.table for one in prepared.standins):
+        """Prepare a CREATE TABLE … AS SELECT again, if its tables have changed before its locks.
+
+        So the query is prepared over the tables as they are under the locks.
+        """
+        if self._is_current(standin.table for standin in prepared.standins):
             return prepared
-        again = self._preparer.prepare_create_as_select(statement, said)
-        txn.lock([*map(read_lock, again.reads)], agent_info=said.text)
-        return again
+        prepared_again = self._preparer.prepare_create_as_select(statement, statement_text)
+        txn.lock([*map(read_lock, prepared_again.reads)], agent_info=statement_text.text)
+        return prepared_again
 
     def _is_current(self, tables: Iterable[Table]) -> bool:
         """Whether these tables and views are still as they were looked up."""
         transactions = self._context.transactions
 
-        def is_same(one: Table) -> bool:
-            is_plain = one.view is None and not one.is_transactional
-            return is_plain or transactions.find(one.name) == one
+        def is_same(table: Table) -> bool:
+            is_plain = table.view is None and not table.is_transactional
+            return is_plain or transactions.find(table.name) == table
 
         return all(map(is_same, tables))
 
 
-def _need_place(table: Table) -> None:
-    """Refuse a table without a directory, which would be made elsewhere than where others see it.
+def _check_directory(table: Table) -> None:
+    """Refuse a table without a directory: a new one would be in another place than others see.
 
-    Hive's server makes the directory together with the table. So if it is missing, its file system
-    is not mounted on this machine, for example.
+    Hive's server makes the directory together with the table. So if the directory is missing, its
+    file system may not be mounted on this machine, for example.
     """
     if not filesystem_for(table.location).exists(table.location):
         raise CatalogError(

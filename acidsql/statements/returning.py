@@ -8,7 +8,7 @@ from acidsql.plan import lower
 from acidsql.plan.returning import ReturningQuery
 from acidsql.plan.rewrite import Prepared
 from acidsql.statements.family import Context
-from acidsql.statements.hold import Held
+from acidsql.statements.hold import LockedStatement
 from acidsql.statements.statement_text import StatementText
 from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
@@ -32,7 +32,9 @@ class ReturnedRows:
         if prepared.returning is not None:
             self._txns.hold_lease()
 
-    def rows(self, held: Held, work: Work, statement_text: StatementText) -> DataFrame | None:
+    def rows(
+        self, held: LockedStatement, work: Work, statement_text: StatementText
+    ) -> DataFrame | None:
         """The rows that the statement returns; None without RETURNING.
 
         Raises:

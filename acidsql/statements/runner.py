@@ -41,7 +41,7 @@ from acidsql.statements.families import plain_families, updating_families
 from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.health import TableHealth
 from acidsql.statements.history import HistoryStatements
-from acidsql.statements.hold import Held, Holder
+from acidsql.statements.hold import Holder, LockedStatement
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
@@ -408,14 +408,14 @@ class Runner:
                     statement, table.name, reads, transaction, statement_text.text
                 ):
                     return empty_frame(self._spark)
-                prepared = self._holder.current(
+                prepared = self._holder.prepare_under_locks(
                     transaction.txn, statement, statement_text, prepared
                 )
                 (query,) = prepared.queries
                 table, cleanup_id = self._tables.take_place(query.table, transaction)
                 prepared = replace(prepared, queries=(replace(query, table=table),))
                 snapshot = transaction.txn.snapshot(prepared.reads)
-            held = Held(prepared, (None,), snapshot)
+            held = LockedStatement(prepared, (None,), snapshot)
             self._writer.write(transaction, held, statement_text, clock, work)
             with clock("keep"):
                 transaction.commit(

@@ -15,7 +15,7 @@ from acidsql.plan.locking import Touched
 from acidsql.plan.rewrite import Prepared
 from acidsql.statements.events import Events, Views
 from acidsql.statements.family import Context
-from acidsql.statements.hold import Held
+from acidsql.statements.hold import LockedStatement
 from acidsql.statements.reader import Reader
 from acidsql.statements.result import Clock
 from acidsql.statements.statement_text import StatementText
@@ -43,7 +43,12 @@ class Writer:
         self._evaluates_once = evaluates_once
 
     def write(
-        self, transaction: Transaction, held: Held, said: StatementText, clock: Clock, work: Work
+        self,
+        transaction: Transaction,
+        held: LockedStatement,
+        said: StatementText,
+        clock: Clock,
+        work: Work,
     ) -> None:
         """Write and publish each target's events, and add what was published to ``work``."""
         if held.prepared.before is not None:
@@ -55,7 +60,7 @@ class Writer:
             few = self._context.txns.settings.few_rows if is_point else 0
             views = self._reader.views(held.prepared, held.snapshot, said, few=few)
         with self._source(transaction.txn, held.prepared, views, said):
-            targets = zip(held.prepared.queries, held.touched, strict=True)
+            targets = zip(held.prepared.queries, held.possible_partitions, strict=True)
             self.write_each(transaction, targets, views, said, clock, work)
 
     def write_each(
