@@ -75,7 +75,7 @@ class Transactions:
         )
         self._thread = threading.get_ident()
         self.current = Transaction(
-            txn, several=True, read_only=read_only, in_block=in_block,
+            txn, is_block=True, read_only=read_only, in_block=in_block,
             on_commit=self._run_on_commit, batch=batch, replayed=replayed,
         )  # fmt: skip
         return self.current

@@ -178,9 +178,9 @@ class LoadStatements(Family):
         """
         has_waited = False
         if not statement.local:
-            if transaction.takes is None:
-                transaction.takes = self._txns.open(agent_info=text)
-            has_waited = transaction.takes.lock(
+            if transaction.source_lock_txn is None:
+                transaction.source_lock_txn = self._txns.open(agent_info=text)
+            has_waited = transaction.source_lock_txn.lock(
                 taking(real(directory_of(plan.sources[0].path)))
             ).waited
         locked_partitions = plan.equal_partitions or None

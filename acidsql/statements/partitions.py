@@ -128,7 +128,7 @@ class PartitionStatements(Family):
                 tuple(value for _, value in parse_partition_name(partition))
                 for partition in partitions
             ]
-            txn.commit(drop_partitions={name: dropped_values}, changed=transaction.changed())
+            txn.commit(drop_partitions={name: dropped_values}, changed=transaction.table_changes())
         self._places.remove(table, partitions, [*old_directories, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 

@@ -50,7 +50,7 @@ from acidsql.statements.statement_text import Args, StatementText
 from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
 from acidsql.statements.undo import UndoneChanges
-from acidsql.statements.view_rows import in_view, said_in, view_rows
+from acidsql.statements.view_rows import in_view, text_of_view_query, view_rows
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.reading.returned import no_rows
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
@@ -185,7 +185,7 @@ class Reader:
         for standin in standins:
             if standin.changes is not None:
                 with in_view(self._spark, standin.enclosing_view):
-                    view_text = said_in(standin.enclosing_view, statement_text)
+                    view_text = text_of_view_query(standin.enclosing_view, statement_text)
                     views[standin.view] = self._change_rows(
                         standin.table, standin.changes, snapshot, view_text
                     )
@@ -235,7 +235,9 @@ class Reader:
         if standin.as_of is None:
             return None
         with in_view(self._spark, standin.enclosing_view):
-            return self._travel.when(standin.as_of, said_in(standin.enclosing_view, statement_text))
+            return self._travel.when(
+                standin.as_of, text_of_view_query(standin.enclosing_view, statement_text)
+            )
 
     def _partition_predicate(
         self, event_query: EventQuery, predicate: Predicate, views: Views

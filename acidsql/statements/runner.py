@@ -277,11 +277,11 @@ class Runner:
                 double_quoted_identifiers=statement_text.double_quoted,
                 plain=None if args else self._literal_rules(),
             )
-            self._transaction_statements.allow(statement, text)
+            self._transaction_statements.require_allowed(statement, text)
         readable = cache(
             lambda parts: resolve(parts) or self._names.readable_table(parts, peek_entry(parts))
         )
-        if (skipped := self._transaction_statements.skipped(statement, text)) is not None:
+        if (skipped := self._transaction_statements.replay_receipt(statement, text)) is not None:
             self.last_receipt = skipped
             return self._replayed_result(statement, statement_text, skipped)
         if isinstance(statement, st.AutoCdc):

@@ -241,7 +241,7 @@ class ShowStatements(Family):
                 entry.batch.run_id or None, entry.user, entry.host,
                 *((None, None) if waiting is None else (waiting.records, waiting.oldest)),
             )
-            for entry, waiting in zip(entries, self._waiting.of(entries), strict=True)
+            for entry, waiting in zip(entries, self._waiting.count_waiting(entries), strict=True)
         ]  # fmt: skip
         return self._frame(_STREAMS, rows).selectExpr(
             "txnAppId", "sink", "txnVersion", "txnId", "numRows",

@@ -1,7 +1,7 @@
 """Forgets old deletes of AUTO CDC, if the target says so (``plan.cdc_state``).
 
-This is a transaction of its own, after the one that has applied records. If it fails, the records
-stay applied, and a later one deletes the same rows.
+Old deletes are forgotten in a transaction of its own, after the transaction that has applied
+records. If it fails, the records stay applied, and a later attempt deletes the same rows.
 """
 
 from __future__ import annotations
@@ -33,46 +33,55 @@ class Tombstones:
         self._context = context
         self._preparer, self._holder, self._writer = preparer, holder, writer
 
-    def forget(self, target: Table, last: dict[TableName, float] | None = None) -> str | None:
+    def forget(
+        self, target: Table, forgotten_at: dict[TableName, float] | None = None
+    ) -> str | None:
         """Forget the deletes of a target that are older than its retention.
 
         Args:
             target: The target.
-            last: When this was last done, by target: a stream has many batches, and remembers this.
-                It is done again an hour later, or a tenth of the retention if that is more; after
-                a failure at once. None: it is done now.
+            forgotten_at: The time of the last attempt that succeeded, by target. A stream, which
+                has many batches, remembers these times. The next attempt comes an hour later, or a
+                tenth of the retention if that is more. None: forget now.
 
         Returns:
             A note for the receipt: how many were forgotten, or why none could be; or None.
         """
-        name, now = target.name, time.monotonic()
+        name, now_s = target.name, time.monotonic()
         try:
-            kept_ms = tombstone_retention(target.properties)
-            if kept_ms is None:
+            retention_ms = tombstone_retention(target.properties)
+            if retention_ms is None:
                 return None
-            pause_s = max(_LEAST_PAUSE_S, kept_ms // 10_000)
-            if last is not None and name in last and now < last[name] + pause_s:
+            pause_s = max(_LEAST_PAUSE_S, retention_ms // 10_000)
+            if (
+                forgotten_at is not None
+                and name in forgotten_at
+                and now_s < forgotten_at[name] + pause_s
+            ):
                 return None
             state = acid_table(self._context.metastore.find(state_name(name)))
             if state is None or not is_state(state) or not belongs(state, target):
                 return None
-            count = self._delete(forget_statement(state, kept_ms))
-            if last is not None:
-                last[name] = now
+            count = self._run_delete(forget_statement(state, retention_ms))
+            if forgotten_at is not None:
+                forgotten_at[name] = now_s
         except Exception as error:  # the records are committed, whatever happens here
             _log.warning("Old deletes of %s could not be forgotten: %s", name, error)
             return f"old deletes could not be forgotten ({TOMBSTONE_RETENTION}): {error}"
         return f"{count:,} old delete{'s' * (count > 1)} forgotten" if count else None
 
-    def _delete(self, text: str) -> int:
-        """Run a DELETE, and return the number of rows. It waits for nobody: the next will do."""
+    def _run_delete(self, text: str) -> int:
+        """Run a DELETE, and return the number of rows. It fails at once if it must wait for a lock:
+        a later attempt deletes the same rows."""
         clock = Clock()
-        statement, said, prepared = self._preparer.prepare_text(text)
+        statement, statement_text, prepared = self._preparer.prepare_text(text)
         with (
-            self._context.transactions.own_transaction(said.text, waits=AT_ONCE) as transaction,
-            transaction.statement("DELETE", said.text) as work,
+            self._context.transactions.own_transaction(
+                statement_text.text, waits=AT_ONCE
+            ) as transaction,
+            transaction.statement("DELETE", statement_text.text) as work,
         ):
-            held = self._holder.hold(transaction.txn, statement, said, prepared)
-            self._writer.write(transaction, held, said, clock, work)
+            held = self._holder.hold(transaction.txn, statement, statement_text, prepared)
+            self._writer.write(transaction, held, statement_text, clock, work)
             self._context.transactions.end_of_statement(transaction)
-        return sum(done.deleted for _, done in work.published)
+        return sum(published.deleted for _, published in work.published)

@@ -48,7 +48,7 @@ _CHANGES = (
 class TransactionStatements(Family):
     """Runs these statements for one session."""
 
-    def allow(self, statement: Any, text: str) -> None:
+    def require_allowed(self, statement: Any, text: str) -> None:
         """Refuse a statement that cannot be part of the open transaction or of ``acid.snapshot()``.
 
         Raises:
@@ -71,10 +71,11 @@ class TransactionStatements(Family):
                 sqlstate="25001",
             )
 
-    def skipped(self, statement: Any, text: str) -> Receipt | None:
-        """The receipt of a statement that changes rows, or locks, in a replay.
+    def replay_receipt(self, statement: Any, text: str) -> Receipt | None:
+        """The receipt of a statement that a replay skips; None: the statement runs.
 
-        It has the counts that the statement's receipt would have: one for each target, all zero.
+        A replay skips statements that change rows, and LOCK. The receipt has a count for each
+        target of the statement. All counts are zero.
         """
         current = self._transactions.current
         entry = None if current is None else current.replayed_entry
@@ -94,17 +95,17 @@ class TransactionStatements(Family):
 
     @runs(st.Commit)
     def _commit(self, statement: st.Commit, text: str) -> Receipt:
-        self._need_no_block("COMMIT")
+        self._refuse_in_block("COMMIT")
         transaction = self._transactions.commit()
-        published = [one for work in transaction.works for one in work.published]
-        return receipt(text, transaction.id, published, {}, transaction.compaction)
+        writes = [write for work in transaction.works for write in work.published]
+        return receipt(text, transaction.id, writes, {}, transaction.compaction)
 
     @runs(st.Rollback)
     def _rollback(self, statement: st.Rollback, text: str) -> None:
         if statement.savepoint is not None:
             self._transactions.require_transaction().rollback(statement.savepoint.parts[-1])
             return
-        self._need_no_block("ROLLBACK")
+        self._refuse_in_block("ROLLBACK")
         self._transactions.rollback()
 
     @runs(st.Savepoint)
@@ -115,10 +116,10 @@ class TransactionStatements(Family):
     def _release(self, statement: st.ReleaseSavepoint, text: str) -> None:
         self._transactions.require_transaction().release(statement.name.parts[-1])
 
-    def _need_no_block(self, what: str) -> None:
+    def _refuse_in_block(self, label: str) -> None:
         if self._transactions.require_transaction().in_block:
             raise TxnError(
-                f"{what} inside of a 'with acid.transaction()' block: the block's end commits, an "
+                f"{label} inside of a 'with acid.transaction()' block: the block's end commits, an "
                 "exception or the transaction's rollback() undoes.",
                 condition="ACTIVE_SQL_TRANSACTION",
                 sqlstate="25001",
@@ -132,49 +133,56 @@ class TransactionStatements(Family):
         partitions: Sequence[str | None] = [None]
         if statement.partition:
             partitions = self._partitions.matching_partitions(table, [statement.partition], text)
-        self._hold(
-            [_lock(statement.exclusive, table.name, partition) for partition in partitions], text
+        self._acquire_locks(
+            [_table_lock(statement.exclusive, table.name, partition) for partition in partitions],
+            text,
         )
 
     @runs(st.LockDatabase)
     def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
         name = self._spark_databases.ours(statement.name, text)
         kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
-        self._hold([LockComponent(kind, name)], text)
+        self._acquire_locks([LockComponent(kind, name)], text)
 
-    def _hold(self, locks: Sequence[LockComponent], text: str) -> None:
-        """The open transaction holds the locks until it ends; if there is none, the session."""
+    def _acquire_locks(self, locks: Sequence[LockComponent], text: str) -> None:
+        """Acquire locks for the open transaction, or for the session if there is no transaction."""
         if self._transactions.current is not None:
             self._transactions.current.txn.lock(locks, agent_info=text)
         else:
-            self._locks_of_session("LOCK").acquire(locks, text)
+            self._session_locks("LOCK").acquire(locks, text)
 
     @runs(st.UnlockTable)
     def _unlock_table(self, statement: st.UnlockTable, text: str) -> None:
-        locks = self._locks_of_session("UNLOCK TABLE")
+        session_locks = self._session_locks("UNLOCK TABLE")
         name = self._names.qualify(statement.name.parts)  # the table may be gone
         if name is None or statement.partition:
             table = self._names.require_table(statement.name, text)
-            found = self._partitions.locks_on(table, statement.partition, locks.held(), text)
+            table_locks = self._partitions.locks_on(
+                table, statement.partition, session_locks.held(), text
+            )
             name = table.name
         else:
-            found = on_table(name, locks.held())
-        _release(locks, found, f"on {name}")
+            table_locks = on_table(name, session_locks.held())
+        _release_locks(session_locks, table_locks, f"on {name}")
 
     @runs(st.UnlockDatabase)
     def _unlock_database(self, statement: st.UnlockDatabase, text: str) -> None:
-        locks = self._locks_of_session("UNLOCK DATABASE")
+        session_locks = self._session_locks("UNLOCK DATABASE")
         name = self._spark_databases.ours(statement.name, text)
-        found = [one for one in locks.held() if one.database == name]
-        _release(locks, found, f"on the database {name}, or in it")
+        database_locks = [lock for lock in session_locks.held() if lock.database == name]
+        _release_locks(session_locks, database_locks, f"on the database {name}, or in it")
 
-    def _locks_of_session(self, what: str) -> SessionLocks:
-        """The locks that the session holds. Refused in a transaction, or if the metastore has no
-        such locks."""
-        self._transactions.need_plain(what)
+    def _session_locks(self, label: str) -> SessionLocks:
+        """The locks that the session holds.
+
+        Raises:
+            TxnError: A transaction is open.
+            UnsupportedError: The metastore keeps no locks of sessions.
+        """
+        self._transactions.need_plain(label)
         if not self._metastore.abilities.keeps_session_locks:
             raise UnsupportedError(
-                f"{what} outside of a transaction is not possible with this metastore, where this "
+                f"{label} outside of a transaction is not possible with this metastore, where this "
                 "session's own statements would wait for the lock: say BEGIN first. Then the "
                 "transaction holds the lock until it ends (Hive 10271).",
                 condition="LOCK_REQUEST_UNSUPPORTED",
@@ -216,16 +224,16 @@ def _targets(statement: st.Statement) -> list[st.Name]:
     return [statement.target] if isinstance(statement, st.Dml | st.AutoCdc | st.Restore) else []
 
 
-def _release(locks: SessionLocks, found: Sequence[LockInfo], where: str) -> None:
-    """Release the locks that are wholly among those found. Raises TxnError if there are none."""
-    if not locks.release(found):
+def _release_locks(session_locks: SessionLocks, locks: Sequence[LockInfo], place: str) -> None:
+    """Release these locks of the session. Raises TxnError if the session holds none of them."""
+    if not session_locks.release(locks):
         raise TxnError(
-            f"This session holds no lock {where}, outside of transactions. SHOW LOCKS has all "
+            f"This session holds no lock {place}, outside of transactions. SHOW LOCKS has all "
             "locks.",
             condition="NO_SUCH_LOCK",
         )
 
 
-def _lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:
+def _table_lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:
     kind = LockType.EXCLUSIVE if exclusive else LockType.SHARED_READ
     return LockComponent(kind, name.database, name.name, partition)

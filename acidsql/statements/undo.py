@@ -25,17 +25,17 @@ from acidsql.storage.reading.change_columns import (
 )
 from acidsql.txn import Snapshot
 
-_NAMED = 10  # versions that an error names
+_MAX_NAMED = 10  # an error names at most so many versions
 
 
 class UndoneChanges:
-    """Reads the changes that statements of one session undo."""
+    """Reads the changes that RESTORE and REVERT TRANSACTION of one session undo."""
 
     def __init__(self, context: Context, feed: ChangeFeed, travel: TimeTravel) -> None:
         self._metastore, self._transactions = context.metastore, context.transactions
         self._feed, self._travel = feed, travel
 
-    def rows(self, table: Table, undone: ChangesToUndo, snapshot: Snapshot) -> DataFrame:
+    def rows(self, table: Table, to_undo: ChangesToUndo, snapshot: Snapshot) -> DataFrame:
         """The changes that a statement undoes, as ``keyed_changes`` gives them.
 
         Raises:
@@ -43,35 +43,39 @@ class UndoneChanges:
                 reverted already.
         """
         need_versions(self._metastore, table.name)
-        seen = self._feed.visible_write_ids(table, snapshot)
-        if isinstance(undone, ChangesSince):
-            before = self._before(table, undone, snapshot).within(seen)
+        visible = self._feed.visible_write_ids(table, snapshot)
+        if isinstance(to_undo, ChangesSince):
+            ids_before = self._ids_at_older_version(table, to_undo, snapshot).within(visible)
             return self._feed.rows(
-                table, NewWriteIds(before, seen), snapshot, net=True, is_keyed=True
+                table, NewWriteIds(ids_before, visible), snapshot, net=True, is_keyed=True
             )
-        version = undone.version
-        if not seen.is_valid(version):
+        version = to_undo.version
+        if not visible.is_valid(version):
             raise TxnError(
                 f"The transaction's snapshot does not see version {version} of {table.name}. "
                 "Begin anew.",
                 table=table.name,
             )
         versions, current = self._metastore.versions(table.name), self._transactions.current
-        own = (0, []) if current is None else (current.id, current.changed())
-        refuse_reverted(undone.txn_id, table.name, versions, *own)
-        before, after = seen.up_to(version - 1), seen.up_to(version)
-        rows = self._feed.rows(table, NewWriteIds(before, after), snapshot, is_keyed=True)
-        later = NewWriteIds(after, seen)
-        if not later.has_any(version + 1, seen.high_water_mark):
+        own_changes = (0, []) if current is None else (current.id, current.table_changes())
+        refuse_reverted(to_undo.txn_id, table.name, versions, *own_changes)
+        ids_before, ids_after = visible.up_to(version - 1), visible.up_to(version)
+        rows = self._feed.rows(table, NewWriteIds(ids_before, ids_after), snapshot, is_keyed=True)
+        later = NewWriteIds(ids_after, visible)
+        if not later.has_any(version + 1, visible.high_water_mark):
             return rows
-        since = self._feed.rows(table, later, snapshot, is_keyed=True)
-        again = since.where(f"{CHANGE_TYPE} = '{DELETE}' AND {WRITE_ID} = {version}L")
-        return self._without_conflicts(table, undone, rows, again)
+        later_changes = self._feed.rows(table, later, snapshot, is_keyed=True)
+        changed_again = later_changes.where(
+            f"{CHANGE_TYPE} = '{DELETE}' AND {WRITE_ID} = {version}L"
+        )
+        return self._without_conflicts(table, to_undo, rows, changed_again)
 
-    def _before(self, table: Table, undone: ChangesSince, snapshot: Snapshot) -> ValidWriteIdList:
-        """What the table, or the state table, showed at the older version."""
-        when = When(undone.version, undone.timestamp_ms)
-        if (target := undone.target) is None:
+    def _ids_at_older_version(
+        self, table: Table, to_undo: ChangesSince, snapshot: Snapshot
+    ) -> ValidWriteIdList:
+        """The write ids that the table, or the state table, showed at the older version."""
+        when = When(to_undo.version, to_undo.timestamp_ms)
+        if (target := to_undo.target) is None:
             return self._travel.write_ids(table, when, snapshot)
         return beside_version(
             self._feed.visible_write_ids(table, snapshot),
@@ -81,26 +85,28 @@ class UndoneChanges:
         )
 
     def _without_conflicts(
-        self, table: Table, undone: ChangesOfVersion, rows: DataFrame, again: DataFrame
+        self, table: Table, to_undo: ChangesOfVersion, rows: DataFrame, changed_again: DataFrame
     ) -> DataFrame:
-        """The changes of a version without those of rows that were changed again.
+        """The changes of a version, except changes of rows that were changed again.
 
         Args:
             table: The table.
-            undone: The version.
-            rows: Its changes.
-            again: The rows that it inserted, and that were deleted since.
+            to_undo: The version.
+            rows: The changes of the version.
+            changed_again: The rows that the version inserted and that were deleted since.
 
         Raises:
-            TxnError: REVERT_CONFLICT: there are such rows. They are not to be skipped, or nothing
-                tells which rows they replaced.
+            TxnError: REVERT_CONFLICT: there are rows that were changed again, and the statement
+                does not skip them, or it is unknown which rows they replaced.
         """
-        counts = again.groupBy(COMMIT_VERSION).count().orderBy(COMMIT_VERSION).limit(_NAMED)
+        counts = (
+            changed_again.groupBy(COMMIT_VERSION).count().orderBy(COMMIT_VERSION).limit(_MAX_NAMED)
+        )
         conflicts = [(int(row[0]), int(row[1])) for row in counts.collect()]
         if not conflicts:
             return rows
         keys = change_keys(table, None)
-        if not undone.skips_conflicts:
+        if not to_undo.skips_conflicts:
             advice = "REVERT TRANSACTION … SKIP CONFLICTS keeps them as they are."
         elif not keys:
             advice = (
@@ -108,37 +114,41 @@ class UndoneChanges:
                 "tells the rows that these had replaced."
             )
         else:
-            noted = self._metastore.versions(table.name)
+            versions = self._metastore.versions(table.name)
             updated = sum(
-                version.change.updated for version in noted if version.write_id == undone.version
+                version.change.updated
+                for version in versions
+                if version.write_id == to_undo.version
             )
-            reason = unknown_twin(rows, again, keys, updated)
+            reason = unknown_twin(rows, changed_again, keys, updated)
             if reason is None:
-                return without_conflicts(rows, again, keys)
+                return without_conflicts(rows, changed_again, keys)
             advice = (
                 f"SKIP CONFLICTS cannot tell which rows they had replaced: {reason}. Undo it by "
-                f"hand: acid.changes('{table.name}', {undone.version}, {undone.version}) shows "
+                f"hand: acid.changes('{table.name}', {to_undo.version}, {to_undo.version}) shows "
                 "what the version changed."
             )
-        raise self._conflict(table, undone, conflicts, advice)
+        raise self._conflict_error(table, to_undo, conflicts, advice)
 
-    def _conflict(
+    def _conflict_error(
         self,
         table: Table,
-        undone: ChangesOfVersion,
+        to_undo: ChangesOfVersion,
         conflicts: Sequence[tuple[int, int]],
         advice: str,
     ) -> TxnError:
-        noted = {version.write_id: version for version in self._metastore.versions(table.name)}
+        versions = {version.write_id: version for version in self._metastore.versions(table.name)}
 
-        def doer(number: int) -> str:
-            version = noted.get(number)
+        def author(write_id: int) -> str:
+            version = versions.get(write_id)
             return f" ({version.change.operation} by {version.user})" if version else ""
 
-        by = ", ".join(f"{rows} by version {number}{doer(number)}" for number, rows in conflicts)
+        changed_by = ", ".join(
+            f"{rows} by version {number}{author(number)}" for number, rows in conflicts
+        )
         return TxnError(
-            f"Rows of version {undone.version} of {table.name} were changed again since: {by}. "
-            f"{advice}",
+            f"Rows of version {to_undo.version} of {table.name} were changed again since: "
+            f"{changed_by}. {advice}",
             condition="REVERT_CONFLICT",
             sqlstate="40001",
             table=table.name,

@@ -38,12 +38,12 @@ from acidsql.statements.overwrites import (
 )
 from acidsql.statements.work import (
     Work,
-    changes,
     new_columns,
-    partitions,
-    places,
     row_changes,
-    without,
+    statement_changes,
+    without_dropped,
+    written_partitions,
+    written_places,
 )
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.publish import discard
@@ -58,20 +58,20 @@ class Transaction:
 
     Args:
         txn: The transaction in the store.
-        several: True for a transaction that BEGIN opened: if a statement fails, only this
-            statement is undone.
+        is_block: True for a transaction that BEGIN, or ``with acid.transaction()``, opened: if a
+            statement fails, only this statement is undone.
         read_only: True if the transaction must not change anything.
         in_block: True if a ``with acid.transaction()`` block began the transaction and ends it.
         on_commit: Called after the commit.
-        batch: What COMMIT notes in the ledger of streams.
+        batch: The batch that COMMIT notes in the ledger of streams; None: no batch.
         replayed: The entry of the ledger about an earlier commit; then statements are skipped.
 
     Attributes:
         works: One ``Work`` for each statement that was not undone.
         rolled_back: True if the session itself has rolled the transaction back.
-        takes: For LOAD DATA: a second transaction, which locks the directories of the source files.
-            It ends last, because the source files are deleted after the commit, which ends the
-            locks of the transaction itself. None: no LOAD DATA.
+        source_lock_txn: For LOAD DATA: a second transaction, which locks the directories of the
+            source files. It ends last, because the source files are deleted after the commit, and
+            the commit ends the locks of the transaction itself. None: no LOAD DATA.
         when_abandoned: Functions to call once it is certain that the transaction will never be
             committed.
         compaction: The compactor's messages about the tables that the transaction wrote to. The
@@ -82,7 +82,7 @@ class Transaction:
         self,
         txn: Txn,
         *,
-        several: bool = False,
+        is_block: bool = False,
         read_only: bool = False,
         in_block: bool = False,
         on_commit: Callable[[Transaction], None] = lambda _: None,
@@ -91,16 +91,16 @@ class Transaction:
     ) -> None:
         self.txn, self.works = txn, list[Work]()
         self.when_abandoned: list[Callable[[], None]] = []
-        self.takes: Txn | None = None
+        self.source_lock_txn: Txn | None = None
         self.rolled_back = False
         self.read_only, self.in_block = read_only, in_block
         self.batch, self.replayed_entry = batch, replayed
-        self._several, self._on_commit = several, on_commit
+        self._is_block, self._on_commit = is_block, on_commit
         self.compaction: list[str] = []
         self._savepoints: dict[str, tuple[int, int]] = {}
-        self._undone: list[str] = []  # directories that must be gone before COMMIT
-        self._shown = set[Place]()  # where DataFrames may read undone bases
-        self._broken: str | None = None
+        self._undone_directories: list[str] = []  # directories that must be gone before COMMIT
+        self._shown_bases = set[Place]()  # where DataFrames may read undone bases
+        self._undo_failure: str | None = None
         self._is_in_doubt = False  # a request to an object store may be carried out later
 
     @property
@@ -111,7 +111,7 @@ class Transaction:
     @property
     def is_block(self) -> bool:
         """True if BEGIN, or ``with acid.transaction()``, opened it."""
-        return self._several
+        return self._is_block
 
     @property
     def replayed(self) -> bool:
@@ -135,15 +135,15 @@ class Transaction:
             yield work
         except BaseException:
             self._is_in_doubt |= work.is_in_doubt
-            if self._several and self.txn.phase is Phase.OPEN:
+            if self._is_block and self.txn.phase is Phase.OPEN:
                 self._undo_quietly(len(self.works) - 1, work.mark)
             raise
 
     def refuse_overwritten(
         self, table: Table, partitions: Collection[str], *, overwrite: bool
     ) -> None:
-        """Refuse to write to partitions to which an overwrite of this transaction, or this
-        statement itself as an overwrite, leaves no way.
+        """Refuse to write to partitions that an overwrite of this transaction has replaced, or that
+        this statement, an overwrite, cannot replace.
 
         Raises:
             UnsupportedError: See ``overwrites``.
@@ -151,10 +151,10 @@ class Transaction:
         refuse_hidden(self.works[:-1], table, partitions)
         refuse_two_branches(self.works[-1], table, partitions, overwrite=overwrite)
         if overwrite:
-            refuse_shown(self._shown, table, partitions)
+            refuse_shown(self._shown_bases, table, partitions)
 
     def show(self, tables: Collection[TableName]) -> None:
-        """Note that a DataFrame is about to read these tables, which the transaction sees."""
+        """Record that a DataFrame is about to read these tables in this transaction."""
         for work in self.works:
             work.is_shown |= any(table.name in tables for table, _ in work.published)
 
@@ -200,13 +200,13 @@ class Transaction:
             self._undo(count, mark)
 
     def _find(self, name: str) -> tuple[int, int]:
-        found = self._savepoints.get(name.lower())
-        if found is None:
+        savepoint = self._savepoints.get(name.lower())
+        if savepoint is None:
             raise TxnError(
                 f"Transaction {self.id} has no savepoint '{name}'.",
                 condition="NO_SUCH_SAVEPOINT", sqlstate="3B001", savepoint=name,
             )  # fmt: skip
-        return found
+        return savepoint
 
     def _forget_from(self, name: str) -> None:
         names = list(self._savepoints)
@@ -231,17 +231,17 @@ class Transaction:
         """
         with file_errors():
             self._refuse_broken()
-        published = (one for work in self.works for one in work.published)
-        rows = sum(done.changed for table, done in published if not is_beside(table))
+        writes = (write for work in self.works for write in work.published)
+        rows = sum(published.changed for table, published in writes if not is_beside(table))
         resolved: set[int] = set()
         dropped = keywords.get("drop_partitions") or {}
         while True:
             try:
                 self.txn.commit(
                     resolved=resolved,
-                    add_partitions=without(self.partitions(), dropped),
+                    add_partitions=without_dropped(self.partitions(), dropped),
                     row_changes=row_changes(self.works),
-                    changed=self.changed(),
+                    changed=self.table_changes(),
                     new_columns=new_columns(self.works),
                     batch=self.batch and self.batch.with_rows(rows),
                     **keywords,
@@ -250,13 +250,18 @@ class Transaction:
             except WriteConflictError as error:
                 if same_rows is None or error.ended:
                     raise
-                ours = [path for _, path in self._directories(self.works)]
-                if any(not one.by_row or same_rows(one, ours) for one in error.conflicts):
+                own_directories = [path for _, path in self._directories(self.works)]
+                if any(
+                    not conflict.by_row or same_rows(conflict, own_directories)
+                    for conflict in error.conflicts
+                ):
                     raise
-                resolved |= {one.txn_id for one in error.conflicts if one.txn_id is not None}
+                resolved |= {
+                    conflict.txn_id for conflict in error.conflicts if conflict.txn_id is not None
+                }
         try:
-            for act in (act for work in self.works for act in work.when_committed):
-                act()
+            for callback in (callback for work in self.works for callback in work.when_committed):
+                callback()
         finally:
             self._end()
         self._on_commit(self)
@@ -278,81 +283,89 @@ class Transaction:
             return False
         for table, directory in self._directories(self.works):
             discard(filesystem_for(table.location), [directory])
-        for act in self.when_abandoned:
-            act()
+        for callback in self.when_abandoned:
+            callback()
         return True
 
     def _end(self) -> None:
-        takes, self.takes = self.takes, None
+        takes, self.source_lock_txn = self.source_lock_txn, None
         if takes is not None:
             takes.end_quietly()
 
     @property
     def places(self) -> list[tuple[TableName, str | None]]:
         """The tables and partitions that it has written to (partition None: unpartitioned)."""
-        return places(self.works)
+        return written_places(self.works)
 
     def partitions(self) -> dict[TableName, list[Partition]]:
-        """The partitions that it has written to, by table; the catalog may know them already."""
-        return partitions(self.works)
+        """The partitions that it has written to, by table. The catalog may have them already."""
+        return written_partitions(self.works)
 
-    def changed(self) -> list[Change]:
-        """What each of its statements did, for the versions of the tables."""
-        return changes(self.works)
+    def table_changes(self) -> list[Change]:
+        """The change of each statement to each table, for the versions of the tables."""
+        return statement_changes(self.works)
 
     @staticmethod
     def _directories(works: Sequence[Work]) -> list[tuple[Table, str]]:
-        return [found for work in works for found in work.directories]
+        return [table_directory for work in works for table_directory in work.directories]
 
     # ── undoing a part ───────────────────────────────────────────────────────────────────────
 
     def _undo(self, count: int, mark: int) -> None:
         """Undo all statements from number ``count`` on; the transaction goes on."""
-        # Until all is undone, COMMIT is refused, whatever interrupts the next lines.
-        self._broken = "an earlier statement of it could not be undone"
+        # COMMIT is refused until all is undone, whatever interrupts the next lines.
+        self._undo_failure = "an earlier statement of it could not be undone"
         # The store first: it raises if the transaction has ended, and then no file may be deleted.
         self.txn.undo(mark)
         was_in_doubt = self._is_in_doubt
         for table, directory in self._directories(self.works[count:]):
-            # What is deleted late may be a later statement's base, which has the same name.
+            # A late deletion may hit the base of a later statement, which has the same name.
             self._is_in_doubt |= not filesystem_for(table.location).has_directories
             _delete(table, directory)
-            self._undone.append(directory)
-        self._shown |= overwritten_places(work for work in self.works[count:] if work.is_shown)
+            self._undone_directories.append(directory)
+        self._shown_bases |= overwritten_places(
+            work for work in self.works[count:] if work.is_shown
+        )
         del self.works[count:]
-        self._broken, self._is_in_doubt = None, was_in_doubt
+        self._undo_failure, self._is_in_doubt = None, was_in_doubt
 
     def _undo_quietly(self, count: int, mark: int) -> None:
-        """Undo while the statement's own error is raised; the next statement reports a failure."""
+        """Undo while the statement's own error is raised. The next statement reports a failure."""
         try:
             self._undo(count, mark)
         except (AcidSqlError, OSError) as error:
-            self._broken = f"an earlier statement of it could not be undone ({error})"
+            self._undo_failure = f"an earlier statement of it could not be undone ({error})"
 
     def _refuse_broken(self) -> None:
         if self.txn.phase is not Phase.OPEN:
             return  # the next call of ``txn`` raises a better error
         # A later statement may have published a base of the same name as an undone statement's.
-        kept = {path for _, path in self._directories(self.works)}
-        left = [one for one in self._undone if one not in kept and filesystem_for(one).exists(one)]
-        if left:
-            raise self._failed(f"'{left[0]}' of an undone statement still exists")
+        current_directories = {path for _, path in self._directories(self.works)}
+        remaining = [
+            directory
+            for directory in self._undone_directories
+            if directory not in current_directories and filesystem_for(directory).exists(directory)
+        ]
+        if remaining:
+            raise self._failed_error(f"'{remaining[0]}' of an undone statement still exists")
         self.refuse_failed()
 
     def refuse_failed(self) -> None:
         """Refuse to go on, and to read, after a statement that could not be undone.
 
-        Files of the statement may be there in part, and the transaction would see them.
+        A part of the statement's files may exist, and the transaction would see them.
 
         Raises:
             TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
         """
         if self._is_in_doubt:
-            raise self._failed("a request to the object store failed, and may be carried out later")
-        if self._broken is not None:
-            raise self._failed(self._broken)
+            raise self._failed_error(
+                "a request to the object store failed, and may be carried out later"
+            )
+        if self._undo_failure is not None:
+            raise self._failed_error(self._undo_failure)
 
-    def _failed(self, reason: str) -> TxnError:
+    def _failed_error(self, reason: str) -> TxnError:
         return TxnError(
             f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
             condition="IN_FAILED_TRANSACTION",

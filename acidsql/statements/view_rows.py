@@ -55,57 +55,61 @@ def need_no_version(view: Table, is_asked: bool) -> None:
 
 
 @contextmanager
-def in_view(spark: SparkSession, inside: ViewQuery | None) -> Iterator[None]:
-    """Analyse what a view's text says in the block: under its settings, and errors name the view.
-    None: what the statement says."""
-    if inside is None:
+def in_view(spark: SparkSession, view_query: ViewQuery | None) -> Iterator[None]:
+    """Analyse the text of a view in the block: under the view's settings, and errors name the view.
+
+    ``view_query`` is None for the text of the statement itself; then nothing changes.
+    """
+    if view_query is None:
         yield
         return
-    with jvm.changed_conf(spark, inside.settings):
+    with jvm.changed_conf(spark, view_query.settings):
         try:
             yield
         except SqlError as error:
-            raise unreadable_view_error(inside.view.name, error) from None
+            raise unreadable_view_error(view_query.view.name, error) from None
 
 
-def said_in(inside: ViewQuery | None, said: StatementText) -> StatementText:
-    """The text to which the places in a stand-in belong."""
+def text_of_view_query(
+    view_query: ViewQuery | None, statement_text: StatementText
+) -> StatementText:
+    """The text to which the places in a stand-in belong: the text of the view, if there is one."""
     return (
-        said
-        if inside is None
-        else StatementText(inside.text, None, inside.double_quoted, said.time)
+        statement_text
+        if view_query is None
+        else StatementText(view_query.text, None, view_query.double_quoted, statement_text.time)
     )
 
 
-def view_type(kind: HiveType) -> str:
+def view_type(column_type: HiveType) -> str:
     """The type of a view's column, as Hive writes it, from the type in the query.
 
     Raises:
         FormatError: Hive has no such type.
     """
-    text = str(kind)
+    text = str(column_type)
     parse_type(text.replace(_INSTANT, "timestamp"))
     return text.replace(_INSTANT, _HIVES_INSTANT)
 
 
 def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
-    """The query's columns, by position, under the names and with the types of the view's."""
+    """The query's columns, by position, with the names and types of the view's columns."""
     fields = lower.fields_of(rows)
     if len(fields) != len(view.columns):
-        raise _changed(
+        raise _changed_view_error(
             f"its query has {len(fields)} columns now, and the view was made with "
             f"{len(view.columns)}"
         )
     rows = rows.toDF(*(column.name for column in view.columns))
     rows = rows.select(*map(_without_mark, rows.schema))
     values = []
-    for (name, given), column in zip(fields, view.columns, strict=True):
+    for (name, query_type), column in zip(fields, view.columns, strict=True):
         value = quote(column.name)
-        if _plain(given) != _plain(column.type):
-            if not _fits(given, column.type):
-                raise _changed(
+        if _comparable_type(query_type) != _comparable_type(column.type):
+            if not _is_assignable(query_type, column.type):
+                raise _changed_view_error(
                     f"its column {column.name} was made with the type {column.type.upper()}, and "
-                    f"the query's column {name} is of type {str(given).upper()} now"
+                    f"the query's column {name} is of type {str(query_type).upper()} now"
                 )
             value = f"CAST({value} AS {shown_type(column.type)}) AS {value}"
         values.append(value)
@@ -113,35 +117,39 @@ def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
 
 
 def _without_mark(field: T.StructField) -> Column:
-    """The column, as one that has a name: it has one in the view."""
+    """The column without Spark's mark that Spark has chosen its name."""
     column = F.col(quote(field.name))
     if NO_ALIAS not in field.metadata:
         return column
-    kept = {key: value for key, value in field.metadata.items() if key != NO_ALIAS}
-    return column.alias(field.name, metadata=kept)
+    metadata = {key: value for key, value in field.metadata.items() if key != NO_ALIAS}
+    return column.alias(field.name, metadata=metadata)
 
 
-def _plain(kind: HiveType | str) -> str:
-    """The type's text. A CHAR or VARCHAR is a text to Spark."""
-    text = kind.replace(_HIVES_INSTANT, _INSTANT) if isinstance(kind, str) else kind
+def _comparable_type(column_type: HiveType | str) -> str:
+    """The text of a type for comparisons: a CHAR or VARCHAR is a STRING, as in Spark."""
+    text = (
+        column_type.replace(_HIVES_INSTANT, _INSTANT)
+        if isinstance(column_type, str)
+        else column_type
+    )
     try:
         return spark_ddl(text, timestamp="timestamp")
     except FormatError:
         return str(text)
 
 
-def _fits(given: HiveType, declared: str) -> bool:
-    if given.kind == _INSTANT and declared == "timestamp":
+def _is_assignable(query_type: HiveType, declared_type: str) -> bool:
+    if query_type.kind == _INSTANT and declared_type == "timestamp":
         return True  # Hive's current_timestamp(), for example: a wall clock in the time zone
     try:
-        return can_widen(given, parse_type(declared))
+        return can_widen(query_type, parse_type(declared_type))
     except FormatError:
         return False
 
 
-def _changed(what: str) -> AnalysisError:
+def _changed_view_error(change: str) -> AnalysisError:
     return AnalysisError(
-        f"What it reads was changed: {what}. ALTER VIEW … AS, or CREATE OR REPLACE VIEW, gives it "
-        "the new columns.",
+        f"What it reads was changed: {change}. ALTER VIEW … AS, or CREATE OR REPLACE VIEW, gives "
+        "it the new columns.",
         condition="INCOMPATIBLE_VIEW_SCHEMA_CHANGE", sqlstate="51024",
     )  # fmt: skip

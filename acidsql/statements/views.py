@@ -17,16 +17,16 @@ class ViewStatements(Family):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._defined = ViewDefinitions(context).of
+        self._view_of_statement = ViewDefinitions(context).view_of_statement
 
     @runs(st.CreateView)
     def _create(self, statement: st.CreateView, text: str) -> Receipt | None:
         name = self._names.new_table_name(statement.name, text)
-        if self._is_there(statement, name):
+        if self._is_made_already(statement, name):
             return None
-        view = self._defined(statement, text, name)
+        view = self._view_of_statement(statement, text, name)
         with self._locked_transaction(text, exclusive(name)) as txn:
-            if self._is_there(statement, name):
+            if self._is_made_already(statement, name):
                 return None
             self._metastore.create_view(view, replace=statement.or_replace, txn_id=txn.id)
             txn.end_quietly()
@@ -34,17 +34,19 @@ class ViewStatements(Family):
 
     @runs(st.AlterView)
     def _alter(self, statement: st.AlterView, text: str) -> Receipt:
-        name = self._need(statement.name, text)
-        self._defined(statement, text, name)  # raises before a transaction is opened
+        name = self._require_view(statement.name, text)
+        self._view_of_statement(statement, text, name)  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive(name)) as txn:
-            now = self._defined(statement, text, self._need(statement.name, text))
-            self._metastore.create_view(now, replace=True, txn_id=txn.id)
+            view = self._view_of_statement(
+                statement, text, self._require_view(statement.name, text)
+            )
+            self._metastore.create_view(view, replace=True, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.RenameView)
     def _rename(self, statement: st.RenameView, text: str) -> Receipt:
-        name = self._need(statement.name, text)
+        name = self._require_view(statement.name, text)
         new_name = self._names.new_table_name(statement.new_name, text)
         self._names.require_free_name(statement.new_name, new_name)
         with self._locked_transaction(text, exclusive(name), exclusive(new_name)) as txn:
@@ -54,7 +56,7 @@ class ViewStatements(Family):
 
     @runs(st.DropView)
     def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
-        name = self._need(statement.name, text)
+        name = self._require_view(statement.name, text)
         with self._locked_transaction(text, exclusive(name)) as txn:
             if statement.if_exists and view_of(self._metastore.find(name)) is None:
                 return None
@@ -62,15 +64,16 @@ class ViewStatements(Family):
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
-    def _need(self, name: st.Name, text: str) -> TableName:
-        found = self._names.require_table_or_view(name, text)
-        need_view(found, name, text)
-        return found.name
+    def _require_view(self, name: st.Name, text: str) -> TableName:
+        view = self._names.require_table_or_view(name, text)
+        need_view(view, name, text)
+        return view.name
 
-    def _is_there(self, statement: st.CreateView, name: TableName) -> bool:
-        """Whether IF NOT EXISTS has nothing to do. Raises CatalogError if the name is taken."""
-        there = self._metastore.find(name)
-        if view_of(there) and statement.or_replace:
+    def _is_made_already(self, statement: st.CreateView, name: TableName) -> bool:
+        """Whether CREATE … IF NOT EXISTS has nothing to do. Raises CatalogError if the name is
+        taken."""
+        entry = self._metastore.find(name)
+        if view_of(entry) and statement.or_replace:
             return False
-        found = "a view" if view_of(there) else "a table" if there else None
-        return self._is_taken(statement, name, found)
+        kind = "a view" if view_of(entry) else "a table" if entry else None
+        return self._is_taken(statement, name, kind)

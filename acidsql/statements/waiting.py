@@ -29,12 +29,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for one stream.
+    """The records that wait for one stream.
 
     Attributes:
         records: The number of records.
-        oldest: The source's transaction that has waited longest. None: none waits; or some wait
-            beside several tables, and the metastore keeps no versions, which tell them apart.
+        oldest: The source's transaction that has waited longest. None: no record waits; or records
+            wait beside several tables, and the metastore keeps no versions, by which the ages of
+            records of different tables are compared.
     """
 
     records: int
@@ -43,7 +44,15 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What waits of one application beside one table, the oldest one since a write id."""
+    """The waiting records of one application beside one table.
+
+    Attributes:
+        app_id: The application.
+        target: The table beside which the records wait.
+        records: The number of records.
+        since: The write id of the pending table that has added the oldest record.
+        oldest: The source's transaction of the oldest record.
+    """
 
     app_id: str | None
     target: TableName
@@ -59,72 +68,81 @@ class WaitingRecords:
         self._metastore, self._transactions = context.metastore, context.transactions
         self._rows = TableRows(context)
 
-    def of(self, entries: Sequence[StreamEntry]) -> list[Waiting | None]:
-        """What waits for each entry; None: no pending table is beside its tables.
+    def count_waiting(self, entries: Sequence[StreamEntry]) -> list[Waiting | None]:
+        """Count the records that wait for each entry; None: its tables have no pending table.
 
-        In a transaction also None: its snapshot, which this would take, is not what waits now. And
-        None if a pending table cannot be read: the rest of the answer does not depend on it.
+        In a transaction also None: reading would fix the transaction's snapshot, which does not
+        show what waits now. And None if a pending table cannot be read: the other columns of SHOW
+        STREAMS do not depend on it.
         """
         tables = self._pending_tables(entries) if entries and self._transactions.is_plain else {}
         try:
-            groups = self._groups(tables)
+            groups = self._count_groups(tables)
         except AcidSqlError as error:
             _log.warning("Records that wait at commit points cannot be counted: %s", error)
             return [None] * len(entries)
-        return [self._of(entry, tables, groups) for entry in entries]
+        return [self._waiting_for_entry(entry, tables, groups) for entry in entries]
 
-    def _of(
+    def _waiting_for_entry(
         self, entry: StreamEntry, tables: dict[TableName, Table], groups: Sequence[_Group]
     ) -> Waiting | None:
-        beside = {target for target in tables if may_write_to(entry.batch.sink, target)}
-        if not beside:
+        targets = {target for target in tables if may_write_to(entry.batch.sink, target)}
+        if not targets:
             return None
-        ours = [one for one in groups if one.app_id == entry.batch.app_id and one.target in beside]
+        stream_groups = [
+            group
+            for group in groups
+            if group.app_id == entry.batch.app_id and group.target in targets
+        ]
         # Write ids of different tables do not compare; the commits that made them do.
-        is_known = len(ours) == 1 or self._metastore.abilities.keeps_versions
-        oldest = min(ours, key=self._commit).oldest if ours and is_known else None
-        return Waiting(sum(one.records for one in ours), oldest)
+        is_comparable = len(stream_groups) == 1 or self._metastore.abilities.keeps_versions
+        oldest = (
+            min(stream_groups, key=self._first_commit).oldest
+            if stream_groups and is_comparable
+            else None
+        )
+        return Waiting(sum(group.records for group in stream_groups), oldest)
 
-    def _commit(self, group: _Group) -> int:
-        """The commit since which a group waits; 0 if it was forgotten, as only old ones are."""
+    def _first_commit(self, group: _Group) -> int:
+        """The commit since which a group waits; 0 if the metastore has forgotten this commit."""
         versions = self._metastore.versions(cdc.pending_name(group.target))
-        return next((one.commit for one in versions if one.write_id == group.since), 0)
+        return next((version.commit for version in versions if version.write_id == group.since), 0)
 
     def _pending_tables(self, entries: Sequence[StreamEntry]) -> dict[TableName, Table]:
         """The pending tables beside the tables of these entries, by their targets."""
         if not self._metastore.abilities.keeps_state_tables:
             return {}
-        told = [tables_of(one.batch.sink) for one in entries if one.batch.sink]
-        targets = {target for tables in told for target in tables}
-        if not all(told):
-            known = set(all_tables(self._metastore))
-            targets = {one for one in known if cdc.pending_name(one) in known}
-        found: dict[TableName, Table] = {}
+        targets_of_sinks = [tables_of(entry.batch.sink) for entry in entries if entry.batch.sink]
+        targets = {target for tables in targets_of_sinks for target in tables}
+        if not all(targets_of_sinks):
+            table_names = set(all_tables(self._metastore))
+            targets = {name for name in table_names if cdc.pending_name(name) in table_names}
+        pending_tables: dict[TableName, Table] = {}
         for target in sorted(targets, key=str):
             table = acid_table(self._metastore.find(cdc.pending_name(target)))
             if table is not None and cdc.is_pending(table):
-                found[target] = table
-        return found
+                pending_tables[target] = table
+        return pending_tables
 
-    def _groups(self, tables: dict[TableName, Table]) -> list[_Group]:
+    def _count_groups(self, tables: dict[TableName, Table]) -> list[_Group]:
         if not tables:
             return []
         snapshot = self._transactions.read_snapshot([table.name for table in tables.values()])
         parts: list[DataFrame] = []
         targets = list(tables)
-        for number, table in enumerate(tables.values()):
+        for table_number, table in enumerate(tables.values()):
             if snapshot.write_ids[table.name].is_any_valid:
                 rows = self._rows.rows(StandIn(view_name(), table, (ROW__ID,)), snapshot)
-                parts.append(rows.withColumn("home", F.lit(number)))
+                parts.append(rows.withColumn("home", F.lit(table_number)))
         if not parts:
             return []
         oldest = F.min(F.struct("row__id.writeid", "source_txn"))
-        counted = (
+        counted_rows = (
             reduce(DataFrame.unionByName, parts)
             .groupBy("home", "txn_app_id")
             .agg(F.count("record").alias("records"), oldest.alias("oldest"))
         )
         return [
-            _Group(one.txn_app_id, targets[one.home], one.records, *one.oldest)
-            for one in counted.collect()
+            _Group(row.txn_app_id, targets[row.home], row.records, *row.oldest)
+            for row in counted_rows.collect()
         ]

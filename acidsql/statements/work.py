@@ -1,4 +1,4 @@
-"""What one statement has published, and what a transaction's statements have published together."""
+"""The directories that one statement, and the statements of a transaction, have published."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Work:
         txn: The transaction of the statement.
         mark: ``Txn.mark`` before the statement, for ``Txn.undo``.
         operation: INSERT, MERGE …: see ``Change``.
-        text: The statement.
-        published: Each table, and what the statement published there.
+        text: The text of the statement.
+        published: Pairs of a table and the result of one write into the table.
         when_committed: Functions to call after the transaction has committed.
         altered: The table that gets other columns by the COMMIT, with these columns; or None.
-        reverted: The transaction that the statement reverts; None: it reverts none.
-        is_shown: A DataFrame may read what the statement has published.
+        reverted: The transaction that the statement reverts; None: the statement reverts none.
+        is_shown: A DataFrame may read the directories that the statement has published.
         is_in_doubt: Publishing failed on an object store, which may still carry out a request.
     """
 
@@ -44,7 +44,7 @@ class Work:
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: Writing) -> Published:
-        """Publish the files of one write. Each directory is noted, even if publishing fails."""
+        """Publish the files of one write. The directories are recorded even if this fails."""
         self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
         try:
@@ -56,62 +56,74 @@ class Work:
         return published
 
     def add(self, table: Table, published: Published) -> None:
-        """Note what the statement published in a table."""
+        """Add the result of one write into a table."""
         self.published.append((table, published))
 
     @property
     def directories(self) -> list[tuple[Table, str]]:
         """Each directory that the statement has renamed, or was about to rename, into place."""
-        done = [(table, one.directories) for table, one in self.published]
-        found = {path: table for table, paths in (*self._moved, *done) for path in paths}
-        return [(table, path) for path, table in found.items()]
+        published_paths = [(table, published.directories) for table, published in self.published]
+        table_by_path = {
+            path: table for table, paths in (*self._moved, *published_paths) for path in paths
+        }
+        return [(table, path) for path, table in table_by_path.items()]
 
 
-def places(works: Sequence[Work]) -> list[tuple[TableName, str | None]]:
+def written_places(works: Sequence[Work]) -> list[tuple[TableName, str | None]]:
     """The tables and partitions that were written to (partition None: unpartitioned)."""
     return [
         (table.name, partition or None)
         for work in works
-        for table, done in work.published
-        for partition in done.partitions
+        for table, published in work.published
+        for partition in published.partitions
     ]
 
 
-def partitions(works: Sequence[Work]) -> dict[TableName, list[Partition]]:
-    """The partitions that were written to, by table; the catalog may know them already."""
-    found: dict[TableName, dict[str, Partition]] = {}
+def written_partitions(works: Sequence[Work]) -> dict[TableName, list[Partition]]:
+    """The partitions that were written to, by table. The catalog may have them already."""
+    partitions_by_table: dict[TableName, dict[str, Partition]] = {}
     for work in works:
-        for table, done in work.published:
+        for table, published in work.published:
             if table.partition_columns:
-                found.setdefault(table.name, {}).update(
-                    (name, _partition(table, name)) for name in done.partitions
+                partitions_by_table.setdefault(table.name, {}).update(
+                    (name, _partition_of_name(table, name)) for name in published.partitions
                 )
-    return {name: list(of_table.values()) for name, of_table in found.items()}
+    return {name: list(by_name.values()) for name, by_name in partitions_by_table.items()}
 
 
-def without(
+def without_dropped(
     written: Mapping[TableName, list[Partition]],
     dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
 ) -> dict[TableName, list[Partition]]:
-    """The partitions that a transaction has written to, without those that its commit drops."""
+    """The partitions that a transaction has written to, except those that its commit drops."""
     return {
-        name: [one for one in found if one.values not in dropped.get(name, ())]
-        for name, found in written.items()
+        name: [
+            partition
+            for partition in written_partitions
+            if partition.values not in dropped.get(name, ())
+        ]
+        for name, written_partitions in written.items()
     }
 
 
 def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
     """How the numbers of rows change, by table and partition."""
-    found: dict[TableName, dict[str, RowChange]] = {}
+    changes_by_table: dict[TableName, dict[str, RowChange]] = {}
     for work in works:
-        for table, done in work.published:
-            of_table = found.setdefault(table.name, {})
-            for name, rows in done.rows.items():
-                before = of_table.get(name, RowChange(0))
-                above = f"{table.location}/{name}".rstrip("/")
-                there = [one for one in done.directories if one.rpartition("/")[0] == above]
-                of_table[name] = before.then(RowChange(rows, done.overwrote, tuple(there)))
-    return found
+        for table, published in work.published:
+            table_changes = changes_by_table.setdefault(table.name, {})
+            for name, rows in published.rows.items():
+                earlier = table_changes.get(name, RowChange(0))
+                partition_directory = f"{table.location}/{name}".rstrip("/")
+                directories = [
+                    directory
+                    for directory in published.directories
+                    if directory.rpartition("/")[0] == partition_directory
+                ]
+                table_changes[name] = earlier.then(
+                    RowChange(rows, published.overwrote, tuple(directories))
+                )
+    return changes_by_table
 
 
 def new_columns(works: Sequence[Work]) -> dict[TableName, Sequence[Column]]:
@@ -120,8 +132,8 @@ def new_columns(works: Sequence[Work]) -> dict[TableName, Sequence[Column]]:
     return {table.name: table.columns for table in tables if table is not None}
 
 
-def changes(works: Sequence[Work]) -> list[Change]:
-    """What each statement did to each table, for the versions of the tables."""
+def statement_changes(works: Sequence[Work]) -> list[Change]:
+    """The change of each statement to each table, for the versions of the tables."""
     return [
         _change(work, name, writes)
         for work in works
@@ -131,29 +143,29 @@ def changes(works: Sequence[Work]) -> list[Change]:
 
 def _writes_by_table(work: Work) -> dict[TableName, list[Published]]:
     writes: dict[TableName, list[Published]] = {}
-    for table, done in work.published:
-        if done.write_id is not None:
-            writes.setdefault(table.name, []).append(done)
+    for table, published in work.published:
+        if published.write_id is not None:
+            writes.setdefault(table.name, []).append(published)
     return writes
 
 
 def _change(work: Work, table: TableName, writes: Sequence[Published]) -> Change:
-    """What a statement did to a table, also if it wrote there several times."""
-    overwrote = any(done.overwrote for done in writes)
+    """The change of a statement to a table. The statement may have written there several times."""
+    overwrote = any(published.overwrote for published in writes)
     return Change(
         table,
         "INSERT OVERWRITE" if overwrote and work.operation == "INSERT" else work.operation,
         work.text,
-        sum(done.inserted for done in writes),
-        sum(done.updated for done in writes),
-        sum(done.deleted for done in writes),
-        sum(done.files for done in writes),
-        sum(done.bytes for done in writes),
-        len({partition for done in writes for partition in done.partitions}),
+        sum(published.inserted for published in writes),
+        sum(published.updated for published in writes),
+        sum(published.deleted for published in writes),
+        sum(published.files for published in writes),
+        sum(published.bytes for published in writes),
+        len({partition for published in writes for partition in published.partitions}),
         work.reverted,
     )
 
 
-def _partition(table: Table, name: str) -> Partition:
+def _partition_of_name(table: Table, name: str) -> Partition:
     values = tuple(value for _, value in parse_partition_name(name))
     return Partition(values, f"{table.location}/{name}")

@@ -1,7 +1,7 @@
-"""*Do*, and the first part of *keep*: write the events of each query, then publish its files.
+"""*Do*, and the first part of *keep*: write the events of each query, then publish the files.
 
 The second part of *keep* is the commit, which ``runner`` calls. A multi-insert publishes the files
-of one target before it writes the events of the next.
+of one target before it writes the events of the next target.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class Writer:
     """Writes the events of one session's statements.
 
     Args:
-        context: What the statements of a session share.
+        context: The objects that the statements of a session share.
         reader: Fills the stand-ins.
-        evaluates_once: The driver does not try to collect the rows of a query that may give other
-            rows when a job evaluates it, because there were too many.
+        evaluates_once: Whether a query that may give other rows each time is evaluated only once.
+            Then the driver does not try to collect its rows: if there were too many rows, a job
+            would evaluate the query again.
     """
 
     def __init__(self, context: Context, reader: Reader, *, evaluates_once: bool) -> None:
@@ -46,29 +47,29 @@ class Writer:
         self,
         transaction: Transaction,
         held: LockedStatement,
-        said: StatementText,
+        statement_text: StatementText,
         clock: Clock,
         work: Work,
     ) -> None:
-        """Write and publish each target's events, and add what was published to ``work``."""
+        """Write and publish the events of each target, and record the directories in ``work``."""
         if held.prepared.before is not None:
             work.altered = held.prepared.queries[0].table
         work.reverted = held.prepared.reverted
         with clock("do"):
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             is_point = all(query.maybe_few for query in held.prepared.queries)
-            few = self._context.txns.settings.few_rows if is_point else 0
-            views = self._reader.views(held.prepared, held.snapshot, said, few=few)
-        with self._source(transaction.txn, held.prepared, views, said):
+            few_rows = self._context.txns.settings.few_rows if is_point else 0
+            views = self._reader.views(held.prepared, held.snapshot, statement_text, few=few_rows)
+        with self._evaluate_source(transaction.txn, held.prepared, views, statement_text):
             targets = zip(held.prepared.queries, held.possible_partitions, strict=True)
-            self.write_each(transaction, targets, views, said, clock, work)
+            self.write_each(transaction, targets, views, statement_text, clock, work)
 
     def write_each(
         self,
         transaction: Transaction,
         targets: Iterable[tuple[EventQuery, Touched]],
         views: Views,
-        said: StatementText,
+        statement_text: StatementText,
         clock: Clock,
         work: Work,
     ) -> None:
@@ -79,16 +80,16 @@ class Writer:
                 transaction.refuse_overwritten(query.table, [""], overwrite=overwrite)
             if overwrite and query.static_partition is not None:
                 transaction.refuse_overwritten(query.table, touched or (), overwrite=overwrite)
-            with self._writing(transaction.txn, query, touched) as writing:
+            with self._new_writing(transaction.txn, query, touched) as writing:
                 with clock("do"):
-                    self._write(writing, query, views, said)
+                    self._write_events(writing, query, views, statement_text)
                 with clock("keep"):
                     partitions = writing.partitions
                     transaction.refuse_overwritten(query.table, partitions, overwrite=overwrite)
                     work.publish(query.table, writing)
 
-    def _few(self, query: EventQuery, events: Events) -> int:
-        """How many rows the driver may write without a job; 0: it does not try."""
+    def _few_rows_limit(self, query: EventQuery, events: Events) -> int:
+        """The number of rows that the driver may write without a job; 0: a job writes all rows."""
         is_tiny = query.source is not None and query.source.is_short
         if events.source is not None:
             is_tiny = events.source.is_tiny
@@ -99,22 +100,24 @@ class Writer:
         return self._context.txns.settings.few_rows
 
     @contextmanager
-    def _source(
-        self, txn: Txn, prepared: Prepared, views: Views, said: StatementText
+    def _evaluate_source(
+        self, txn: Txn, prepared: Prepared, views: Views, statement_text: StatementText
     ) -> Iterator[None]:
-        """Evaluate what several queries read once (I9), into our own temporary files."""
+        """Evaluate once the source that several queries read (I9), into temporary files."""
         if prepared.source is None:
             yield
             return
         query, location = prepared.source.query, prepared.queries[0].table.location
         with ExitStack() as files:
             with lower.mapped_errors(query):
-                source = lower.frame(self._context.spark, query, views, said.args, said.time)
+                source = lower.frame(
+                    self._context.spark, query, views, statement_text.args, statement_text.time
+                )
                 rows = files.enter_context(staged(source, location, txn.id))
             views[prepared.source.view] = lower.with_chars(rows, prepared.source)
             yield
 
-    def _writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:
+    def _new_writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:
         table, settings = query.table, self._context.txns.settings
         static = None if query.static_partition is None or not touched else next(iter(touched))
         # Rows that replace others stay in their directories.
@@ -140,26 +143,32 @@ class Writer:
             ),
         )
 
-    def _write(
-        self, writing: Writing, query: EventQuery, views: Views, said: StatementText
+    def _write_events(
+        self, writing: Writing, query: EventQuery, views: Views, statement_text: StatementText
     ) -> None:
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return
-        events = self._reader.events(query, views, said)
+        events = self._reader.events(query, views, statement_text)
         with (
             events.unchanged(self._context.spark),
             lower.mapped_errors(query.query),
             lower.naming_checks(events.rows, query.table),
         ):
             rows, settings = query.literal_rows, self._context.txns.settings
-            new = lower.rows_with_checks(events.rows, query.table, said.time)
+            checked_rows = lower.rows_with_checks(events.rows, query.table, statement_text.time)
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
-                writing.literal_rows(new)
+                writing.literal_rows(checked_rows)
             else:
-                few = self._few(query, events)
-                whole = events.otherwise
-                again = whole and (lambda: lower.rows_with_checks(whole(), query.table, said.time))
-                writing.events(new, few, if_small=query.if_small, otherwise=again)
+                few_rows = self._few_rows_limit(query, events)
+                make_all_rows = events.otherwise
+                make_checked_rows = make_all_rows and (
+                    lambda: lower.rows_with_checks(
+                        make_all_rows(), query.table, statement_text.time
+                    )
+                )
+                writing.events(
+                    checked_rows, few_rows, if_small=query.if_small, otherwise=make_checked_rows
+                )
         if query.overwrite:
             writing.replace_all()

@@ -262,7 +262,7 @@ def test_if_the_second_table_cannot_be_written_both_stay_as_they_were(
     acid.sql(CDC)
     put(acid, "s", [Change(1, None, 2, op="d"), Change(3, "c", 2)])
     written = []
-    write = Writer._write
+    write = Writer._write_events
 
     def fail_at_the_second(self, writing, query, *rest):
         written.append(str(query.table.name))
@@ -272,7 +272,7 @@ def test_if_the_second_table_cannot_be_written_both_stay_as_they_were(
 
     if in_block:
         acid.sql("BEGIN")
-    monkeypatch.setattr(Writer, "_write", fail_at_the_second)
+    monkeypatch.setattr(Writer, "_write_events", fail_at_the_second)
     with pytest.raises(AcidSqlError, match="no space left"):
         acid.sql(CDC)
     assert written == ["default.t", "default.t__acidsql_cdc"]

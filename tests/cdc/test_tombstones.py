@@ -162,7 +162,7 @@ def test_a_stream_forgets_at_its_first_batch_and_then_once_in_a_while(
 ):
     clock, deletes_run = SimpleNamespace(now=5.0), []
     monkeypatch.setattr(tombstones.time, "monotonic", lambda: clock.now)
-    monkeypatch.setattr(Tombstones, "_delete", lambda _, text: deletes_run.append(text) or 3)
+    monkeypatch.setattr(Tombstones, "_run_delete", lambda _, text: deletes_run.append(text) or 3)
     known, last = tombstones_of({"t__acidsql_cdc": STATE}), {}
     target = table("t", {"Acidsql.cdc.Tombstone.retention": retention})
     for now, runs in ((5, 1), (6, 1), (5 + pause_s - 1, 1), (5 + pause_s, 2), (9 + pause_s, 2)):
@@ -187,7 +187,7 @@ def test_a_stream_tries_again_after_a_failure_and_sooner_if_the_retention_was_sh
         return 0
 
     monkeypatch.setattr(tombstones.time, "monotonic", lambda: clock.now)
-    monkeypatch.setattr(Tombstones, "_delete", locked)
+    monkeypatch.setattr(Tombstones, "_run_delete", locked)
     known, last = tombstones_of({"t__acidsql_cdc": STATE}), {}
 
     def batch(retention="300h"):
@@ -212,7 +212,7 @@ def test_whatever_goes_wrong_the_records_stay_applied(monkeypatch):
     assert "cannot be 'some time'" in tombstones_of({}).forget(target)
     target = table("t", {"acidsql.cdc.tombstone.retention": "9" * 30 + "d"})
     texts = []
-    monkeypatch.setattr(Tombstones, "_delete", lambda _, text: texts.append(text) or 0)
+    monkeypatch.setattr(Tombstones, "_run_delete", lambda _, text: texts.append(text) or 0)
     assert tombstones_of({"t__acidsql_cdc": STATE}).forget(target) is None
     assert "< TIMESTAMP_NTZ '1970-01-01 00:00:00'" in texts[0]
     no_state = table("t__acidsql_cdc", STATE.properties)  # a column was dropped
