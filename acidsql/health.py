@@ -73,6 +73,8 @@ class HealthMethods:
         with self._lock:
             looks = self._runner.health
             health_rows = (
-                looks.of_all() if table is None else looks.of_table(self._table(table), partition)
+                looks.health_of_all_tables()
+                if table is None
+                else looks.health_of_table(self._table(table), partition)
             )
-            return with_display(looks.frame(health_rows), Picture(health_rows))
+            return with_display(looks.health_frame(health_rows), Picture(health_rows))

@@ -1,4 +1,4 @@
-"""The health of tables: what their files are, what holds old ones, what the compactor will do."""
+"""The health of tables: their files, the holders of obsolete files, and the next compaction."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _DDL = (
     "oldest_txn_since timestamp, next string, why string, problem string"
 )
 _COLUMNS = [column.split()[0] for column in _DDL.split(", ")]
-_SMALL = 16_000_000  # bytes; Hive's hive.merge.smallfiles.avgsize
+_SMALL_FILE = 16_000_000  # bytes; Hive's hive.merge.smallfiles.avgsize
 _ORIGINAL = "original"
 _KINDS = (*(kind.value for kind in Kind), _ORIGINAL)
 _OBSOLETE = frozenset({"history", "obsolete", "aborted"})
-_NEVER = datetime.max.replace(tzinfo=UTC)
-_SUMMED = (
+_LATEST_TIME = datetime.max.replace(tzinfo=UTC)
+_SUMMED_FIELDS = (
     "rows", "deleted_rows", "base_bytes", "bases", "delta_bytes", "deltas", "delete_delta_bytes",
     "delete_deltas", "files", "small_files", "obsolete_bytes",
 )  # fmt: skip
@@ -49,7 +49,7 @@ _SUMMED = (
 class Health:
     """The health of a partition, of an unpartitioned table, or of all partitions of a table.
 
-    ``HealthMethods.health`` describes the attributes. None: not known, or there is nothing.
+    ``HealthMethods.health`` describes the attributes. None: unknown, or there is no such thing.
     """
 
     table: str
@@ -75,16 +75,16 @@ class Health:
 
     @property
     def live_bytes(self) -> int | None:
-        """The bytes that a reader of now reads."""
-        return None if self.base_bytes is None else self.base_bytes + self._in_deltas
+        """The bytes that readers read now."""
+        return None if self.base_bytes is None else self.base_bytes + self._delta_and_delete_bytes
 
     @property
     def delta_share(self) -> float | None:
-        """The part of these bytes that is in deltas and delete deltas."""
-        return self._in_deltas / self.live_bytes if self.live_bytes else None
+        """The part of ``live_bytes`` that is in deltas and delete deltas."""
+        return self._delta_and_delete_bytes / self.live_bytes if self.live_bytes else None
 
     @property
-    def _in_deltas(self) -> int:
+    def _delta_and_delete_bytes(self) -> int:
         return (self.delta_bytes or 0) + (self.delete_delta_bytes or 0)
 
     @property
@@ -96,59 +96,67 @@ class Health:
 
 
 class TableHealth(Family):
-    """Looks at the tables of one session."""
+    """Finds out the health of the tables of one session."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._files = TableRows(context)
+        self._table_rows = TableRows(context)
 
-    def of_table(self, table: Table, partition: str | None = None) -> list[Health]:
-        """Each partition of a table, or one of them; the table, if it is unpartitioned.
+    def health_of_table(self, table: Table, partition: str | None = None) -> list[Health]:
+        """The health of each partition of a table, or of one; of the table, if unpartitioned.
 
         Raises:
             CatalogError: There is no such partition.
         """
         self._transactions.need_thread()
-        return self._looked(table, self._outlook(), self._target_partitions(table, partition))
+        return self._inspect_partitions(
+            table, self._outlook(), self._target_partitions(table, partition)
+        )
 
-    def of_all(self) -> list[Health]:
-        """One row for each table. A table that cannot be looked at has a problem."""
+    def health_of_all_tables(self) -> list[Health]:
+        """The health of each table as a whole. ``problem`` says why a table cannot be inspected."""
         self._transactions.need_thread()
         outlook = self._outlook()
-        return [self._summed(name, outlook) for name in all_tables(self._metastore)]
+        return [self._health_of_whole_table(name, outlook) for name in all_tables(self._metastore)]
 
-    def frame(self, found: Sequence[Health]) -> DataFrame:
-        """The rows of ``HealthMethods.health``."""
-        rows = [[getattr(one, name) for name in _COLUMNS] for one in found]
+    def health_frame(self, health_rows: Sequence[Health]) -> DataFrame:
+        """The DataFrame that ``HealthMethods.health`` returns."""
+        rows = [[getattr(health, column) for column in _COLUMNS] for health in health_rows]
         return rows_frame(self._spark, _DDL, rows)
 
     def _outlook(self) -> Outlook:
         return Outlook(self._metastore, self._txns.settings)
 
-    def _looked(
+    def _inspect_partitions(
         self, table: Table, outlook: Outlook, partitions: Sequence[str | None]
     ) -> list[Health]:
-        seen = self._transactions.read_snapshot([table.name])
-        names = sorted(one for one in partitions if one is not None)
-        with explained_by(lambda: self._transactions.need_unchanged(table, names, seen)):
-            found = self._files.inventory(table, seen)
-            where = names if table.partition_columns else [None]
-            return health_of(table, where, found, seen.write_ids[table.name], outlook)
+        snapshot = self._transactions.read_snapshot([table.name])
+        partition_names = sorted(partition for partition in partitions if partition is not None)
+        with explained_by(
+            lambda: self._transactions.need_unchanged(table, partition_names, snapshot)
+        ):
+            files = self._table_rows.inventory(table, snapshot)
+            targets = partition_names if table.partition_columns else [None]
+            return health_of_partitions(
+                table, targets, files, snapshot.write_ids[table.name], outlook
+            )
 
-    def _summed(self, name: TableName, outlook: Outlook) -> Health:
+    def _health_of_whole_table(self, name: TableName, outlook: Outlook) -> Health:
         try:
             table = acid_table(self._transactions.find(name))
             if table is None:
                 return Health(str(name), problem="the table was dropped meanwhile")
-            return sum_of(name, self._looked(table, outlook, self._target_partitions(table, None)))
+            return combined_health(
+                name, self._inspect_partitions(table, outlook, self._target_partitions(table, None))
+            )
         except (AcidSqlError, OSError) as error:
             return Health(str(name), problem=str(error))
 
 
-def health_of(
+def health_of_partitions(
     table: Table,
     partitions: Sequence[str | None],
-    found: Sequence[FoundFile],
+    files: Sequence[FoundFile],
     write_ids: ValidWriteIdList,
     outlook: Outlook,
 ) -> list[Health]:
@@ -157,43 +165,44 @@ def health_of(
     Args:
         table: The table.
         partitions: Names of partitions; [None] for an unpartitioned table.
-        found: All files of the table.
+        files: All files of the table.
         write_ids: The valid write ids of the snapshot.
-        outlook: What the compactor and the cleaner will do.
+        outlook: The plans of the compactor and the cleaner.
     """
     kinds = [kind for kind in _KINDS if not (table.is_insert_only and kind == _ORIGINAL)]
-    files: dict[str, list[FoundFile]] = defaultdict(list)
-    for one in found:
-        if one.kind in kinds:
-            files[one.partition].append(one)
+    files_by_partition: dict[str, list[FoundFile]] = defaultdict(list)
+    for file in files:
+        if file.kind in kinds:
+            files_by_partition[file.partition].append(file)
 
     fs = filesystem_for(table.location)
 
-    def one_of(partition: str | None) -> Health:
-        here, place = files[partition or ""], f"{table.location}/{partition or ''}".rstrip("/")
-        known = _with_files(Health(str(table.name), partition or ""), here, write_ids)
-        if not here and not fs.exists(place):
-            problem = f"'{place}' is missing: acid.check says what to do"
-            known = replace(known, rows=None, deleted_rows=None, problem=problem)
-        return _with_outlook(known, table, partition, here, outlook)
+    def health_of_partition(partition: str | None) -> Health:
+        partition_files = files_by_partition[partition or ""]
+        directory = f"{table.location}/{partition or ''}".rstrip("/")
+        health = _with_files(Health(str(table.name), partition or ""), partition_files, write_ids)
+        if not partition_files and not fs.exists(directory):
+            problem = f"'{directory}' is missing: acid.check says what to do"
+            health = replace(health, rows=None, deleted_rows=None, problem=problem)
+        return _with_outlook(health, table, partition, partition_files, outlook)
 
-    return in_threads(one_of, partitions)
+    return in_threads(health_of_partition, partitions)
 
 
-def _with_files(known: Health, here: Sequence[FoundFile], write_ids: ValidWriteIdList) -> Health:
-    live = [one for one in here if one.state == "visible"]
-    with_rows = [one for one in live if one.file is not None]
+def _with_files(health: Health, files: Sequence[FoundFile], write_ids: ValidWriteIdList) -> Health:
+    visible_files = [file for file in files if file.state == "visible"]
+    data_files = [file for file in visible_files if file.file is not None]
     sizes = dict.fromkeys(_KINDS, 0)
     directories: dict[str, set[str | None]] = defaultdict(set)
-    for one in live:
-        sizes[one.kind] += one.bytes or 0
-        directories[one.kind].add(one.acid.name if one.acid else None)
-    rows, deleted, problem = _counted(with_rows, write_ids)
-    if (lost := next((one for one in here if one.state == UNKNOWN), None)) is not None:
+    for file in visible_files:
+        sizes[file.kind] += file.bytes or 0
+        directories[file.kind].add(file.acid.name if file.acid else None)
+    rows, deleted, problem = _count_rows(data_files, write_ids)
+    if (unknown_file := next((file for file in files if file.state == UNKNOWN), None)) is not None:
         rows = deleted = None
-        problem = f"readers do not read {lost.path}: acid.check says why"
+        problem = f"readers do not read {unknown_file.path}: acid.check says why"
     return replace(
-        known,
+        health,
         rows=rows,
         deleted_rows=deleted,
         base_bytes=sizes["base"] + sizes[_ORIGINAL],
@@ -202,28 +211,32 @@ def _with_files(known: Health, here: Sequence[FoundFile], write_ids: ValidWriteI
         deltas=len(directories["delta"]),
         delete_delta_bytes=sizes["delete_delta"],
         delete_deltas=len(directories["delete_delta"]),
-        files=len(with_rows),
-        small_files=sum((one.bytes or 0) < _SMALL for one in with_rows),
-        obsolete_bytes=sum(one.bytes or 0 for one in here if one.state in _OBSOLETE),
+        files=len(data_files),
+        small_files=sum((file.bytes or 0) < _SMALL_FILE for file in data_files),
+        obsolete_bytes=sum(file.bytes or 0 for file in files if file.state in _OBSOLETE),
         problem=problem,
     )
 
 
-def _counted(
+def _count_rows(
     files: Sequence[FoundFile], write_ids: ValidWriteIdList
 ) -> tuple[int | None, int | None, str | None]:
-    """The rows and the deleted rows by the files' footers; None with the reason."""
+    """Count the rows and the deleted rows by the files' footers.
+
+    Returns:
+        Both numbers, and None; or None twice, and the reason why they are unknown.
+    """
     footers = in_threads(
-        lambda one: rows_of(one.file, one.path, one.length, one.kind, one.problem), files
+        lambda file: rows_of(file.file, file.path, file.length, file.kind, file.problem), files
     )
     inserted = deleted = 0
-    for one, (rows, problem) in zip(files, footers, strict=True):
+    for file, (rows, problem) in zip(files, footers, strict=True):
         if rows is None:
-            return None, None, f"{one.path}: {problem or 'its footer does not tell its rows'}"
-        if _is_partly_visible(one, write_ids):
-            text = f"{one.path} may have rows of write ids that are open or were aborted"
+            return None, None, f"{file.path}: {problem or 'its footer does not tell its rows'}"
+        if _is_partly_visible(file, write_ids):
+            text = f"{file.path} may have rows of write ids that are open or were aborted"
             return None, None, f"{text}: COUNT(*) tells"
-        if one.kind == Kind.DELETE_DELTA.value:
+        if file.kind == Kind.DELETE_DELTA.value:
             deleted += rows
         else:
             inserted += rows
@@ -232,68 +245,78 @@ def _counted(
     return inserted - deleted, deleted, None
 
 
-def _is_partly_visible(one: FoundFile, write_ids: ValidWriteIdList) -> bool:
-    """Whether a delta of several write ids may have events that readers skip. A base has none, and
-    a delta of Hive 4's compactor (``_v``) has none, either. Nor has one of ours: the compactor
-    alone makes it, from ended write ids, without aborted ones."""
-    acid = one.acid
-    if acid is None or acid.kind is Kind.BASE or acid.visibility_txn_id:
+def _is_partly_visible(file: FoundFile, write_ids: ValidWriteIdList) -> bool:
+    """Whether a file is in a delta of several write ids, and may have events that readers skip.
+
+    A base has no such events, nor has a delta of Hive 4's compactor (``_v``). A delta of several
+    write ids that acidsql wrote has none, either: the compactor made it, from ended write ids
+    without the aborted ones.
+    """
+    directory = file.acid
+    if directory is None or directory.kind is Kind.BASE or directory.visibility_txn_id:
         return False
-    if write_ids.is_range_valid(acid.min_write_id, acid.max_write_id) is Range.ALL:
+    if write_ids.is_range_valid(directory.min_write_id, directory.max_write_id) is Range.ALL:
         return False
-    return not is_ours(one.path, one.length)
+    return not is_ours(file.path, file.length)
 
 
 def _with_outlook(
-    known: Health, table: Table, partition: str | None, here: Sequence[FoundFile], outlook: Outlook
+    health: Health,
+    table: Table,
+    partition: str | None,
+    files: Sequence[FoundFile],
+    outlook: Outlook,
 ) -> Health:
     if (txn := outlook.oldest_txn(table.name, partition)) is not None:
-        known = replace(known, oldest_txn=txn.txn_id, oldest_txn_since=_time(txn.started_ms))
-    states = frozenset(one.state for one in here if one.bytes) & _OBSOLETE
+        health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_time(txn.started_ms))
+    states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE
     if states and (holder := outlook.holder(table, partition, states)) is not None:
-        known = replace(known, held_by=holder.description, held_since=_time(holder.since_ms))
+        health = replace(health, held_by=holder.description, held_since=_time(holder.since_ms))
     decision = outlook.next(table, partition)
-    kind = None if decision.type is None else decision.type.name.lower()
-    return replace(known, next=kind, why=decision.why)
+    next_type = None if decision.type is None else decision.type.name.lower()
+    return replace(health, next=next_type, why=decision.why)
 
 
-def _time(ms: int | None) -> datetime | None:
-    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
+def _time(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def sum_of(name: TableName, parts: Sequence[Health]) -> Health:
-    """A table as one row: sums, the oldest holder and transaction, the greatest compaction."""
-    totals: dict[str, Any] = {field: _total(parts, field) for field in _SUMMED}
-    nothing = Health(str(name))
-    held = [one for one in parts if one.held_by is not None]
-    holder = min(held, key=lambda one: one.held_since or _NEVER, default=nothing)
-    touched = [one for one in parts if one.oldest_txn is not None]
-    txn = min(touched, key=lambda one: one.oldest_txn or 0, default=nothing)
-    due = [one for one in parts if one.next is not None]
-    due.sort(
-        key=lambda one: (one.next != CompactionType.MAJOR.name.lower(), -(one.live_bytes or 0))
+def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
+    """The health of a table as one row.
+
+    It has sums, the oldest holder, the oldest transaction, and the largest compaction that is due.
+    """
+    totals: dict[str, Any] = {field: _total(parts, field) for field in _SUMMED_FIELDS}
+    no_health = Health(str(name))
+    held_parts = [part for part in parts if part.held_by is not None]
+    holder = min(held_parts, key=lambda part: part.held_since or _LATEST_TIME, default=no_health)
+    parts_with_txn = [part for part in parts if part.oldest_txn is not None]
+    txn = min(parts_with_txn, key=lambda part: part.oldest_txn or 0, default=no_health)
+    due_parts = [part for part in parts if part.next is not None]
+    due_parts.sort(
+        key=lambda part: (part.next != CompactionType.MAJOR.name.lower(), -(part.live_bytes or 0))
     )
     return replace(
-        nothing,
+        no_health,
         **totals,
         held_by=holder.held_by,
         held_since=holder.held_since,
         oldest_txn=txn.oldest_txn,
         oldest_txn_since=txn.oldest_txn_since,
-        next=due[0].next if due else None,
-        why=_why(due, parts),
-        problem=next((one.problem for one in parts if one.problem), None),
+        next=due_parts[0].next if due_parts else None,
+        why=_combined_reason(due_parts, parts),
+        problem=next((part.problem for part in parts if part.problem), None),
     )
 
 
-def _why(due: Sequence[Health], parts: Sequence[Health]) -> str | None:
-    if not due:
-        reasons = dict.fromkeys(one.why for one in parts)
+def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> str | None:
+    if not due_parts:
+        reasons = dict.fromkeys(part.why for part in parts)
         return next(iter(reasons)) if len(reasons) == 1 else "no partition needs a compaction"
-    first, more = due[0], f" (and {len(due) - 1} more)" if due[1:] else ""
-    return (f"{first.partition}: " if first.partition else "") + f"{first.why}{more}"
+    largest, omission = due_parts[0], f" (and {len(due_parts) - 1} more)" if due_parts[1:] else ""
+    return (f"{largest.partition}: " if largest.partition else "") + f"{largest.why}{omission}"
 
 
 def _total(parts: Sequence[Health], name: str) -> int | None:
-    values = [getattr(one, name) for one in parts]
+    values = [getattr(part, name) for part in parts]
     return None if None in values else sum(values)

@@ -13,7 +13,7 @@ from acidsql.metastore.compaction_queue import Candidate, CompactionType
 from acidsql.metastore.interface import TxnType
 from acidsql.settings import Settings
 from acidsql.statements import health as statement
-from acidsql.statements.health import Health, health_of, sum_of
+from acidsql.statements.health import Health, combined_health, health_of_partitions
 from acidsql.storage.reading.inventory import inventory
 
 KEPT = {"acidsql.history.retention": "1h", "acidsql.history.max.ratio": "100"}
@@ -29,7 +29,7 @@ def health(warehouse, **settings):
     )  # fmt: skip
     outlook = Outlook(warehouse.store, settings)
     table = warehouse.store.find(NAME)
-    (one,) = health_of(table, [None], found, seen.write_ids[NAME], outlook)
+    (one,) = health_of_partitions(table, [None], found, seen.write_ids[NAME], outlook)
     return one
 
 
@@ -175,10 +175,10 @@ def test_a_tables_row_sums_its_partitions_and_names_the_largest_that_is_due():
         Health("d.t", "p=2", **zeros | {"rows": 7, "delta_bytes": 90}, next="major", why="many"),
         Health("d.t", "p=3", **zeros | {"oldest_txn": 4}, why="none"),
     ]  # fmt: skip
-    one = sum_of(TableName("d", "t"), parts)
+    one = combined_health(TableName("d", "t"), parts)
     assert (one.rows, one.deleted_rows, one.live_bytes, one.partition) == (12, 1, 100, None)
     assert (one.next, one.why) == ("major", "p=2: many (and 1 more)")
     assert (one.held_by, one.oldest_txn, one.deleted_share) == ("x", 4, 1 / 13)
-    unknown = sum_of(TableName("d", "t"), [*parts, Health("d.t", "p=4", problem="gone")])
+    unknown = combined_health(TableName("d", "t"), [*parts, Health("d.t", "p=4", problem="gone")])
     assert (unknown.rows, unknown.problem) == (None, "gone")
-    assert sum_of(TableName("d", "t"), []).rows == 0
+    assert combined_health(TableName("d", "t"), []).rows == 0
