@@ -89,7 +89,7 @@ def sql_command(
     # The process ends with the last statement, so a compaction in the background would not end.
     with _session(options, compactor="inline") as session:
         for span in split_statements(text):
-            run(session, span.of(text), args, form=form, limit=limit)
+            run(session, span.slice(text), args, form=form, limit=limit)
         if session.in_transaction:
             raise click.ClickException("BEGIN without COMMIT: its changes were rolled back.")
 

@@ -158,7 +158,7 @@ def _statement_tokens(text: str, at: int) -> list[Token]:
         spans = split_statements(text[:at])
     for span in reversed(spans):
         if span.start <= at:
-            return [] if ";" in text[span.end : at] else tokenize(span.of(text))
+            return [] if ";" in text[span.end : at] else tokenize(span.slice(text))
     return []
 
 

@@ -117,7 +117,7 @@ class AcidSqlMagics(Magics):
         try:
             if options.health:
                 return self._health(text.strip().removesuffix(";").rstrip(), options)
-            statements = [span.of(text) for span in split_statements(text)]
+            statements = [span.slice(text) for span in split_statements(text)]
             session = self._session(options)
             for number, statement in enumerate(statements, 1):
                 if outcome is not None:

@@ -96,7 +96,7 @@ class Shell:
         for span in split_statements(text):
             start, before = time.perf_counter(), self._session.last
             try:
-                run(self._session, span.of(text), limit=self._limit, paged=True)
+                run(self._session, span.slice(text), limit=self._limit, paged=True)
             except KeyboardInterrupt:
                 print_error(interruption_message(self._session, before))
                 return

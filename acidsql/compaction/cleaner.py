@@ -52,7 +52,7 @@ from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore, TxnState
-from acidsql.plan.locking import exclusive, taking
+from acidsql.plan.locking import exclusive_lock, load_locks
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
@@ -341,7 +341,9 @@ class Cleaner:
                 with self._txns.open(agent_info="the cleaner", waits=AT_ONCE) as txn:
                     # The name of a replaced table has a table, which others use.
                     locks = (
-                        taking(cleanup.location) if cleanup.until else [exclusive(cleanup.table)]
+                        load_locks(cleanup.location)
+                        if cleanup.until
+                        else [exclusive_lock(cleanup.table)]
                     )
                     txn.lock(locks)
                     delete_dropped(self._metastore, cleanup)

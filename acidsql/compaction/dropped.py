@@ -10,7 +10,7 @@ from acidsql.acid.table import TableName
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import PendingCleanup
-from acidsql.plan.locking import exclusive
+from acidsql.plan.locking import exclusive_lock
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.txn import AT_ONCE, TxnManager
 
@@ -45,7 +45,7 @@ def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> s
         LockTimeoutError: Somebody uses the table.
     """
     with txns.open(agent_info=f"the end of the temporary table {name}", waits=AT_ONCE) as txn:
-        txn.lock([exclusive(name)])
+        txn.lock([exclusive_lock(name)])
         if (table := acid_table(metastore.find(name))) is None:
             return None
         if cleanup := metastore.drop_table(name, txn_id=txn.id):

@@ -222,7 +222,7 @@ class DataFrameMethods:
         results: list[DataFrame] = []
         for number, span in enumerate(split_statements(text), 1):
             try:
-                results.append(self.sql(span.of(text)))
+                results.append(self.sql(span.slice(text)))
             except Exception as error:
                 line = text.count("\n", 0, span.start) + 1
                 error.add_note(f"This is statement {number}{where}, in line {line}.")

@@ -35,7 +35,7 @@ from acidsql.plan.cdc_fold import fold
 from acidsql.plan.cdc_history import check_history, decide_history
 from acidsql.plan.cdc_rules import Rules, bind_rules, refuse_target
 from acidsql.plan.cdc_state import find_or_plan_state, no_rows, now_sql
-from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned, partition_text
+from acidsql.plan.event_query import Derived, EventQuery, Fields, RewriteContext, partition_text
 from acidsql.plan.query import (
     Resolve,
     StandIn,
@@ -138,24 +138,26 @@ def plan_auto_cdc(
     sources = rewritten.standins
     blank = Text(text, [*rewritten.edits, *placeholders(text)])
     target_standin = new_standin(target, is_target=True)
-    planned = Planned(text, target, target_standin.view, blank, lambda q: analyse(q, sources, None))
-    planned = replace(planned, is_case_sensitive=is_case_sensitive)
+    context = RewriteContext(
+        text, target, target_standin.view, blank, lambda q: analyse(q, sources, None)
+    )
+    context = replace(context, is_case_sensitive=is_case_sensitive)
     source = _source(statement, blank, rewritten.source_view)
     virtual = source_virtual_columns(text, statement, resolve)
-    source_columns = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
+    source_columns = context.analyse(blank.new().raw("SELECT * FROM ").add(source))
     fields = [field for field in source_columns if field[0] not in virtual]
-    rules = bind_rules(statement, planned, fields)
-    folded = fold(rules, planned, source, statement.source_alias, [name for name, _ in fields])
+    rules = bind_rules(statement, context, fields)
+    folded = fold(rules, context, source, statement.source_alias, [name for name, _ in fields])
     if rules.history is not None:
         check_history(target, folded.sequence, text, statement.target.span)
-    state, is_new = find_or_plan_state(planned, statement, rules, folded, resolve)
+    state, is_new = find_or_plan_state(context, statement, rules, folded, resolve)
     sides, state_standins = _sides(target_standin.view, state, is_new)
     decisions = _decision_queries(
-        rules, planned, sides, folded.sequence, (target_standin, *state_standins)
+        rules, context, sides, folded.sequence, (target_standin, *state_standins)
     )
     decision_view = view_name()
     return PreparedCdc(
-        _both_event_queries(planned, state, rules, decision_view, is_first=False),
+        _both_event_queries(context, state, rules, decision_view, is_first=False),
         (*sources, *decisions.join.standins),
         rules=rules,
         sequence=folded.sequence,
@@ -166,7 +168,7 @@ def plan_auto_cdc(
         files=sides.files,
         decisions=decisions,
         decision_view=decision_view,
-        first_queries=_both_event_queries(planned, state, rules, decision_view, is_first=True),
+        first_queries=_both_event_queries(context, state, rules, decision_view, is_first=True),
     )
 
 
@@ -187,19 +189,23 @@ def _sides(target: str, state: Table, is_new: bool) -> tuple[Sides, tuple[StandI
 
 
 def _decision_queries(
-    rules: Rules, planned: Planned, sides: Sides, kind: HiveType, standins: tuple[StandIn, ...]
+    rules: Rules,
+    context: RewriteContext,
+    sides: Sides,
+    kind: HiveType,
+    standins: tuple[StandIn, ...],
 ) -> DecisionQueries:
     if rules.history is not None:  # versions have no floor
         return DecisionQueries(
-            Prepared((decide_history(rules, planned, sides, kind),), standins[:2])
+            Prepared((decide_history(rules, context, sides, kind),), standins[:2])
         )
     truncate = None
     if rules.truncate_when is not None:
-        truncate = Prepared((decide_truncation(rules, planned, sides),), standins)
+        truncate = Prepared((decide_truncation(rules, context, sides),), standins)
     return DecisionQueries(
-        Prepared((decide(rules, planned, sides),), standins),
+        Prepared((decide(rules, context, sides),), standins),
         truncate,
-        Prepared((decide_first(rules, planned, sides, kind),), ()),
+        Prepared((decide_first(rules, context, sides, kind),), ()),
     )
 
 
@@ -222,7 +228,7 @@ _EVENTS = {
 
 
 def _both_event_queries(
-    planned: Planned, state: Table, rules: Rules, decision_view: str, *, is_first: bool
+    context: RewriteContext, state: Table, rules: Rules, decision_view: str, *, is_first: bool
 ) -> tuple[EventQuery, EventQuery]:
     """The event queries of the target and of the state table.
 
@@ -233,8 +239,8 @@ def _both_event_queries(
     ids = {ew.WRITE_ID: "writeid", ew.BUCKET_PROPERTY: "bucketid", ew.ROW_ID: "rowid"}
     state_keys = {name: f"{ROW}.{field}" for name, field in ids.items()} | {ew.PARTITION: "''"}
     return (
-        events(planned, planned.table, decision_view, "act", keys, _target_values(planned.table)),
-        events(planned, state, decision_view, "note", state_keys, _state_values(state, rules)),
+        events(context, context.table, decision_view, "act", keys, _target_values(context.table)),
+        events(context, state, decision_view, "note", state_keys, _state_values(state, rules)),
     )
 
 
@@ -263,7 +269,7 @@ def _state_values(state: Table, rules: Rules) -> list[str]:
 
 
 def _events(
-    planned: Planned,
+    context: RewriteContext,
     table: Table,
     decision_view: str,
     act: str,
@@ -273,7 +279,7 @@ def _events(
     """The events of a table.
 
     Args:
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         table: The table.
         decision_view: The view over the decisions.
         act: The decisions' column about this table.
@@ -282,14 +288,14 @@ def _events(
     """
     kinds = " ".join(f"WHEN {act.value} THEN {events}" for act, events in _EVENTS.items())
     old = [f"CASE WHEN {ew.ACTION} <> {ew.INSERT} THEN {keys[n]} END AS {n}" for n in ew.KEYS]
-    query = planned.new().raw("SELECT\n").commas([*old, ew.ACTION, *values])
+    query = context.new().raw("SELECT\n").commas([*old, ew.ACTION, *values])
     query.raw(f"\nFROM (SELECT *, CASE {act} {kinds} END AS {ew.ACTION} FROM {decision_view})")
     query.raw(f"\nWHERE {ew.ACTION} IS NOT NULL")
-    return EventQuery(table, query, deletes=True, merge=True, maybe_few=True, if_small=True)
+    return EventQuery(table, query, deletes=True, merge=True, may_collect=True, only_if_small=True)
 
 
 def _inserts(
-    planned: Planned,
+    context: RewriteContext,
     table: Table,
     decision_view: str,
     act: str,
@@ -297,6 +303,6 @@ def _inserts(
     values: list[str],
 ) -> EventQuery:
     """Like ``_events``, for a table without rows: each act is INSERT or NOTHING."""
-    query = planned.new().raw("SELECT\n").commas(values)
+    query = context.new().raw("SELECT\n").commas(values)
     query.raw(f"\nFROM {decision_view} WHERE {act} = {Act.INSERT.value}")
     return EventQuery(table, query)

@@ -19,8 +19,8 @@ from acidsql.plan.cdc_rules import Rules
 from acidsql.plan.event_query import (
     Derived,
     EventQuery,
-    Planned,
     Reduced,
+    RewriteContext,
     default_fields,
     key_columns,
     omitted_value,
@@ -65,40 +65,40 @@ class Sides:
         return cdc.state_columns(self.state)[0].name
 
 
-def decide(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
+def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
     """Compose the query. Its ``source`` is the view over the folded records."""
     floor = _floor_query(rules, sides)
     full_query, reduced_query = (
-        _query(rules, planned, _joined(rules, planned, sides, hint), below=floor, newest=None)
+        _query(rules, context, _joined(rules, context, sides, hint), below=floor, newest=None)
         for hint in (None, BROADCAST)
     )
-    return keyed_query(rules, planned, sides, full_query, reduced_query)
+    return keyed_query(rules, context, sides, full_query, reduced_query)
 
 
 def keyed_query(
-    rules: Rules, planned: Planned, sides: Sides, full_query: Text, reduced_query: Text
+    rules: Rules, context: RewriteContext, sides: Sides, full_query: Text, reduced_query: Text
 ) -> EventQuery:
     """The event query that decides about the folded records' keys.
 
     Args:
         rules: The statement's rules.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         sides: The views.
         full_query: The query that joins all rows of the tables.
         reduced_query: The query that first reduces the tables to rows whose keys have records, with
             the records broadcast to all tasks.
     """
     partitions = tuple(
-        (key, f"k{i}") for i, key in enumerate(rules.keys) if key in planned.table.partition_columns
+        (key, f"k{i}") for i, key in enumerate(rules.keys) if key in context.table.partition_columns
     )
     names = frozenset(f"k{i}" for i in range(len(rules.keys)))
-    source = Derived(sides.folded, planned.new().raw(f"SELECT * FROM {sides.files}"))
+    source = Derived(sides.folded, context.new().raw(f"SELECT * FROM {sides.files}"))
     return EventQuery(
-        planned.table, full_query, source=source, reduced=Reduced(reduced_query, names, partitions)
+        context.table, full_query, source=source, reduced=Reduced(reduced_query, names, partitions)
     )
 
 
-def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
+def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
     """Compose the query for records that truncate, which joins all rows of both tables.
 
     A row without a record has NULLs for the columns of the fold, but for its key.
@@ -115,37 +115,37 @@ def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuer
         f"x.{quote(key.name)} <=> {sql}"
         for key, sql in zip(rules.keys, record_or_target_keys, strict=True)
     )
-    columns += _joined_columns(rules, planned, sides)
-    joined = planned.new().raw("SELECT\n").commas(columns)
+    columns += _joined_columns(rules, context, sides)
+    joined = context.new().raw("SELECT\n").commas(columns)
     joined.raw(f"\nFROM {sides.files} AS f\nFULL OUTER JOIN {sides.target} AS t")
     joined.raw(f" ON {_on(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
     # The floor belongs to the record that truncates.
     joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
     floor, newest = _floor_query(rules, sides), _newest_truncation(sides)
-    return EventQuery(planned.table, _query(rules, planned, joined, below=floor, newest=newest))
+    return EventQuery(context.table, _query(rules, context, joined, below=floor, newest=newest))
 
 
-def decide_first(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -> EventQuery:
+def decide_first(rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType) -> EventQuery:
     """Compose the query for two tables without rows, which joins nothing.
 
     Args:
         rules: The statement's rules.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         sides: The views.
         kind: The type of order values.
     """
     ids = ("bigint", "int", "bigint", "string")
     null_columns = dict(zip(ew.KEYS, ids, strict=True))
-    null_columns |= {f"o{i}": column.type for i, column in enumerate(planned.table.all_columns)}
+    null_columns |= {f"o{i}": column.type for i, column in enumerate(context.table.all_columns)}
     null_columns |= {ROW: "bigint", "v": str(kind)}
     columns = [
         f"CAST(NULL AS {shown_type(column_type)}) AS {name}"
         for name, column_type in null_columns.items()
     ]
-    joined = planned.new().raw("SELECT\n").commas(["f.*", *columns])
+    joined = context.new().raw("SELECT\n").commas(["f.*", *columns])
     joined.raw(f"\nFROM {sides.files} AS f")
     newest = _newest_truncation(sides) if rules.truncate_when else None
-    return EventQuery(planned.table, _query(rules, planned, joined, below=None, newest=newest))
+    return EventQuery(context.table, _query(rules, context, joined, below=None, newest=newest))
 
 
 # Relations of one row. As such, and not as values, they tell which rows of a table they need.
@@ -162,9 +162,9 @@ def _newest_truncation(sides: Sides) -> str:
     return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
 
 
-def _joined(rules: Rules, planned: Planned, sides: Sides, hint: str | None) -> Text:
+def _joined(rules: Rules, context: RewriteContext, sides: Sides, hint: str | None) -> Text:
     """The folded records, each with its row in the target and in the state table."""
-    text = planned.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, planned, sides)])
+    text = context.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, context, sides)])
     text.raw(f"\nFROM {sides.folded} AS f")
     for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
         text.raw(f"\nLEFT OUTER JOIN {joined_side(view, alias, sides.folded, rules.keys, hint)}")
@@ -172,11 +172,11 @@ def _joined(rules: Rules, planned: Planned, sides: Sides, hint: str | None) -> T
     return text
 
 
-def _joined_columns(rules: Rules, planned: Planned, sides: Sides) -> list[str]:
+def _joined_columns(rules: Rules, context: RewriteContext, sides: Sides) -> list[str]:
     """The columns of the target's row and of the state table's."""
     return [
         *key_columns("t"),
-        *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(planned.table.all_columns)),
+        *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(context.table.all_columns)),
         f"x.row__id AS {ROW}",
         f"{_previous_order(rules, sides)} AS v",
     ]
@@ -209,13 +209,13 @@ def _previous_order(rules: Rules, sides: Sides) -> str:
     return f"greatest(CASE WHEN {has_live_order} THEN {live_order} END, {state_order})"
 
 
-def _new_values(rules: Rules, planned: Planned) -> dict[str, str]:
+def _new_values(rules: Rules, context: RewriteContext) -> dict[str, str]:
     """The value of each column of the target after an insert or an update, by name."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
     fields = {column: i for i, column in enumerate(rules.columns)}
-    default = defaults(rules, planned)
-    for i, column in enumerate(planned.table.all_columns):
+    default = defaults(rules, context)
+    for i, column in enumerate(context.table.all_columns):
         if column in rules.unset_columns:
             new[column.name] = f"CASE WHEN blank THEN {default[column.name]} ELSE o{i} END"
         elif column in rules.ignore_null_columns:
@@ -224,10 +224,10 @@ def _new_values(rules: Rules, planned: Planned) -> dict[str, str]:
     return new
 
 
-def defaults(rules: Rules, planned: Planned) -> dict[str, str]:
+def defaults(rules: Rules, context: RewriteContext) -> dict[str, str]:
     """The value of each column that no record sets in a new row, by name."""
-    types = default_fields(planned, rules.unset_columns)
-    return {column.name: omitted_value(planned, column, types) for column in rules.unset_columns}
+    types = default_fields(context, rules.unset_columns)
+    return {column.name: omitted_value(context, column, types) for column in rules.unset_columns}
 
 
 def newest_sql(path: str, old: str, kind: HiveType) -> str:
@@ -253,18 +253,18 @@ def newest_sql(path: str, old: str, kind: HiveType) -> str:
 
 
 def _query(
-    rules: Rules, planned: Planned, joined: Text, *, below: str | None, newest: str | None
+    rules: Rules, context: RewriteContext, joined: Text, *, below: str | None, newest: str | None
 ) -> Text:
     """Compose the query that decides about each key.
 
     Args:
         rules: The statement's rules.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         joined: The query over the joined records.
         below: A query for the floor before this batch; None: there is none.
         newest: A query for the floor that this batch brings; None: it brings none.
     """
-    table, new = planned.table, _new_values(rules, planned)
+    table, new = context.table, _new_values(rules, context)
     stays = [
         f"{new[column.name]} <=> o{i}"
         for i, column in enumerate(table.all_columns)
@@ -286,11 +286,11 @@ def _query(
     ]
     floors = {"below": below, "newest": newest}
     missing = "".join(f", NULL AS {name}" for name, floor in floors.items() if floor is None)
-    relation = planned.new().raw(f"SELECT *{missing} FROM (").add(joined).raw("\n)")
+    relation = context.new().raw(f"SELECT *{missing} FROM (").add(joined).raw("\n)")
     for floor in filter(None, floors.values()):
         relation.raw(f"\nCROSS JOIN ({floor})")
     return add_steps(
-        planned.new().raw("SELECT\n").commas(columns), _decision_steps(rules), relation
+        context.new().raw("SELECT\n").commas(columns), _decision_steps(rules), relation
     )
 
 

@@ -29,7 +29,7 @@ from acidsql.errors import AnalysisError
 from acidsql.plan.assignment import read_back_sql
 from acidsql.plan.cdc_order import as_struct, comparable, has_null, plain_order, stored_type
 from acidsql.plan.cdc_rules import Expression, Rules
-from acidsql.plan.event_query import Fields, Planned, assigned
+from acidsql.plan.event_query import Fields, RewriteContext, assigned_sql
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import literal, quote, shown_type
@@ -63,13 +63,13 @@ class Fold:
 
 
 def fold(
-    rules: Rules, planned: Planned, source: Text, alias: str | None, names: Iterable[str]
+    rules: Rules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
 ) -> Fold:
     """Compose the query.
 
     Args:
         rules: The statement's rules.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         source: The source as a relation.
         alias: The qualifier of the source's columns, or None.
         names: The source's columns.
@@ -82,17 +82,17 @@ def fold(
     by_name = {name.lower(): name for name in names}  # the session may tell cases apart
     prefix = "" if alias is None else f"{quote(alias)}."
     source_values = [f"{prefix}{quote(by_name[column.name])}" for column in columns]
-    rows = _records(rules, planned, source, source_values)
-    fields = planned.analyse(rows)
-    _check_condition(rules.delete_when, "APPLY AS DELETE WHEN", planned, rules, _DELETES, fields)
+    rows = _records(rules, context, source, source_values)
+    fields = context.analyse(rows)
+    _check_condition(rules.delete_when, "APPLY AS DELETE WHEN", context, rules, _DELETES, fields)
     _check_condition(
-        rules.truncate_when, "APPLY AS TRUNCATE WHEN", planned, rules, _TRUNCATES, fields
+        rules.truncate_when, "APPLY AS TRUNCATE WHEN", context, rules, _TRUNCATES, fields
     )
     values = {
-        column.name: _value(planned, f"{_SOURCE_VALUE}{i}", kind, column, rules)
+        column.name: _value(context, f"{_SOURCE_VALUE}{i}", kind, column, rules)
         for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=False))
     }
-    sequence, kind = _sequence(rules, planned, fields, values)
+    sequence, kind = _sequence(rules, context, fields, values)
     keys = [f"k{i}" for i in range(len(rules.keys))]
     # Texts with a collation would compare by it.
     uncollated = [f"CAST({values[column.name]} AS {shown_type(column.type)})" for column in columns]
@@ -112,17 +112,17 @@ def fold(
     ]
     # Spark would sort anew by each group's constant.
     keys += ["tr"] if rules.truncate_when else []
-    text = planned.new().raw("SELECT\n").commas(_key_columns(rules, keys, has_null("s", kind)))
+    text = context.new().raw("SELECT\n").commas(_key_columns(rules, keys, has_null("s", kind)))
     text.raw("\nFROM (SELECT\n").commas(_order_columns(rules, keys))
     text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
     group_columns = ", ".join(keys)
     text.raw(f"\n))\nGROUP BY {group_columns}, s)\nGROUP BY {group_columns}")
     faults = _faults(uncollated[: len(rules.keys)], has_null(f"({sequence})", kind))
     records_with_faults = (
-        planned.new().raw("SELECT\n").commas([*map(quote, by_name.values()), faults])
+        context.new().raw("SELECT\n").commas([*map(quote, by_name.values()), faults])
     )
     records_with_faults.raw("\nFROM (").add(
-        _records(rules, planned, source, source_values, f"{prefix}*")
+        _records(rules, context, source, source_values, f"{prefix}*")
     )
     return Fold(text, records_with_faults.raw("\n)"), kind)
 
@@ -137,7 +137,11 @@ def _faults(keys: Sequence[str], no_order: str) -> str:
 
 
 def _records(
-    rules: Rules, planned: Planned, source: Text, source_values: Sequence[str], *extra_columns: str
+    rules: Rules,
+    context: RewriteContext,
+    source: Text,
+    source_values: Sequence[str],
+    *extra_columns: str,
 ) -> Text:
     """The records with the source's columns unconverted, and with the conditions as columns.
 
@@ -148,11 +152,11 @@ def _records(
         *(f"{sql} AS {_SOURCE_VALUE}{i}" for i, sql in enumerate(source_values)),
     ]
     for condition, name in ((rules.delete_when, _DELETES), (rules.truncate_when, _TRUNCATES)):
-        value = planned.new().raw("false") if condition is None else condition.value(planned)
+        value = context.new().raw("false") if condition is None else condition.value(context)
         columns.append(value.raw(f" AS {name}"))
     if not rules.order:
-        columns.append(rules.sequence.value(planned).raw(f" AS {_ORDER}"))
-    return planned.new().raw("SELECT\n").commas(columns).raw("\nFROM ").add(source)
+        columns.append(rules.sequence.value(context).raw(f" AS {_ORDER}"))
+    return context.new().raw("SELECT\n").commas(columns).raw("\nFROM ").add(source)
 
 
 def _order_columns(rules: Rules, keys: list[str]) -> list[Text | str]:
@@ -193,14 +197,14 @@ def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str
     return columns
 
 
-def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
+def _value(context: RewriteContext, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
     """SQL of a value as the next batch will read it from its column."""
-    value = assigned(planned, sql, kind, column, rules.place)
-    return read_back_sql(value, column, is_partition=column in planned.table.partition_columns)
+    value = assigned_sql(context, sql, kind, column, rules.place)
+    return read_back_sql(value, column, is_partition=column in context.table.partition_columns)
 
 
 def _sequence(
-    rules: Rules, planned: Planned, fields: Fields, values: dict[str, str]
+    rules: Rules, context: RewriteContext, fields: Fields, values: dict[str, str]
 ) -> tuple[str, HiveType]:
     """SQL of the order value, and its type."""
     if rules.order:
@@ -214,7 +218,7 @@ def _sequence(
             f"SEQUENCE BY gives values of type {str(order_type).upper()}, which have no order that "
             "AUTO CDC can keep. Use a number, a time, a text without a collation (… COLLATE "
             "UTF8_BINARY), or a struct of these.",
-            planned.text, span.start, span.end,
+            context.text, span.start, span.end,
             condition="AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE", sqlstate="42000",
         )  # fmt: skip
     return plain_form
@@ -223,7 +227,7 @@ def _sequence(
 def _check_condition(
     condition: Expression | None,
     words: str,
-    planned: Planned,
+    context: RewriteContext,
     rules: Rules,
     column: str,
     fields: Fields,
@@ -233,6 +237,6 @@ def _check_condition(
         place = (condition and condition.span) or rules.place
         raise AnalysisError(
             f"{words} needs a BOOLEAN condition, not a {kind.upper()}.",
-            planned.text, place.start, place.end,
+            context.text, place.start, place.end,
             condition="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", sqlstate="42K09",
         )  # fmt: skip

@@ -33,7 +33,7 @@ from acidsql.plan.cdc_decision import (
 )
 from acidsql.plan.cdc_order import comparable, keeps_order, plain_order
 from acidsql.plan.cdc_rules import Rules
-from acidsql.plan.event_query import EventQuery, Planned, assigned
+from acidsql.plan.event_query import EventQuery, RewriteContext, assigned_sql
 from acidsql.plan.sqltext import Text
 from acidsql.plan.struct_fields import FieldMatching
 from acidsql.sql.tokens import Span
@@ -78,23 +78,27 @@ def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
     return keeps_order(value_type, Column("", str(column_type)))
 
 
-def decide_history(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -> EventQuery:
+def decide_history(
+    rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType
+) -> EventQuery:
     """Compose the query. Its ``source`` is the view over the folded records.
 
     Args:
         rules: The statement's rules.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         sides: The views.
         kind: The type of order values.
     """
     full_query, reduced_query = (
-        _query(rules, planned, _records(rules, planned, sides, kind, hint), kind)
+        _query(rules, context, _records(rules, context, sides, kind, hint), kind)
         for hint in ("", BROADCAST)
     )
-    return keyed_query(rules, planned, sides, full_query, reduced_query)
+    return keyed_query(rules, context, sides, full_query, reduced_query)
 
 
-def _records(rules: Rules, planned: Planned, sides: Sides, kind: HiveType, hint: str) -> Text:
+def _records(
+    rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType, hint: str
+) -> Text:
     """All records of the keys of the batch: ``rec`` at ``s``, and the rows that are there for it.
 
     ``n``      the number of equal records in the batch; NULL: none
@@ -115,9 +119,9 @@ def _records(rules: Rules, planned: Planned, sides: Sides, kind: HiveType, hint:
     set_columns = [quote(column.name) for column in rules.columns]
     null_keys = [f"NULL AS {name}" for name in ew.KEYS]
     sequence, deleted = (column.name for column in cdc.state_columns(sides.state)[:2])
-    start, end = (_plain(f"t.{quote(name)}", planned.table, name, kind) for name in cdc.VERSION)
+    start, end = (_plain(f"t.{quote(name)}", context.table, name, kind) for name in cdc.VERSION)
     old = ", ".join(
-        f"'o{i}', t.{quote(column.name)}" for i, column in enumerate(planned.table.all_columns)
+        f"'o{i}', t.{quote(column.name)}" for i, column in enumerate(context.table.all_columns)
     )
     batch_records = [
         *keys, "r.s", "r.d", "r.n", f"{_BATCH} AS src",
@@ -136,7 +140,7 @@ def _records(rules: Rules, planned: Planned, sides: Sides, kind: HiveType, hint:
         *(f"CASE WHEN {begins} THEN t.{name} END" for name in ew.KEYS),
         f"CASE WHEN {begins} THEN named_struct({old}) END", "NULL",
     ]  # fmt: skip
-    text = planned.new().raw("SELECT\n").commas([
+    text = context.new().raw("SELECT\n").commas([
         *keys, "s", "min_by(named_struct('d', d, 'val', val), src) AS rec", "min(src) AS src",
         "sum(n) AS n", f"count_if(src = {_TARGET}) AS copies",
         *(f"any_value({name}, true) AS {name}" for name in (*ew.KEYS, "old", ROW)),
@@ -160,10 +164,10 @@ def _plain(sql: str, table: Table, name: str, kind: HiveType) -> str:
     return f"CASE WHEN {sql} IS NOT NULL THEN CAST({plain[0]} AS {shown_type(str(kind))}) END"
 
 
-def _query(rules: Rules, planned: Planned, records: Text, kind: HiveType) -> Text:
-    table = planned.table
+def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType) -> Text:
+    table = context.table
     keys = ", ".join(f"k{i}" for i in range(len(rules.keys)))
-    new = _new_values(rules, planned, kind)
+    new = _new_values(rules, context, kind)
     columns = table.all_columns
     moves = [
         f"NOT {new[column.name]} <=> old.o{i}"
@@ -208,7 +212,7 @@ def _query(rules: Rules, planned: Planned, records: Text, kind: HiveType) -> Tex
             f"count(*) OVER ({of_run}) AS size",
         ],
     ]
-    text = planned.new().raw("SELECT * FROM (SELECT\n").commas(output_columns)
+    text = context.new().raw("SELECT * FROM (SELECT\n").commas(output_columns)
     return add_steps(text, steps, records).raw(
         ") WHERE act <> 0 OR note <> 0 OR n IS NOT NULL OR twice"
     )
@@ -228,13 +232,13 @@ def _comparable(sql: str, column: Column) -> str:
     return comparable(sql, parse_type(column.type))
 
 
-def _new_values(rules: Rules, planned: Planned, kind: HiveType) -> dict[str, str]:
+def _new_values(rules: Rules, context: RewriteContext, kind: HiveType) -> dict[str, str]:
     """The value of each column of a version, by name."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"val.v{i}" for i, column in enumerate(rules.columns)}
-    default = defaults(rules, planned)
+    default = defaults(rules, context)
     version = dict(zip(cdc.VERSION, ("s", "until"), strict=True))
-    for i, column in enumerate(planned.table.all_columns):
+    for i, column in enumerate(context.table.all_columns):
         if column in rules.unset_columns:
             old = f"row_before.o{i}"
             new[column.name] = (
@@ -242,8 +246,8 @@ def _new_values(rules: Rules, planned: Planned, kind: HiveType) -> dict[str, str
             )
         elif column.name in version:
             # The order of an order value's fields is the order in which they compare.
-            new[column.name] = assigned(
-                planned, version[column.name], kind, column, rules.place,
+            new[column.name] = assigned_sql(
+                context, version[column.name], kind, column, rules.place,
                 matching=FieldMatching.BY_POSITION,
             )  # fmt: skip
     return new

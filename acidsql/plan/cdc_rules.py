@@ -14,7 +14,7 @@ from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.cdc_order import keeps_order
-from acidsql.plan.event_query import Fields, Planned, refuse_window, single
+from acidsql.plan.event_query import Fields, RewriteContext, refuse_window, single_value
 from acidsql.plan.sqltext import Text
 from acidsql.plan.view_text import need_table
 from acidsql.sql.cdc_statements import EVERY, Choice
@@ -36,11 +36,11 @@ class Expression:
     text: str
     span: Span | None
 
-    def value(self, planned: Planned) -> Text:
+    def value(self, context: RewriteContext) -> Text:
         """The expression for a query over the source."""
         if self.span is not None:
-            return single(planned.new().user(self.span))
-        return single(planned.new().raw(f"({self.text}\n)"))
+            return single_value(context.new().user(self.span))
+        return single_value(context.new().raw(f"({self.text}\n)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Rules:
     place: Span
 
 
-def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
+def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> Rules:
     """Bind a statement.
 
     Args:
         statement: The statement.
-        planned: The facts about it.
+        context: The context of the rewrite.
         fields: The source's columns.
 
     Raises:
@@ -90,21 +90,21 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
             property contradict each other.
         UnsupportedError: An expression contains a subquery or a window function.
     """
-    table = planned.table
-    _check_source(statement, planned, fields)
+    table = context.table
+    _check_source(statement, context, fields)
     kinds = {name.lower(): kind for name, kind in fields}
-    keys = _keys(statement, planned)
-    columns = _columns(statement, planned, keys, list(kinds))
+    keys = _keys(statement, context)
+    columns = _columns(statement, context, keys, list(kinds))
     sequence = _expression(
-        statement, planned, statement.sequence_by, cdc.SEQUENCE_BY, "SEQUENCE BY"
+        statement, context, statement.sequence_by, cdc.SEQUENCE_BY, "SEQUENCE BY"
     )
     if sequence is None:
-        raise _missing(statement, planned, "SEQUENCE BY …", cdc.SEQUENCE_BY)
+        raise _missing(statement, context, "SEQUENCE BY …", cdc.SEQUENCE_BY)
     delete_when = _expression(
-        statement, planned, statement.delete_when, cdc.DELETE_WHEN, "APPLY AS DELETE WHEN"
+        statement, context, statement.delete_when, cdc.DELETE_WHEN, "APPLY AS DELETE WHEN"
     )
     truncate_when = _expression(
-        statement, planned, statement.truncate_when, cdc.TRUNCATE_WHEN, "APPLY AS TRUNCATE WHEN"
+        statement, context, statement.truncate_when, cdc.TRUNCATE_WHEN, "APPLY AS TRUNCATE WHEN"
     )
     versions = cdc.VERSION if statement.scd_type == 2 else ()
     set_names = {*versions, *(column.name for column in (*keys, *columns))}
@@ -112,17 +112,17 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
     for column in unset_columns:
         if column in table.partition_columns and column.default is None:
             raise _error(
-                planned, statement.source, "NEED_PARTITION", "42000",
+                context, statement.source, "NEED_PARTITION", "42000",
                 f"The source has no value for the partition column '{column.name}'.",
             )  # fmt: skip
     exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
     order, is_struct = _order(sequence, statement.source_alias, exact)
-    ignore_null_columns = _chosen_columns(statement.ignore_nulls, planned, columns)
+    ignore_null_columns = _chosen_columns(statement.ignore_nulls, context, columns)
     history = None
     if versions:
-        _refuse_with_history(statement, planned, truncate_when)
+        _refuse_with_history(statement, context, truncate_when)
         order, is_struct = (), False  # __START_AT and __END_AT hold it
-        history = _chosen_columns(statement.track_history or EVERY, planned, columns)
+        history = _chosen_columns(statement.track_history or EVERY, context, columns)
     return Rules(
         keys, columns, unset_columns, sequence, order, is_struct, delete_when, truncate_when,
         history, ignore_null_columns, statement.source,
@@ -130,7 +130,7 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
 
 
 def _refuse_with_history(
-    statement: AutoCdc, planned: Planned, truncate_when: Expression | None
+    statement: AutoCdc, context: RewriteContext, truncate_when: Expression | None
 ) -> None:
     """Refuse clauses that need records which cannot be derived from the versions."""
     unsupported: list[tuple[str, Span | None]] = []
@@ -142,7 +142,7 @@ def _refuse_with_history(
         place = span or statement.target.span
         raise UnsupportedError(
             f"{words} with STORED AS SCD TYPE 2 is not supported.",
-            planned.text, place.start, place.end,
+            context.text, place.start, place.end,
         )  # fmt: skip
 
 
@@ -159,71 +159,71 @@ def names_in(text: str) -> tuple[str, ...]:
 # ── keys and columns ─────────────────────────────────────────────────────────────────────────
 
 
-def _check_source(statement: AutoCdc, planned: Planned, fields: Fields) -> None:
+def _check_source(statement: AutoCdc, context: RewriteContext, fields: Fields) -> None:
     source_names: set[str] = set()
     for name, _ in fields:
         if name.lower() in source_names:
             raise _error(
-                planned, statement.source, "COLUMN_ALREADY_EXISTS", "42711",
+                context, statement.source, "COLUMN_ALREADY_EXISTS", "42711",
                 f"The source has two columns '{name}'.",
             )  # fmt: skip
         source_names.add(name.lower())
 
 
-def _keys(statement: AutoCdc, planned: Planned) -> tuple[Column, ...]:
-    table, place = planned.table, statement.target.span
+def _keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...]:
+    table, place = context.table, statement.target.span
     declared = table.properties.get(cdc.KEYS)
     names_and_places = [(name.parts[-1].lower(), name.span) for name in statement.keys or ()]
     if declared is not None:
-        names = _declared_names(statement, planned, declared)
+        names = _declared_names(statement, context, declared)
         if names_and_places and {name for name, _ in names_and_places} != set(names):
             span = Span(names_and_places[0][1].start, names_and_places[-1][1].end)
-            raise _contradiction(planned, span, "KEYS", cdc.KEYS, declared)
+            raise _contradiction(context, span, "KEYS", cdc.KEYS, declared)
         names_and_places = [(name, place) for name in names]
     if not names_and_places:
-        raise _missing(statement, planned, "KEYS (…)", cdc.KEYS)
+        raise _missing(statement, context, "KEYS (…)", cdc.KEYS)
     columns_by_name = {column.name: column for column in table.all_columns}
     keys: list[Column] = []
     for name, span in names_and_places:
         column = columns_by_name.get(name)
         if column is None:
-            raise _no_column(planned, span, name, f"{table.name} has no key column")
+            raise _no_column(context, span, name, f"{table.name} has no key column")
         if column in keys:
             raise _error(
-                planned, span, "COLUMN_ALREADY_EXISTS", "42711", f"The key '{name}' is given twice."
+                context, span, "COLUMN_ALREADY_EXISTS", "42711", f"The key '{name}' is given twice."
             )
         if parse_type(column.type).children:
             raise UnsupportedError(
                 f"The key column '{name}' is of type {column.type.upper()}. Keys are plain values.",
-                planned.text, span.start, span.end,
+                context.text, span.start, span.end,
                 condition="UNSUPPORTED_FEATURE.AUTO_CDC_KEY",
             )  # fmt: skip
         keys.append(column)
     return tuple(keys)
 
 
-def _declared_names(statement: AutoCdc, planned: Planned, text: str) -> tuple[str, ...]:
+def _declared_names(statement: AutoCdc, context: RewriteContext, text: str) -> tuple[str, ...]:
     try:
         return names_in(text)
     except SqlError:
         raise _error(
-            planned, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
-            f"The property '{cdc.KEYS}' of {planned.table.name} is no list of columns: '{text}'.",
+            context, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
+            f"The property '{cdc.KEYS}' of {context.table.name} is no list of columns: '{text}'.",
         ) from None  # fmt: skip
 
 
 def _columns(
-    statement: AutoCdc, planned: Planned, keys: Sequence[Column], source: Sequence[str]
+    statement: AutoCdc, context: RewriteContext, keys: Sequence[Column], source: Sequence[str]
 ) -> tuple[Column, ...]:
     """The target's columns, except for keys, that are set from the source's column of the same
     name."""
-    columns_by_name = {column.name: column for column in planned.table.all_columns}
+    columns_by_name = {column.name: column for column in context.table.all_columns}
     requested_names = list(source)
     choice = statement.columns or EVERY
     named_columns = [(name.parts[-1].lower(), name.span) for name in choice.names]
     for name, span in named_columns:
         if name not in source:
-            raise _no_column(planned, span, name, "The source has no column")
+            raise _no_column(context, span, name, "The source has no column")
     excluded_names = {name for name, _ in named_columns} if choice.all_but else set()
     if not choice.all_but:
         requested_names = list(dict.fromkeys(name for name, _ in named_columns))
@@ -232,26 +232,26 @@ def _columns(
             place = next(
                 (span for name, span in named_columns if name == key.name), statement.source
             )
-            raise _no_column(planned, place, key.name, "The records have no key column")
+            raise _no_column(context, place, key.name, "The records have no key column")
     for name in requested_names:
         if statement.scd_type == 2 and name in cdc.VERSION and name not in excluded_names:
             raise _error(
-                planned, dict(named_columns).get(name, statement.source), "AUTOCDC_RESERVED_COLUMN",
+                context, dict(named_columns).get(name, statement.source), "AUTOCDC_RESERVED_COLUMN",
                 "42000", f"AUTO CDC itself sets the column '{name}', not the records. Leave it "
                 "out by COLUMNS * EXCEPT (…).",
             )  # fmt: skip
         if name not in columns_by_name and name not in excluded_names:
             raise _no_column(
-                planned, dict(named_columns).get(name, statement.source), name,
-                f"{planned.table.name} does not have the source's column",
+                context, dict(named_columns).get(name, statement.source), name,
+                f"{context.table.name} does not have the source's column",
                 "Leave the column out by COLUMNS * EXCEPT (…), or add it by ALTER TABLE.",
             )  # fmt: skip
     names = set(requested_names) - excluded_names - {key.name for key in keys}
-    return tuple(column for column in planned.table.all_columns if column.name in names)
+    return tuple(column for column in context.table.all_columns if column.name in names)
 
 
 def _chosen_columns(
-    choice: Choice | None, planned: Planned, columns: Sequence[Column]
+    choice: Choice | None, context: RewriteContext, columns: Sequence[Column]
 ) -> tuple[Column, ...]:
     """The columns that a clause chooses among those that records set; none without the clause."""
     if choice is None:
@@ -260,7 +260,7 @@ def _chosen_columns(
     names_and_places = [(name.parts[-1].lower(), name.span) for name in choice.names]
     for name, span in names_and_places:
         if name not in column_names:
-            raise _no_column(planned, span, name, "Except for the keys, the records set no column")
+            raise _no_column(context, span, name, "Except for the keys, the records set no column")
     chosen = {name for name, _ in names_and_places}
     return tuple(column for column in columns if (column.name in chosen) != choice.all_but)
 
@@ -269,21 +269,21 @@ def _chosen_columns(
 
 
 def _expression(
-    statement: AutoCdc, planned: Planned, clause: Span | None, key: str, words: str
+    statement: AutoCdc, context: RewriteContext, clause: Span | None, key: str, words: str
 ) -> Expression | None:
-    declared = planned.table.properties.get(key)
+    declared = context.table.properties.get(key)
     if clause is not None:
-        if declared is not None and _normal_tokens(clause.of(planned.text)) != _normal_tokens(
+        if declared is not None and _normal_tokens(clause.slice(context.text)) != _normal_tokens(
             declared
         ):
-            raise _contradiction(planned, clause, words, key, declared)
-        if has_subquery(planned.text, clause):
+            raise _contradiction(context, clause, words, key, declared)
+        if has_subquery(context.text, clause):
             raise UnsupportedError(
                 f"A subquery in {words} is not supported: join the source with it.",
-                planned.text, clause.start, clause.end,
+                context.text, clause.start, clause.end,
             )  # fmt: skip
-        refuse_window(planned, clause)
-        return Expression(clause.of(planned.text), clause)
+        refuse_window(context, clause)
+        return Expression(clause.slice(context.text), clause)
     if declared is None:
         return None
     try:
@@ -294,8 +294,8 @@ def _expression(
     whole_span = Span(0, len(declared))
     if not is_good or has_subquery(declared, whole_span) or window_function(declared, whole_span):
         raise _error(
-            planned, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
-            f"The property '{key}' of {planned.table.name} is no expression over one record: "
+            context, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
+            f"The property '{key}' of {context.table.name} is no expression over one record: "
             f"'{declared}'.",
         )  # fmt: skip
     return Expression(declared, None)
@@ -352,36 +352,36 @@ def _order(
 # ── errors ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _missing(statement: AutoCdc, planned: Planned, clause: str, key: str) -> AnalysisError:
+def _missing(statement: AutoCdc, context: RewriteContext, clause: str, key: str) -> AnalysisError:
     return _error(
-        planned, statement.target.span, "AUTOCDC_CLAUSE_MISSING", "42601",
-        f"AUTO CDC needs {clause}, or the property '{key}' of {planned.table.name}.",
+        context, statement.target.span, "AUTOCDC_CLAUSE_MISSING", "42601",
+        f"AUTO CDC needs {clause}, or the property '{key}' of {context.table.name}.",
     )  # fmt: skip
 
 
 def _contradiction(
-    planned: Planned, span: Span, words: str, key: str, declared: str
+    context: RewriteContext, span: Span, words: str, key: str, declared: str
 ) -> AnalysisError:
     return _error(
-        planned, span, "AUTOCDC_DECLARATION_DRIFT", "42000",
-        f"{planned.table.name} was declared with '{key}'='{declared}'. Leave {words} out, or "
+        context, span, "AUTOCDC_DECLARATION_DRIFT", "42000",
+        f"{context.table.name} was declared with '{key}'='{declared}'. Leave {words} out, or "
         "change the property by ALTER TABLE … SET TBLPROPERTIES.",
     )  # fmt: skip
 
 
 def _no_column(
-    planned: Planned, span: Span, name: str, problem: str, advice: str = ""
+    context: RewriteContext, span: Span, name: str, problem: str, advice: str = ""
 ) -> AnalysisError:
     return _error(
-        planned, span, "UNRESOLVED_COLUMN", "42703", f"{problem} '{name}'. {advice}".rstrip()
+        context, span, "UNRESOLVED_COLUMN", "42703", f"{problem} '{name}'. {advice}".rstrip()
     )
 
 
 def _error(
-    planned: Planned, span: Span, condition: str, sqlstate: str, message: str
+    context: RewriteContext, span: Span, condition: str, sqlstate: str, message: str
 ) -> AnalysisError:
     return AnalysisError(
-        message, planned.text, span.start, span.end, condition=condition, sqlstate=sqlstate
+        message, context.text, span.start, span.end, condition=condition, sqlstate=sqlstate
     )
 
 

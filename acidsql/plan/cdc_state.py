@@ -28,7 +28,7 @@ from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.cdc_fold import Fold
 from acidsql.plan.cdc_rules import Rules, names_in
-from acidsql.plan.event_query import Planned
+from acidsql.plan.event_query import RewriteContext
 from acidsql.plan.query import Resolve
 from acidsql.settings.kinds import duration_setting
 from acidsql.sql.statements import AutoCdc
@@ -43,25 +43,25 @@ _BUCKETS = 4  # of the state table of a target without buckets
 
 
 def find_or_plan_state(
-    planned: Planned, statement: AutoCdc, rules: Rules, folded: Fold, resolve: Resolve
+    context: RewriteContext, statement: AutoCdc, rules: Rules, folded: Fold, resolve: Resolve
 ) -> tuple[Table, bool]:
     """Find and check the state table, or plan a new one.
 
     Returns:
         The state table, and whether it must still be created.
     """
-    name = cdc.state_name(planned.table.name)
-    new_state = _new_state(planned, statement, rules, folded)
+    name = cdc.state_name(context.table.name)
+    new_state = _new_state(context, statement, rules, folded)
     state = resolve((name.database, name.name))
     if state is not None and not is_state(state):
         raise _drift_error(
-            planned, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC."
+            context, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC."
         )
-    need_own_table(planned.table, name, state, planned.text, statement.target.span)
+    need_own_table(context.table, name, state, context.text, statement.target.span)
     if state is None:
         return new_state, True
     order = "order values of type"
-    facts = [
+    comparisons = [
         ("SCD_TYPE_DRIFT", state.properties.get(cdc.SCD_TYPE, "1"), str(statement.scd_type),
          "SCD type"),
         ("KEYS_DRIFT", _types(cdc.keys_of(state)), _types(cdc.keys_of(new_state)), "keys"),
@@ -70,13 +70,13 @@ def find_or_plan_state(
         ("SEQUENCE_DRIFT", state.properties[cdc.ORDER], new_state.properties[cdc.ORDER],
          "order values in the columns"),
     ]  # fmt: skip
-    for condition, before, now, subject in facts:
+    for condition, before, now, subject in comparisons:
         if before != now:
-            message = f"Earlier records of {planned.table.name} had {subject} {before or 'none'}, "
+            message = f"Earlier records of {context.table.name} had {subject} {before or 'none'}, "
             raise _drift_error(
-                planned, statement, condition, f"{message}these have {now or 'none'}."
+                context, statement, condition, f"{message}these have {now or 'none'}."
             )
-    _check_values(planned, statement, state, new_state)
+    _check_values(context, statement, state, new_state)
     return state, False
 
 
@@ -162,13 +162,15 @@ def forget_statement(state: Table, kept_ms: int) -> str:
     )
 
 
-def _check_values(planned: Planned, statement: AutoCdc, state: Table, new_state: Table) -> None:
+def _check_values(
+    context: RewriteContext, statement: AutoCdc, state: Table, new_state: Table
+) -> None:
     """Refuse records whose columns differ from those of the state table (SCD type 2)."""
 
     def drift_error(message: str) -> AnalysisError:
         return AnalysisError(
             f"{state.name} keeps earlier records, which had {message}",
-            planned.text, statement.target.span.start, statement.target.span.end,
+            context.text, statement.target.span.start, statement.target.span.end,
             condition="AUTOCDC_INVALID_STATE.COLUMNS_DRIFT", sqlstate="55000",
         )  # fmt: skip
 
@@ -197,13 +199,13 @@ def _types(columns: tuple[Column, ...]) -> str:
     return ", ".join(sorted(f"{column.name} {column.type}" for column in columns))
 
 
-def _new_state(planned: Planned, statement: AutoCdc, rules: Rules, folded: Fold) -> Table:
-    target = planned.table
+def _new_state(context: RewriteContext, statement: AutoCdc, rules: Rules, folded: Fold) -> Table:
+    target = context.table
     name = cdc.state_name(target.name)
     if not is_name(name.name):
         raise UnsupportedError(
             f"The name of {target.name} is too long: AUTO CDC needs a table {name} beside it.",
-            planned.text, statement.target.span.start, statement.target.span.end,
+            context.text, statement.target.span.start, statement.target.span.end,
         )  # fmt: skip
     keys = tuple(Column(key.name, key.type) for key in rules.keys)
     values: tuple[Column, ...] = ()
@@ -276,13 +278,15 @@ def _free_name(name: str, taken_names: set[str]) -> str:
     return name
 
 
-def _drift_error(planned: Planned, statement: AutoCdc, reason: str, message: str) -> AnalysisError:
-    name, place = cdc.state_name(planned.table.name), statement.target.span
+def _drift_error(
+    context: RewriteContext, statement: AutoCdc, reason: str, message: str
+) -> AnalysisError:
+    name, place = cdc.state_name(context.table.name), statement.target.span
     return AnalysisError(
         f"{message} DROP TABLE {name} forgets all order values: then late records may bring "
         f"deleted rows back. If the first AUTO CDC failed, there are none yet. To keep them, "
         f"rename {name}, run AUTO CDC without records, and insert the renamed table's rows into "
         f"the new {name}.",
-        planned.text, place.start, place.end,
+        context.text, place.start, place.end,
         condition=f"AUTOCDC_INVALID_STATE.{reason}", sqlstate="55000",
     )  # fmt: skip

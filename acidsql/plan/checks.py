@@ -35,11 +35,11 @@ _SHOWN_CHARACTERS = 100  # of a value in an error
 
 
 def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> list[Edit]:
-    """Edits that put names of a condition in backticks which stand in ``"…"``.
+    """Edits that put names of a condition in backticks instead of ``"…"``.
 
     ``double_quoted``: ``"…"`` is a name in this session. In a constraint it is a string.
     """
-    tokens = tokenize(condition.of(text), double_quoted_identifiers=double_quoted)
+    tokens = tokenize(condition.slice(text), double_quoted_identifiers=double_quoted)
     return [
         Edit(condition.start + token.start, condition.start + token.end, quote(token.value))
         for token in tokens
@@ -77,14 +77,19 @@ def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if column.name in names]
 
 
-def naming(table: Table, column: str) -> list[str]:
-    """The names of the constraints that name a column. A FOREIGN KEY may refer to its own table."""
+def constraints_naming(table: Table, column: str) -> list[str]:
+    """The names of the constraints that mention a column. A FOREIGN KEY may refer to its own
+    table."""
     return [
-        one.name
-        for one in table.constraints
-        if column in one.columns
-        or (one.parent == str(table.name) and column in one.parent_columns)
-        or column in [found.name for found in columns_of(one.condition, table.all_columns)]
+        constraint.name
+        for constraint in table.constraints
+        if column in constraint.columns
+        or (constraint.parent == str(table.name) and column in constraint.parent_columns)
+        or column
+        in [
+            checked_column.name
+            for checked_column in columns_of(constraint.condition, table.all_columns)
+        ]
     ]
 
 
@@ -102,8 +107,9 @@ def partition_value(column: Column, ordinal: int) -> str:
     return read_back_sql(value, column, is_partition=True)
 
 
-def checked(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """What to select from events, and then from this selection, so that broken rows fail the job.
+def check_projections(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Two projections of events, one after the other, after which rows that break a constraint fail
+    the job.
 
     Args:
         table: The target.
@@ -114,43 +120,47 @@ def checked(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]]
     """
     if not table.checks or ew.are_keys_alone(columns):
         return None
-    beside = [name for name in columns if name.startswith(ew.PREFIX)]
+    reserved_names = [name for name in columns if name.startswith(ew.PREFIX)]
     written = [f"{quote(c.name)} AS {_WRITTEN}{i}" for i, c in enumerate(table.columns)]
     names = [quote(column.name) for column in table.all_columns]
-    read = [f"{sql} AS {name}" for sql, name in zip(new_values(table), names, strict=True)]
-    broken, _ = _broken(table, columns)
+    read_back = [f"{sql} AS {name}" for sql, name in zip(new_values(table), names, strict=True)]
+    failing_case, _ = _failing_case(table, columns)
     # The first column is in every new row, so Spark never leaves the check out.
-    others = (f"{_WRITTEN}{i}" for i in range(1, len(table.columns)))
-    values = [f"{broken} ELSE {_WRITTEN}0 END", *others]
-    new = [f"{value} AS {name}" for value, name in zip(values, names, strict=False)]
-    return [*beside, *written, *read], [*beside, *new]
+    other_values = (f"{_WRITTEN}{i}" for i in range(1, len(table.columns)))
+    values = [f"{failing_case} ELSE {_WRITTEN}0 END", *other_values]
+    checked_values = [f"{value} AS {name}" for value, name in zip(values, names, strict=False)]
+    return [*reserved_names, *written, *read_back], [*reserved_names, *checked_values]
 
 
-def _broken(table: Table, columns: Sequence[str]) -> tuple[str, dict[str, Span]]:
-    """The beginning of a CASE that fails the job for a broken row, and where it has each condition,
-    by the constraint's name."""
+def _failing_case(table: Table, columns: Sequence[str]) -> tuple[str, dict[str, Span]]:
+    """The beginning of a CASE that fails the job for a row that breaks a constraint.
+
+    With it comes the place of each condition in the CASE, by the constraint's name.
+    """
     is_new = f"{ew.ACTION} & {ew.INSERT} <> 0 AND " if ew.ACTION in columns else ""
     text, places = "CASE", {}
     for name, condition in table.checks.items():
         text += f" WHEN {is_new}NOT ("
         places[name] = Span(len(text), len(text) + len(condition))
-        text += f"{condition}\n) THEN {_failed(table, name, condition)}"
+        text += f"{condition}\n) THEN {_violation_sql(table, name, condition)}"
     return text, places
 
 
-def failed_in(table: Table, columns: Sequence[str], fragment: str, start: int) -> str | None:
-    """The name of the constraint whose condition has a fragment of ``checked``'s SQL.
+def constraint_of_fragment(
+    table: Table, columns: Sequence[str], fragment: str, start: int
+) -> str | None:
+    """The name of the constraint whose condition contains a fragment of the projections' SQL.
 
     Args:
         table: The target.
         columns: The columns of the events.
-        fragment: The text, as Spark tells it.
-        start: Its place in the SQL expression that has it, in code points.
+        fragment: The fragment that Spark's error shows.
+        start: The fragment's place in the SQL expression, in code points.
 
     Returns:
-        None if the fragment is of another expression.
+        None if the fragment belongs to another expression.
     """
-    text, places = _broken(table, columns)
+    text, places = _failing_case(table, columns)
     # Spark cuts the fragment at this place in UTF-16.
     cut = text.encode("utf-16-le")[2 * start :].decode("utf-16-le", "replace")
     if not cut.startswith(fragment):
@@ -158,12 +168,14 @@ def failed_in(table: Table, columns: Sequence[str], fragment: str, start: int) -
     return next((name for name, at in places.items() if at.start <= start < at.end), None)
 
 
-def _failed(table: Table, name: str, condition: str) -> str:
-    """SQL that fails the job, with the values that the condition is about."""
+def _violation_sql(table: Table, name: str, condition: str) -> str:
+    """SQL that fails the job, with the values of the condition's columns in the message."""
     named = columns_of(condition, table.all_columns)
-    what = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
-    words = [literal(f"{what} for "), example(named)] if named else [literal(what)]
-    message = f"concat({', '.join([*words, literal('.')])})"
+    violation = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
+    message_parts = (
+        [literal(f"{violation} for "), example(named)] if named else [literal(violation)]
+    )
+    message = f"concat({', '.join([*message_parts, literal('.')])})"
     return raise_dynamic_sql("CHECK_CONSTRAINT_VIOLATION", "23001", message)
 
 

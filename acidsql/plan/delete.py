@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acidsql.plan.event_query import (
     EventQuery,
-    Planned,
+    RewriteContext,
     key_columns,
     may_be_few,
     refuse_window,
@@ -16,26 +16,26 @@ from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 
-def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
+def plan_delete(statement: Delete, context: RewriteContext) -> EventQuery:
     """Rewrite a DELETE.
 
     Raises:
         AnalysisError: A name or a type in WHERE is wrong.
     """
     alias = statement.qualifier
-    query = planned.new(statement.ctes)
+    query = context.new(statement.ctes)
     query.raw("SELECT\n").commas([*key_columns(alias), f"{ew.DELETE} AS {ew.ACTION}"])
-    query.raw(f"\nFROM {planned.standin} AS {quote(alias)}")
+    query.raw(f"\nFROM {context.standin} AS {quote(alias)}")
     if statement.where is not None:
-        refuse_window(planned, statement.where)
+        refuse_window(context, statement.where)
         query.raw("\nWHERE ").user(statement.where)
-        planned.analyse(query)
-    partitions = touched_partitions(planned, alias, statement.where)
+        context.analyse(query)
+    partitions = touched_partitions(context, alias, statement.where)
     return EventQuery(
-        planned.table,
+        context.table,
         query,
         deletes=True,
         partitions=partitions,
-        target_predicate=condition_predicate(planned.text, planned.table, alias, statement.where),
-        maybe_few=may_be_few(planned.text, statement.where),
+        target_predicate=condition_predicate(context.text, context.table, alias, statement.where),
+        may_collect=may_be_few(context.text, statement.where),
     )

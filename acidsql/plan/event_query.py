@@ -94,9 +94,9 @@ class EventQuery:
             each partition: its directory's name, and the partition columns. None: any partition.
         target_predicate: A predicate, from the terms of WHERE or of MERGE's ON, that holds for each
             row of the target that the query needs.
-        maybe_few: The driver tries to collect the events, because there may be few.
-        if_small: With ``maybe_few``: it tries so only if Spark estimates that the events take few
-            bytes.
+        may_collect: The driver tries to collect the events, because there may be few.
+        only_if_small: With ``may_collect``: the driver tries to collect the events only if Spark
+            estimates that they take few bytes.
         source: The view over a MERGE's source, or over the new rows of REPLACE WHERE. None for
             other statements, and for a MERGE that must stay one query (see
             ``merge.derived_source``).
@@ -120,15 +120,15 @@ class EventQuery:
     target_predicate: Predicate = ANYTHING
     source: Derived | None = None
     reduced: Reduced | None = None
-    maybe_few: bool = False
-    if_small: bool = False
+    may_collect: bool = False
+    only_if_small: bool = False
     notes_replaced: bool = False
     makes_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """The facts about a statement that its rewrite needs.
+class RewriteContext:
+    """What the rewrite of a statement needs to know about the statement and the session.
 
     Attributes:
         text: The user's statement.
@@ -139,8 +139,8 @@ class Planned:
         double_quoted: ``"…"`` is a name in this session, or may be one.
         policy: The session's rules of store assignment.
         before: The target without the columns that the statement adds to it; None: it adds none.
-        blank_hiding: Gives a text like ``blank``, in which each ``*`` of the target or the source
-            leaves out these columns of ours, too.
+        blank_hiding: Makes a text like ``blank``, in which each ``*`` of the target or the source
+            also leaves out the named columns of our own.
         is_case_sensitive: The session tells names apart by case.
         evolves: WITH SCHEMA EVOLUTION: a value may lack fields of a struct.
     """
@@ -157,8 +157,9 @@ class Planned:
     evolves: bool = False
     blank_hiding: Callable[[Sequence[str]], Text] | None = None
 
-    def hiding(self, names: Sequence[str]) -> Planned:
-        """The same facts, where target and source have these columns of ours beside their own."""
+    def with_hidden_columns(self, names: Sequence[str]) -> RewriteContext:
+        """This context, where target and source also have the named columns, which no ``*``
+        shows."""
         return self if self.blank_hiding is None else replace(self, blank=self.blank_hiding(names))
 
     def new(self, ctes: Span | None = None) -> Text:
@@ -166,8 +167,8 @@ class Planned:
         return self.blank.new(ctes)
 
 
-def assigned(
-    planned: Planned,
+def assigned_sql(
+    context: RewriteContext,
     sql: str,
     kind: HiveType,
     column: Column,
@@ -182,47 +183,47 @@ def assigned(
     ``is_literal``: default: whether there is one literal at ``where``. ``matching``: how the
     statement matches columns, and so the fields of structs.
     """
-    is_literal = is_text(planned, where) if is_literal is None else is_literal
+    is_literal = is_text(context, where) if is_literal is None else is_literal
     return assign(
-        sql, kind, column.name, column.type, planned.text, where,
-        is_literal=is_literal, policy=planned.policy, old=old,
-        fields=FieldRules(matching, planned.is_case_sensitive, planned.evolves),
+        sql, kind, column.name, column.type, context.text, where,
+        is_literal=is_literal, policy=context.policy, old=old,
+        fields=FieldRules(matching, context.is_case_sensitive, context.evolves),
     )  # fmt: skip
 
 
-def is_text(planned: Planned, where: Span) -> bool:
+def is_text(context: RewriteContext, where: Span) -> bool:
     """Whether there is one string literal at a place, perhaps in brackets."""
-    if planned.text[where.start : where.start + 1] not in _LITERAL_STARTS:
+    if context.text[where.start : where.start + 1] not in _LITERAL_STARTS:
         return False
-    tokens = tokenize(where.of(planned.text), double_quoted_identifiers=planned.double_quoted)
+    tokens = tokenize(where.slice(context.text), double_quoted_identifiers=context.double_quoted)
     while len(tokens) > 2 and (tokens[0].text, tokens[-1].text) == ("(", ")"):
         tokens = tokens[1:-1]
     return len(tokens) == 1 and tokens[0].kind is Kind.STRING
 
 
-def default_fields(planned: Planned, columns: Sequence[Column]) -> dict[str, HiveType]:
+def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[str, HiveType]:
     """The types of the columns' defaults, by column name."""
-    given = [column for column in columns if column.default]
-    if not given:
+    with_default = [column for column in columns if column.default]
+    if not with_default:
         return {}
-    query = planned.new().raw("SELECT ").commas([default_sql(column) for column in given])
-    fields = planned.analyse(query)
-    return {column.name: kind for column, (_, kind) in zip(given, fields, strict=True)}
+    query = context.new().raw("SELECT ").commas([default_sql(column) for column in with_default])
+    fields = context.analyse(query)
+    return {column.name: kind for column, (_, kind) in zip(with_default, fields, strict=True)}
 
 
-def omitted_value(planned: Planned, column: Column, types: dict[str, HiveType]) -> str:
+def omitted_value(context: RewriteContext, column: Column, types: dict[str, HiveType]) -> str:
     """SQL of the value of a column that the statement does not name: its DEFAULT, or NULL."""
     kind = types.get(column.name, HiveType("void"))
     # The default fits its column, whatever the session's policy says. As in Spark, its fields go by
     # position. The column may have got more fields since.
-    fits = replace(planned, policy=Policy.ANSI, evolves=True)
+    fits = replace(context, policy=Policy.ANSI, evolves=True)
     by_position = FieldMatching.BY_POSITION
-    return assigned(fits, default_sql(column), kind, column, Span(0, 0), matching=by_position)
+    return assigned_sql(fits, default_sql(column), kind, column, Span(0, 0), matching=by_position)
 
 
-def default_value(planned: Planned, column: Column) -> str:
+def default_value(context: RewriteContext, column: Column) -> str:
     """SQL of DEFAULT for a column, in the column's type."""
-    return omitted_value(planned, column, default_fields(planned, [column]))
+    return omitted_value(context, column, default_fields(context, [column]))
 
 
 def key_columns(alias: str) -> list[str]:
@@ -231,7 +232,7 @@ def key_columns(alias: str) -> list[str]:
 
 
 def partition_text(sql: str, column: Column, ordinal: int) -> str:
-    """A partition column's value as the text that Hive writes into the directory's name."""
+    """SQL of a partition column's value as the text that Hive writes into a directory's name."""
     text = f"CAST({sql} AS STRING)"
     if column.type.startswith("char"):
         text = f"rtrim({text})"  # the padding is not part of a CHAR's value
@@ -249,18 +250,18 @@ def value_name(number: int) -> str:
     return f"{ew.PREFIX}v{number}"
 
 
-def refuse_window(planned: Planned, expression: Span) -> None:
+def refuse_window(context: RewriteContext, expression: Span) -> None:
     """Refuse a window function. Spark refuses aggregate functions here, but not this one.
 
     Raises:
         UnsupportedError: The expression has a window function outside of subqueries.
     """
-    place = window_function(planned.text, expression)
+    place = window_function(context.text, expression)
     if place is not None:
         raise UnsupportedError(
             "A window function is not allowed here, because the statement evaluates each row by "
             "itself. Put the function into a subquery.",
-            planned.text, place.start, place.end,
+            context.text, place.start, place.end,
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR", sqlstate="42K0E",
         )  # fmt: skip
 
@@ -271,21 +272,23 @@ def may_be_few(text: str, where: Span | None) -> bool:
     return where is not None and not has_subquery(text, where)
 
 
-def touched_partitions(planned: Planned, alias: str, where: Span | None) -> tuple[str, Text] | None:
+def touched_partitions(
+    context: RewriteContext, alias: str, where: Span | None
+) -> tuple[str, Text] | None:
     """The ``EventQuery.partitions`` of an UPDATE or DELETE, from the terms of its WHERE."""
-    columns = {column.name.lower() for column in planned.table.partition_columns}
+    columns = {column.name.lower() for column in context.table.partition_columns}
     if where is None or not columns:
         return None
-    terms = terms_about(planned.text, where, columns, {alias.lower()})
+    terms = terms_about(context.text, where, columns, {alias.lower()})
     if not terms:
         return None
     view = view_name()  # other sessions of this Spark session may ask at the same time
-    query = planned.new().raw(f"SELECT {ew.PARTITION} FROM {view} AS {quote(alias)} WHERE ")
+    query = context.new().raw(f"SELECT {ew.PARTITION} FROM {view} AS {quote(alias)} WHERE ")
     for number, term in enumerate(terms):
         query.raw(" AND " if number else "").user(term)
     return view, query
 
 
-def single(value: Text) -> Text:
-    """The value inside a function call, where Spark refuses a generator such as explode()."""
+def single_value(value: Text) -> Text:
+    """Put a value inside of a function call, where Spark refuses a generator such as explode()."""
     return value.new().raw("if(true, ").add(value).raw(", NULL)")

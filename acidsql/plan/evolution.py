@@ -19,8 +19,8 @@ from acidsql.acid.types import HiveType, parse_type
 from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.assignment import assign
-from acidsql.plan.event_query import Fields, Planned
-from acidsql.plan.insert import queried
+from acidsql.plan.event_query import Fields, RewriteContext
+from acidsql.plan.insert import source_query
 from acidsql.plan.merge_clauses import PRESENT
 from acidsql.plan.struct_fields import FieldRules, parts_of, shown_path
 from acidsql.sql.binder import column_part
@@ -42,141 +42,157 @@ from acidsql.storage.event_records import PREFIX
 _FAMILIES = ({"tinyint", "smallint", "int", "bigint"}, {"float", "double"}, {"decimal"})
 
 
-def for_insert(statement: Insert, planned: Planned) -> Planned:
-    """The facts about an INSERT, whose target gets the columns of the source.
+def evolve_for_insert(statement: Insert, context: RewriteContext) -> RewriteContext:
+    """The context of an INSERT whose target gets the columns of the source.
 
     Raises:
         AnalysisError: A new column has a type that cannot be stored.
         UnsupportedError: A new column has a name that acidsql itself uses.
     """
     if not statement.evolves:
-        return planned
-    planned = replace(planned, evolves=True)
-    return _evolved(planned, planned.analyse(queried(statement, planned)), statement.source.span)
+        return context
+    context = replace(context, evolves=True)
+    return _evolve(
+        context, context.analyse(source_query(statement, context)), statement.source.span
+    )
 
 
-def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
-    """The facts about a MERGE, whose target gets the columns that its clauses name.
+def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) -> RewriteContext:
+    """The context of a MERGE whose target gets the columns that its clauses name.
 
     ``*`` names all columns of the source. SET and the list of an INSERT add a column if the source
-    has a column of the same name. Raises as ``for_insert``.
+    has a column of the same name. Raises as ``evolve_for_insert``.
     """
     if not statement.evolves:
-        return planned
-    planned = replace(planned, evolves=True)
+        return context
+    context = replace(context, evolves=True)
     fields = [field for field in source if field[0].lower() not in (PRESENT, *TYPES)]
     for clause in statement.clauses:
         if clause.action in (Action.UPDATE_ALL, Action.INSERT_ALL):
-            _need_each_once(planned, fields, clause.span)
-            return _evolved(planned, fields, clause.span)
-    ours = {column.name for column in planned.table.all_columns}
-    named = {
-        column_part(planned.table, statement.qualifier, name)[0]
+            _need_distinct_names(context, fields, clause.span)
+            return _evolve(context, fields, clause.span)
+    table_columns = {column.name for column in context.table.all_columns}
+    assigned_columns = {
+        column_part(context.table, statement.qualifier, name)[0]
         for clause in statement.clauses
-        for name in _named(clause)
+        for name in _assigned_names(clause)
     }
-    new = [field for field in fields if field[0].lower() in named - ours]
-    taken = {name for clause in statement.clauses for name in _taken(clause, statement, planned)}
-    new += [field for field in fields if field[0].lower() in taken & ours and field[1].children]
-    return _evolved(planned, new, statement.clauses[0].span)
+    new = [field for field in fields if field[0].lower() in assigned_columns - table_columns]
+    same_name_columns = {
+        name
+        for clause in statement.clauses
+        for name in _same_name_columns(clause, statement, context)
+    }
+    new += [
+        field
+        for field in fields
+        if field[0].lower() in same_name_columns & table_columns and field[1].children
+    ]
+    return _evolve(context, new, statement.clauses[0].span)
 
 
-def for_update(statement: Update, planned: Planned) -> Planned:
-    """The facts about an UPDATE, whose target gets the columns of ADD COLUMNS … WITH VALUES.
+def evolve_for_update(statement: Update, context: RewriteContext) -> RewriteContext:
+    """The context of an UPDATE whose target gets the columns of ADD COLUMNS … WITH VALUES.
 
     Raises:
-        AnalysisError: Others have given the table such a column meanwhile.
+        AnalysisError: Another session has added a column of this name meanwhile.
     """
     if not statement.new_columns:
-        return planned
-    old = planned.table
+        return context
+    old = context.table
     for column in statement.new_columns:
-        if column.name in [known.name for known in old.all_columns]:
+        if column.name in [existing.name for existing in old.all_columns]:
             raise AnalysisError(
                 f"{old.name} has a column '{column.name}' already (Hive 10036).",
                 condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
             )  # fmt: skip
-    return _with(planned, replace(old, columns=(*old.columns, *statement.new_columns)))
+    return _with_table(context, replace(old, columns=(*old.columns, *statement.new_columns)))
 
 
-def _taken(clause: MergeClause, statement: Merge, planned: Planned) -> Iterable[str]:
+def _same_name_columns(
+    clause: MergeClause, statement: Merge, context: RewriteContext
+) -> Iterable[str]:
     """The columns whose new value is the source's column of the same name."""
     pairs: list[tuple[Name, Value]] = []
     if isinstance(clause.action, UpdateAction):
-        pairs = [(one.target, one.value) for one in clause.action.assignments]
+        pairs = [(assignment.target, assignment.value) for assignment in clause.action.assignments]
     elif isinstance(clause.action, InsertAction):
         pairs = [*zip(clause.action.columns or (), clause.action.values, strict=False)]
     for target, value in pairs:
-        column, fields = column_part(planned.table, statement.qualifier, target)
+        column, fields = column_part(context.table, statement.qualifier, target)
         if fields or not isinstance(value, Span):
             continue
-        if _is_of_source(value, column, statement.qualifier, planned):
+        if _is_of_source(value, column, statement.qualifier, context):
             yield column
 
 
-def _is_of_source(value: Span, column: str, target: str, planned: Planned) -> bool:
-    """Whether a value is ``column`` or ``alias.column``, with another alias than the target's."""
-    tokens = tokenize(value.of(planned.text), double_quoted_identifiers=planned.double_quoted)
+def _is_of_source(value: Span, column: str, target: str, context: RewriteContext) -> bool:
+    """Whether a value is ``column`` or ``alias.column``, where the alias is not the target's."""
+    tokens = tokenize(value.slice(context.text), double_quoted_identifiers=context.double_quoted)
     names = [token.value.lower() for token in tokens if token.is_name]
     texts = [token.text for token in tokens if token.kind is not Kind.END and not token.is_name]
     is_path = (len(names), texts) in ((1, []), (2, ["."]))
     return is_path and names[-1] == column and names[0] != target.lower()
 
 
-def _need_each_once(planned: Planned, fields: Fields, place: Span) -> None:
+def _need_distinct_names(context: RewriteContext, fields: Fields, place: Span) -> None:
     """Raise AnalysisError if two columns of the source have one name: in a case-sensitive session,
     they may have."""
     names = [name.lower() for name, _ in fields]
     for name in names:
         if names.count(name) > 1:
             raise AnalysisError(
-                f"The source has two columns '{name}', of which {planned.table.name} can have one.",
-                planned.text, place.start, place.end,
+                f"The source has two columns '{name}', of which {context.table.name} can have one.",
+                context.text, place.start, place.end,
                 condition="AMBIGUOUS_COLUMN_REFERENCE", sqlstate="42702",
             )  # fmt: skip
 
 
-def _named(clause: MergeClause) -> Iterable[Name]:
+def _assigned_names(clause: MergeClause) -> Iterable[Name]:
     if isinstance(clause.action, UpdateAction):
         return [assignment.target for assignment in clause.action.assignments]
     return (clause.action.columns or ()) if isinstance(clause.action, InsertAction) else ()
 
 
-def _evolved(planned: Planned, source: Fields, place: Span) -> Planned:
-    """The same facts, with the columns of the source in the target and in its stand-in."""
-    old = planned.table
+def _evolve(context: RewriteContext, source: Fields, place: Span) -> RewriteContext:
+    """Add the columns of the source to the target and to its stand-in."""
+    old = context.table
     columns = {column.name: column for column in old.columns}
     partitions = {column.name for column in old.partition_columns}
     for name, kind in source:
-        if (known := columns.get(name.lower())) is not None:
-            columns[known.name] = _widened(old, _united(planned, known, kind, place), kind)
+        if (existing := columns.get(name.lower())) is not None:
+            columns[existing.name] = _widen(
+                old, _with_new_fields(context, existing, kind, place), kind
+            )
         elif name.lower() not in partitions:
-            column = new_column(name, kind, planned.text, place)
-            check_name(column, planned.text, place)
+            column = new_column(name, kind, context.text, place)
+            check_name(column, context.text, place)
             columns[column.name] = column
     table = replace(old, columns=tuple(columns.values()))
-    return planned if table == old else _with(planned, table)
+    return context if table == old else _with_table(context, table)
 
 
-def _with(planned: Planned, table: Table) -> Planned:
-    standin = planned.standin and _shown_as(table, planned)
-    return replace(planned, table=table, standin=standin, before=planned.table)
+def _with_table(context: RewriteContext, table: Table) -> RewriteContext:
+    standin = context.standin and _evolved_standin(table, context)
+    return replace(context, table=table, standin=standin, before=context.table)
 
 
-def _united(planned: Planned, column: Column, kind: HiveType, place: Span) -> Column:
-    """The column with the fields that the source has more.
+def _with_new_fields(
+    context: RewriteContext, column: Column, kind: HiveType, place: Span
+) -> Column:
+    """A struct column with the additional fields of the source's column.
 
-    Columns of CLUSTERED BY keep theirs, since the hash of a row's value would change, and so do
-    those of a Parquet table: assignment refuses a value with more fields.
+    Columns of CLUSTERED BY stay as they are, since the hash of a row's value would change, and so
+    do the columns of a Parquet table. Assignment then refuses a value with more fields.
     """
-    before, table = parse_type(column.type), planned.table
-    united = FieldRules(is_case_sensitive=planned.is_case_sensitive).united(kind, before)
+    before, table = parse_type(column.type), context.table
+    united = FieldRules(is_case_sensitive=context.is_case_sensitive).unite(kind, before)
     if united == before or table.file_format == PARQUET or column.name in table.bucket_columns:
         return column
-    return replace(column, type=new_column(column.name, united, planned.text, place).type)
+    return replace(column, type=new_column(column.name, united, context.text, place).type)
 
 
-def _widened(table: Table, column: Column, kind: HiveType) -> Column:
+def _widen(table: Table, column: Column, kind: HiveType) -> Column:
     before = parse_type(column.type)
     same_family = any({before.kind, kind.kind} <= family for family in _FAMILIES)
     if not same_family or not can_widen(before, kind):
@@ -187,17 +203,17 @@ def _widened(table: Table, column: Column, kind: HiveType) -> Column:
     return column if is_fixed else replace(column, type=str(kind))
 
 
-def _shown_as(table: Table, planned: Planned) -> str:
+def _evolved_standin(table: Table, context: RewriteContext) -> str:
     """The target's stand-in with the new columns. Its rows have no values for them."""
-    before = {column.name: column for column in planned.table.columns}
+    before = {column.name: column for column in context.table.columns}
     changed = [c for c in table.columns if c.name in before and c != before[c.name]]
     new = [
         f"{_old_value(before.get(c.name), c)} AS {quote(c.name)}"
         for c in table.columns
         if c in changed or c.name not in before
     ]
-    left = f" EXCEPT ({', '.join(quote(c.name) for c in changed)})" if changed else ""
-    return f"(SELECT *{left}, {', '.join(new)} FROM {planned.standin})"
+    except_clause = f" EXCEPT ({', '.join(quote(c.name) for c in changed)})" if changed else ""
+    return f"(SELECT *{except_clause}, {', '.join(new)} FROM {context.standin})"
 
 
 def _old_value(old: Column | None, new: Column) -> str:

@@ -50,7 +50,7 @@ Touched = Collection[str] | None
 PARTITION_LOCKS_MAX = 200
 
 
-def locks_of(
+def statement_locks(
     statement: Dml | AutoCdc | Undo,
     targets: Iterable[tuple[EventQuery, Touched]],
     reads: Iterable[TableName],
@@ -58,7 +58,9 @@ def locks_of(
 ) -> list[LockComponent]:
     """The locks of a statement that changes rows: on its targets, then on the tables it reads."""
     locks = [
-        one for query, touched in targets for one in _target(statement, query, touched, settings)
+        lock
+        for query, touched in targets
+        for lock in _target_locks(statement, query, touched, settings)
     ]
     return [*locks, *map(read_lock, reads)]
 
@@ -68,34 +70,34 @@ def read_lock(name: TableName) -> LockComponent:
     return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
-def reserving(name: TableName) -> LockComponent:
-    """The lock that keeps others from changing a table, which a later statement may change."""
+def reserve_lock(name: TableName) -> LockComponent:
+    """The lock that reserves a table for changes by a later statement of the transaction."""
     return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
 
 
-def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
+def exclusive_lock(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
     """The lock of a statement that creates, alters, renames or drops a table."""
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)
 
 
-def dropping(name: TableName) -> list[LockComponent]:
+def drop_locks(name: TableName) -> list[LockComponent]:
     """The locks of a statement that drops or renames a table. The target of a table that AUTO CDC
     has made beside it is locked, too, because it may have the bond of both (``acid.cdc``)."""
     target = target_name(name)
-    return [exclusive(one) for one in (name, target) if one is not None]
+    return [exclusive_lock(table_name) for table_name in (name, target) if table_name is not None]
 
 
-def exclusive_database(name: str) -> LockComponent:
+def database_lock(name: str) -> LockComponent:
     """The lock of a statement that drops a database and all its tables."""
     return LockComponent(LockType.EXCLUSIVE, name)
 
 
-def inserting(name: TableName, touched: Touched = None) -> list[LockComponent]:
+def insert_locks(name: TableName, touched: Touched = None) -> list[LockComponent]:
     """The locks of a statement that adds rows to a table or to some partitions."""
     return _components(name, LockType.SHARED_READ, [Operation.INSERT], touched)
 
 
-def overwriting(
+def overwrite_locks(
     name: TableName, settings: Settings, touched: Touched = None
 ) -> list[LockComponent]:
     """The locks of a statement that replaces the rows of a table or of some partitions."""
@@ -114,24 +116,24 @@ def _components(
     ]
 
 
-def _target(
+def _target_locks(
     statement: Dml | AutoCdc | Undo, query: EventQuery, touched: Touched, settings: Settings
 ) -> list[LockComponent]:
     name = query.table.name
     if query.overwrite:
-        return overwriting(name, settings, touched)
+        return overwrite_locks(name, settings, touched)
     if isinstance(statement, AutoCdc | Undo):
         operations = [Operation.INSERT, Operation.UPDATE]
         return _components(name, LockType.EXCL_WRITE, operations, touched)
-    inserts = isinstance(statement, Insert) or _inserts(statement)
+    inserts = isinstance(statement, Insert) or _has_merge_insert(statement)
     operations = [Operation.INSERT] if inserts or not query.deletes else []
     if query.deletes:
         operations.append(Operation.DELETE if isinstance(statement, Delete) else Operation.UPDATE)
-    kind = _changing(inserts, settings) if query.deletes else LockType.SHARED_READ
+    kind = _change_lock_type(inserts, settings) if query.deletes else LockType.SHARED_READ
     return _components(name, kind, operations, touched)
 
 
-def _changing(merge_inserts: bool, settings: Settings) -> LockType:
+def _change_lock_type(merge_inserts: bool, settings: Settings) -> LockType:
     # Two MERGEs may both find a key missing and both insert it. Conflicts by row are found by
     # delete events, and an insert has none.
     if settings.xlock_write and (merge_inserts or not settings.conflicts_by_row):
@@ -139,17 +141,18 @@ def _changing(merge_inserts: bool, settings: Settings) -> LockType:
     return LockType.SHARED_WRITE
 
 
-def _inserts(statement: Dml) -> bool:
+def _has_merge_insert(statement: Dml) -> bool:
     return isinstance(statement, Merge) and any(
         isinstance(clause.action, InsertAction) or clause.action is Action.INSERT_ALL
         for clause in statement.clauses
     )
 
 
-def taking(directory: str) -> list[LockComponent]:
-    """The locks of a statement that takes a directory's files into a table: only one may do so.
+def load_locks(directory: str) -> list[LockComponent]:
+    """The locks of a statement that takes a directory's files into a table. The directory is locked
+    exclusively.
 
-    The directories around it are locked, too, so that no statement takes one of them as a whole.
+    Its parent directories are locked, too, so that no other statement takes one of them as a whole.
 
     Args:
         directory: The directory's real path.

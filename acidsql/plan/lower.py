@@ -30,7 +30,7 @@ from acidsql.acid.types import HiveType
 from acidsql.acid.virtual_columns import why_missing
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import BAR, RAISED
-from acidsql.plan.checks import INVALID, MEANING, checked, failed_in
+from acidsql.plan.checks import INVALID, MEANING, check_projections, constraint_of_fragment
 from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
@@ -200,7 +200,7 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
         AnalysisError: INVALID_CHECK_CONSTRAINT: this session cannot evaluate a condition. It may
             call a function that only Hive has.
     """
-    columns = checked(table, rows.columns) if table.checks else None
+    columns = check_projections(table, rows.columns) if table.checks else None
     if columns is None:
         return rows
     try:
@@ -229,7 +229,7 @@ def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
             if context.contextType() is not QueryContextType.SQL:
                 continue
             fragment, start = context.fragment(), context.startIndex()
-            name = failed_in(table, rows.columns, fragment, start)
+            name = constraint_of_fragment(table, rows.columns, fragment, start)
             if name is not None:
                 raise ConstraintError(
                     f"The CHECK constraint '{name}' of {table.name}, {table.checks[name]}, fails "

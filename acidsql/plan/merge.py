@@ -28,12 +28,12 @@ from acidsql.plan.event_query import (
     Derived,
     EventQuery,
     Fields,
-    Planned,
     Reduced,
+    RewriteContext,
     partition_text,
     value_name,
 )
-from acidsql.plan.merge_clauses import PRESENT, Bound, bind, source_name
+from acidsql.plan.merge_clauses import PRESENT, BoundClause, bind_clause, source_name
 from acidsql.plan.merge_pairs import CLAUSE, OLD, joined_rows
 from acidsql.plan.new_values import column_values
 from acidsql.plan.partners import joining_columns
@@ -65,7 +65,7 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
 
 def _is_short(statement: Merge, text: str) -> bool:
     """Whether the source is a short text that reads no table, such as VALUES: see ``Derived``."""
-    source = statement.source.of(text)
+    source = statement.source.slice(text)
     if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
         return False
     words = [token.upper for token in tokenize(source)]
@@ -73,13 +73,13 @@ def _is_short(statement: Merge, text: str) -> bool:
 
 
 def plan_merge(
-    statement: Merge, planned: Planned, source_view: str | None, derived: Derived | None
+    statement: Merge, context: RewriteContext, source_view: str | None, derived: Derived | None
 ) -> EventQuery:
     """Rewrite a MERGE.
 
     Args:
         statement: The statement.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         source_view: The stand-in of a source that is the name of an ACID table, or None.
         derived: The result of ``derived_source``.
 
@@ -87,41 +87,43 @@ def plan_merge(
         AnalysisError: A name, a type or a number of values is wrong.
     """
     if derived is None:
-        source = _source_text(statement, planned.new(), source_view, is_sealed=True)
-        alone = planned.new(statement.ctes).raw("SELECT * FROM ").add(source)
+        source = _source_text(statement, context.new(), source_view, is_sealed=True)
+        source_query = context.new(statement.ctes).raw("SELECT * FROM ").add(source)
     else:
-        source = planned.new().raw(f"{derived.view} AS {quote(source_name(statement))}")
-        statement, alone = replace(statement, ctes=None), derived.query
-    fields = planned.analyse(alone)
+        source = context.new().raw(f"{derived.view} AS {quote(source_name(statement))}")
+        statement, source_query = replace(statement, ctes=None), derived.query
+    fields = context.analyse(source_query)
     alias, on = statement.qualifier, statement.on
-    known = (
+    predicate = (
         ANYTHING
         if _reads_all(statement)
-        else condition_predicate(planned.text, planned.table, alias, on)
+        else condition_predicate(context.text, context.table, alias, on)
     )
-    planned = evolution.for_merge(statement, planned, fields)
-    terms = terms_of_on(statement, planned, fields)
-    bound = [bind(clause, statement, planned, fields, terms) for clause in statement.clauses]
-    target = planned.new().raw(planned.standin)
-    pairs = joined_rows(statement, planned, target, source, bound)
-    events = _events(planned, bound, dict(planned.analyse(pairs)))
+    context = evolution.evolve_for_merge(statement, context, fields)
+    terms = terms_of_on(statement, context, fields)
+    bound = [bind_clause(clause, statement, context, fields, terms) for clause in statement.clauses]
+    target = context.new().raw(context.standin)
+    pairs = joined_rows(statement, context, target, source, bound)
+    events = _events(context, bound, dict(context.analyse(pairs)))
     return EventQuery(
-        planned.table,
-        _acting(statement, planned, events, pairs),
+        context.table,
+        _acting_pairs(statement, context, events, pairs),
         deletes=True,
         merge=True,
-        target_predicate=known,
+        target_predicate=predicate,
         allow_duplicate_deletes=_only_deletes(statement),
         source=None if derived is None else replace(derived, fields=fields),
         reduced=None
         if derived is None
-        else _reduced(statement, planned, source, fields, terms, bound, events),
+        else _reduced(statement, context, source, fields, terms, bound, events),
     )
 
 
-def _acting(statement: Merge, planned: Planned, events: Sequence[Text | str], pairs: Text) -> Text:
+def _acting_pairs(
+    statement: Merge, context: RewriteContext, events: Sequence[Text | str], pairs: Text
+) -> Text:
     """A query for the events of all pairs to which a clause applies, or which are a match."""
-    query = planned.new().raw("SELECT\n").commas(events)
+    query = context.new().raw("SELECT\n").commas(events)
     query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {CLAUSE} > 0")
     if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
         query.raw(f" OR ({ew.WRITE_ID} IS NOT NULL AND {PRESENT})")
@@ -130,11 +132,11 @@ def _acting(statement: Merge, planned: Planned, events: Sequence[Text | str], pa
 
 def _reduced(
     statement: Merge,
-    planned: Planned,
+    context: RewriteContext,
     source: Text,
     fields: Fields,
     terms: Sequence[Term],
-    bound: Sequence[Bound],
+    bound: Sequence[BoundClause],
     events: Sequence[Text | str],
 ) -> Reduced | None:
     """The same events from a query that drops target rows without a partner before the join.
@@ -144,37 +146,37 @@ def _reduced(
     only right if the source gives the same rows both times.
     """
     alias = quote(statement.qualifier)
-    if _reads_all(statement) or has_subquery(planned.text, statement.on):
+    if _reads_all(statement) or has_subquery(context.text, statement.on):
         return None
-    joining = joining_columns(statement, planned, fields, terms)
+    joining = joining_columns(statement, context, fields, terms)
     if not joining:
         return None
-    target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
-    target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
+    target = context.new().raw(f"(SELECT {alias}.* FROM {context.standin} AS {alias}")
+    target.raw(" LEFT SEMI JOIN ").add(_broadcast_source(statement, context, source))
     target.raw("\nON ").user(statement.on).raw(")")
-    pairs = joined_rows(statement, planned, target, source, bound)
+    pairs = joined_rows(statement, context, target, source, bound)
     partitions = tuple(
-        (one.column, one.own[0])
-        for one in equated_in(terms)
-        if one.column in planned.table.partition_columns and one.own is not None
+        (pair.column, pair.source_column[0])
+        for pair in equated_in(terms)
+        if pair.column in context.table.partition_columns and pair.source_column is not None
     )
-    return Reduced(_acting(statement, planned, events, pairs), joining, partitions)
+    return Reduced(_acting_pairs(statement, context, events, pairs), joining, partitions)
 
 
 def _reads_all(statement: Merge) -> bool:
     """Whether target rows without a partner in the source matter, too."""
-    return any(one.matched is Matched.NOT_MATCHED_BY_SOURCE for one in statement.clauses)
+    return any(clause.matched is Matched.NOT_MATCHED_BY_SOURCE for clause in statement.clauses)
 
 
-def _sent(statement: Merge, planned: Planned, source: Text) -> Text:
+def _broadcast_source(statement: Merge, context: RewriteContext, source: Text) -> Text:
     """The source with a hint that makes Spark broadcast it."""
     name = quote(source_name(statement))
-    text = planned.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
+    text = context.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
     return text.raw(f") AS {name}")
 
 
 def _only_deletes(statement: Merge) -> bool:
-    """Whether a second match is allowed: to delete a row twice is to delete it."""
+    """Whether a target row may match twice, because the only WHEN MATCHED clause deletes."""
     matched = [c for c in statement.clauses if c.matched is Matched.MATCHED]
     return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
 
@@ -184,7 +186,7 @@ def _source_text(
 ) -> Text:
     """The source as a relation.
 
-    ``is_sealed``: Spark evaluates each of its rows once: see ``repeatable.evaluated_once``.
+    ``is_sealed``: Spark evaluates each row of the source once (``repeatable.evaluated_once``).
     """
     columns = f"*, true AS {PRESENT}"
     columns = f"inline(array(struct({columns})))" if is_sealed else columns
@@ -202,10 +204,10 @@ def _source_text(
 
 
 def _events(
-    planned: Planned, bound: Sequence[Bound], kinds: dict[str, HiveType]
+    context: RewriteContext, bound: Sequence[BoundClause], kinds: dict[str, HiveType]
 ) -> list[Text | str]:
-    table = planned.table
-    fitted = _fitted_values(planned, bound, kinds)
+    table = context.table
+    fitted = _fitted_values(context, bound, kinds)
     inserts = [str(n) for n, item in enumerate(bound, 1) if item.action == ew.INSERT]
     action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound, 1))
     keys = [
@@ -233,17 +235,17 @@ def _events(
 
 
 def _fitted_values(
-    planned: Planned, bound: Sequence[Bound], types: dict[str, HiveType]
+    context: RewriteContext, bound: Sequence[BoundClause], types: dict[str, HiveType]
 ) -> dict[tuple[int, str], str]:
     """(clause number, column) → SQL of the clause's value, converted to the column's type."""
-    ordinals = {column.name: i for i, column in enumerate(planned.table.all_columns)}
+    ordinals = {column.name: i for i, column in enumerate(context.table.all_columns)}
     fitted: dict[tuple[int, str], str] = {}
     first = 0
     for number, item in enumerate(bound, 1):
         values = {value_name(i): new for i, new in enumerate(item.values, first)}
         first += len(values)
         columns = column_values(
-            planned, values, types, lambda c: f"{OLD}{ordinals[c.name]}",
+            context, values, types, lambda c: f"{OLD}{ordinals[c.name]}",
             # UPDATE SET * with schema evolution keeps fields, as columns, that the source lacks.
             keeps_missing_fields=item.clause.action is Action.UPDATE_ALL,
         )  # fmt: skip
@@ -252,7 +254,7 @@ def _fitted_values(
 
 
 def _new_value(
-    ordinal: int, column: Column, bound: Sequence[Bound], fitted: dict[tuple[int, str], str]
+    ordinal: int, column: Column, bound: Sequence[BoundClause], fitted: dict[tuple[int, str], str]
 ) -> str:
     """A column's value after the clause that applies: the clause's value, or the old value.
 

@@ -10,7 +10,7 @@ from acidsql.errors import AnalysisError
 from acidsql.plan.equated import Term, equated_in
 from acidsql.plan.event_query import (
     Fields,
-    Planned,
+    RewriteContext,
     default_fields,
     omitted_value,
     update_action,
@@ -32,7 +32,7 @@ PRESENT = f"{ew.PREFIX}present"  # true in each source row, NULL in a target row
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundClause:
     """A clause with its columns resolved, and the new values that it gives to them."""
 
     table: Table
@@ -54,19 +54,19 @@ class Bound:
         return ew.DELETE if self.clause.action is Action.DELETE else ew.INSERT
 
 
-def bind(
+def bind_clause(
     clause: MergeClause,
     statement: Merge,
-    planned: Planned,
+    context: RewriteContext,
     source: Fields,
     terms: Sequence[Term],
-) -> Bound:
+) -> BoundClause:
     """Resolve the columns of one clause.
 
     Args:
         clause: The clause.
         statement: The statement.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         source: The source's columns.
         terms: The terms of ON.
 
@@ -75,68 +75,68 @@ def bind(
     """
     action = clause.action
     if isinstance(action, UpdateAction):
-        return _bind_update(clause, action, statement, planned)
+        return _bind_update(clause, action, statement, context)
     if isinstance(action, InsertAction):
-        return _bind_insert(clause, action, statement, planned)
+        return _bind_insert(clause, action, statement, context)
     if action is Action.DELETE:
-        return Bound(planned.table, clause)
-    return _bind_star(clause, statement, planned, source, terms)
+        return BoundClause(context.table, clause)
+    return _bind_star(clause, statement, context, source, terms)
 
 
 def _bind_update(
-    clause: MergeClause, action: UpdateAction, statement: Merge, planned: Planned
-) -> Bound:
-    bound = bind_assignments(planned.text, planned.table, statement.qualifier, action.assignments)
-    return Bound(planned.table, clause, set_values(planned, bound))
+    clause: MergeClause, action: UpdateAction, statement: Merge, context: RewriteContext
+) -> BoundClause:
+    bound = bind_assignments(context.text, context.table, statement.qualifier, action.assignments)
+    return BoundClause(context.table, clause, set_values(context, bound))
 
 
 def _bind_insert(
-    clause: MergeClause, action: InsertAction, statement: Merge, planned: Planned
-) -> Bound:
+    clause: MergeClause, action: InsertAction, statement: Merge, context: RewriteContext
+) -> BoundClause:
     # Without a list, the values are those of the columns that the user sees.
-    table = planned.table if action.columns is not None else planned.before or planned.table
-    bound = bind_insert(planned.text, table, action.columns, (), alias=statement.qualifier)
+    table = context.table if action.columns is not None else context.before or context.table
+    bound = bind_insert(context.text, table, action.columns, (), alias=statement.qualifier)
     if len(bound.from_source) != len(action.values):
         raise AnalysisError(
             f"INSERT names {len(bound.from_source)} column(s) and gives {len(action.values)} "
             "value(s).",
-            planned.text, clause.span.start, clause.span.end,
+            context.text, clause.span.start, clause.span.end,
             condition="MERGE_INSERT_VALUE_COUNT_MISMATCH", sqlstate="21S01",
         )  # fmt: skip
     pairs = zip(bound.from_source, action.values, strict=True)
-    return _inserting(clause, planned, [stated_value(planned, *pair) for pair in pairs])
+    return _insert_clause(clause, context, [stated_value(context, *pair) for pair in pairs])
 
 
 def _bind_star(
     clause: MergeClause,
     statement: Merge,
-    planned: Planned,
+    context: RewriteContext,
     source: Fields,
     terms: Sequence[Term],
-) -> Bound:
+) -> BoundClause:
     """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name."""
     is_update = clause.action is Action.UPDATE_ALL
-    # Of a column of the source that ON equates with a column of the target, only the own name
-    # tells which column it is: in a case-sensitive session, the source may have p and P.
+    # The pairs have the source's spelling of the name, because in a case-sensitive session the
+    # source may have p and P.
     equated = {
-        (pair.column.name, pair.own[0])
+        (pair.column.name, pair.source_column[0])
         for pair in equated_in(terms)
-        if pair.own is not None and pair.is_same
+        if pair.source_column is not None and pair.is_same
     }
     values: list[NewValue] = []
-    for column in planned.table.all_columns:
-        name = _named_as(column, source, planned, clause)
+    for column in context.table.all_columns:
+        name = _source_column_for(column, source, context, clause)
         if name is None:
-            _need_not_be_given(column, statement, planned, clause)
+            _need_not_be_given(column, statement, context, clause)
             continue
-        is_placing = column in planned.table.partition_columns
+        is_placing = column in context.table.partition_columns
         if is_update and is_placing and (column.name, name) in equated:
             continue  # the row is in the right partition
         sql = f"{quote(source_name(statement))}.{quote(name)}"
         values.append(NewValue(column, sql, clause.span))
     if is_update:
-        return Bound(planned.table, clause, tuple(values))
-    return _inserting(clause, planned, values)
+        return BoundClause(context.table, clause, tuple(values))
+    return _insert_clause(clause, context, values)
 
 
 def source_name(statement: Merge) -> str:
@@ -144,11 +144,13 @@ def source_name(statement: Merge) -> str:
     return statement.source_alias or _SOURCE
 
 
-def _named_as(column: Column, source: Fields, planned: Planned, clause: MergeClause) -> str | None:
-    """The source's column of a column's name; None if there is none.
+def _source_column_for(
+    column: Column, source: Fields, context: RewriteContext, clause: MergeClause
+) -> str | None:
+    """The name of the source's column that a target column gets; None if there is none.
 
-    In a case-sensitive session the source may have several. The one whose name is the column's, in
-    lower case, is meant, as in Spark.
+    In a case-sensitive session the source may have several columns of the name. As in Spark, the
+    one in lower case counts, like the target's.
 
     Raises:
         AnalysisError: Several columns have the name in other letters.
@@ -159,38 +161,40 @@ def _named_as(column: Column, source: Fields, planned: Planned, clause: MergeCla
     raise AnalysisError(
         f"The source has {len(names)} columns for '{column.name}' ({', '.join(names)}), of which * "
         "would have to choose one.",
-        planned.text, clause.span.start, clause.span.end,
+        context.text, clause.span.start, clause.span.end,
         condition="AMBIGUOUS_COLUMN_REFERENCE", sqlstate="42702",
     )  # fmt: skip
 
 
 def _need_not_be_given(
-    column: Column, statement: Merge, planned: Planned, clause: MergeClause
+    column: Column, statement: Merge, context: RewriteContext, clause: MergeClause
 ) -> None:
     """Raise AnalysisError if ``*`` needs a column that the source does not have.
 
     A new row gets the column's DEFAULT. WITH SCHEMA EVOLUTION, a changed row keeps its value, and
-    a new row gets NULL; but no row gets into a partition that nobody has named.
+    a new row gets NULL, but not as the value of a partition column.
     """
     if clause.action is Action.UPDATE_ALL:
         may_lack = statement.evolves
     else:
-        is_placing = column in planned.table.partition_columns
+        is_placing = column in context.table.partition_columns
         may_lack = column.default is not None or (statement.evolves and not is_placing)
     if not may_lack:
         raise AnalysisError(
             f"The source has no column '{column.name}', which * needs.",
-            planned.text, clause.span.start, clause.span.end,
+            context.text, clause.span.start, clause.span.end,
             condition="UNRESOLVED_COLUMN.WITH_SUGGESTION", sqlstate="42703",
         )  # fmt: skip
 
 
-def _inserting(clause: MergeClause, planned: Planned, values: Sequence[NewValue]) -> Bound:
+def _insert_clause(
+    clause: MergeClause, context: RewriteContext, values: Sequence[NewValue]
+) -> BoundClause:
     """A clause that inserts these values, and the DEFAULTs of all other columns."""
     columns = {new.column.name for new in values}
-    omitted = [column for column in planned.table.all_columns if column.name not in columns]
-    types = default_fields(planned, omitted)
+    omitted = [column for column in context.table.all_columns if column.name not in columns]
+    types = default_fields(context, omitted)
     defaults = [
-        NewValue(column, omitted_value(planned, column, types), clause.span) for column in omitted
+        NewValue(column, omitted_value(context, column, types), clause.span) for column in omitted
     ]
-    return Bound(planned.table, clause, (*values, *defaults))
+    return BoundClause(context.table, clause, (*values, *defaults))

@@ -15,8 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acidsql.plan.event_query import Planned, key_columns, refuse_window, single, value_name
-from acidsql.plan.merge_clauses import PRESENT, Bound, source_name
+from acidsql.plan.event_query import (
+    RewriteContext,
+    key_columns,
+    refuse_window,
+    single_value,
+    value_name,
+)
+from acidsql.plan.merge_clauses import PRESENT, BoundClause, source_name
 from acidsql.plan.query import target_virtual_columns
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import Matched, Merge
@@ -42,25 +48,29 @@ _WHEN = {
 
 
 def joined_rows(
-    statement: Merge, planned: Planned, target: Text, source: Text, bound: Sequence[Bound]
+    statement: Merge,
+    context: RewriteContext,
+    target: Text,
+    source: Text,
+    bound: Sequence[BoundClause],
 ) -> Text:
     """The joined rows: key, old values, number of the clause that applies, each clause's values.
 
     Args:
         statement: The statement.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         target: The relation with the target's rows, without an alias.
         source: The relation with the source's rows, with its alias.
         bound: The clauses.
     """
-    layers = _Layers(statement, planned, bound)
-    rows = layers.join(target, source)
+    layers = _Layers(statement, context, bound)
+    rows = layers.join_layer(target, source)
     if Matched.NOT_MATCHED in layers.kinds:
-        rows = layers.of_source(rows)
+        rows = layers.source_layer(rows)
     if Matched.NOT_MATCHED_BY_SOURCE in layers.kinds:
-        rows = layers.of_target(rows)
+        rows = layers.target_layer(rows)
     # Subqueries of all layers see the WITH clause.
-    return rows if statement.ctes is None else planned.new(statement.ctes).add(rows)
+    return rows if statement.ctes is None else context.new(statement.ctes).add(rows)
 
 
 class _Layers:
@@ -68,15 +78,17 @@ class _Layers:
 
     Args:
         statement: The statement.
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         bound: The clauses.
 
     Attributes:
         kinds: The kinds of the clauses.
     """
 
-    def __init__(self, statement: Merge, planned: Planned, bound: Sequence[Bound]) -> None:
-        self._statement, self._planned = statement, planned
+    def __init__(
+        self, statement: Merge, context: RewriteContext, bound: Sequence[BoundClause]
+    ) -> None:
+        self._statement, self._context = statement, context
         self._bound = list(enumerate(bound, 1))
         self.kinds = {item.clause.matched for item in bound}
         self._last = max(self.kinds, key=list(Matched).index)
@@ -84,10 +96,10 @@ class _Layers:
         self._ours: list[str] = []  # columns that the layers so far pass on, without PRESENT
         self._values = 0  # the number of values, so far
 
-    def join(self, target: Text, source: Text) -> Text:
+    def join_layer(self, target: Text, source: Text) -> Text:
         """The layer of both sides."""
-        alias, planned = quote(self._statement.qualifier), self._planned
-        old = {f"{OLD}{i}": c.name for i, c in enumerate(planned.table.all_columns)}
+        alias, context = quote(self._statement.qualifier), self._context
+        old = {f"{OLD}{i}": c.name for i, c in enumerate(context.table.all_columns)}
         if Matched.NOT_MATCHED_BY_SOURCE in self.kinds:
             old |= {f"{_VIRTUAL}{i}": name for i, name in enumerate(self._virtual())}
         columns: list[Text | str] = [*key_columns(self._statement.qualifier)]
@@ -95,41 +107,43 @@ class _Layers:
         has_source = Matched.NOT_MATCHED in self.kinds
         columns.append(f"{quote(source_name(self._statement))}.*" if has_source else PRESENT)
         self._ours = [*ew.KEYS, *old]
-        columns += self._evaluated(Matched.MATCHED, planned)
+        columns += self._clause_columns(Matched.MATCHED, context)
         join = _JOINS[has_source, Matched.NOT_MATCHED_BY_SOURCE in self.kinds]
-        text = planned.new().raw("SELECT\n").commas(columns)
+        text = context.new().raw("SELECT\n").commas(columns)
         text.raw("\nFROM ").add(target).raw(f" AS {alias} {join} ").add(source)
         return text.raw("\nON ").user(self._statement.on)
 
-    def of_source(self, rows: Text) -> Text:
+    def source_layer(self, rows: Text) -> Text:
         """The layer in which the source's columns are in scope."""
-        planned = self._planned.hiding(self._ours)
-        columns = ["*", *self._evaluated(Matched.NOT_MATCHED, planned)]
-        text = planned.new().raw("SELECT\n").commas(columns).raw("\nFROM (").add(rows)
+        context = self._context.with_hidden_columns(self._ours)
+        columns = ["*", *self._clause_columns(Matched.NOT_MATCHED, context)]
+        text = context.new().raw("SELECT\n").commas(columns).raw("\nFROM (").add(rows)
         return text.raw(f"\n) AS {quote(source_name(self._statement))}")
 
-    def of_target(self, rows: Text) -> Text:
+    def target_layer(self, rows: Text) -> Text:
         """The layer in which the target's columns are in scope."""
         own = [
             *(
                 f"{OLD}{i} AS {quote(c.name)}"
-                for i, c in enumerate(self._planned.table.all_columns)
+                for i, c in enumerate(self._context.table.all_columns)
             ),
             *(f"{_VIRTUAL}{i} AS {quote(name)}" for i, name in enumerate(self._virtual())),
         ]
         passed = [PRESENT, *self._ours]
-        planned = self._planned.hiding([name for name in passed if name not in ew.KEYS])
-        columns = ["*", *self._evaluated(Matched.NOT_MATCHED_BY_SOURCE, planned)]
-        text = planned.new().raw("SELECT\n").commas(columns)
+        context = self._context.with_hidden_columns(
+            [name for name in passed if name not in ew.KEYS]
+        )
+        columns = ["*", *self._clause_columns(Matched.NOT_MATCHED_BY_SOURCE, context)]
+        text = context.new().raw("SELECT\n").commas(columns)
         text.raw("\nFROM (SELECT\n").commas([*passed, *own]).raw("\nFROM (").add(rows)
         return text.raw(f"\n)) AS {quote(self._statement.qualifier)}")
 
     def _virtual(self) -> tuple[str, ...]:
         return target_virtual_columns(
-            self._planned.text, self._planned.before or self._planned.table
+            self._context.text, self._context.before or self._context.table
         )
 
-    def _evaluated(self, kind: Matched, planned: Planned) -> list[Text | str]:
+    def _clause_columns(self, kind: Matched, context: RewriteContext) -> list[Text | str]:
         """The columns with the number of the clause and with the values of the clauses of a kind.
 
         The clause's number is a lateral column alias, so that Spark evaluates each condition once.
@@ -141,31 +155,31 @@ class _Layers:
             self._clause,
             CLAUSE if kind is self._last else f"{CLAUSE}_{kind.name}",
         )
-        columns: list[Text | str] = [self._which_clause(planned, bound, before)]
+        columns: list[Text | str] = [self._which_clause(context, bound, before)]
         self._ours.append(self._clause)
         for number, item in bound:
             for new in item.values:
                 name = value_name(self._values)
-                columns.append(self._guarded(planned, number, new.text(planned)).raw(f" AS {name}"))
+                columns.append(self._guarded(context, number, new.text(context)).raw(f" AS {name}"))
                 self._ours.append(name)
                 self._values += 1
         return columns
 
     def _which_clause(
-        self, planned: Planned, bound: Sequence[tuple[int, Bound]], before: str | None
+        self, context: RewriteContext, bound: Sequence[tuple[int, BoundClause]], before: str | None
     ) -> Text:
         """The number of the first clause that is true; else that of a layer below, or 0."""
-        text = planned.new().raw("CASE")
+        text = context.new().raw("CASE")
         for number, item in bound:
             text.raw(f" WHEN {_WHEN[item.clause.matched]}")
             if item.clause.condition is not None:
-                refuse_window(planned, item.clause.condition)
+                refuse_window(context, item.clause.condition)
                 # Beside AND, Spark would take a text, 'true', for a boolean.
                 text.raw(" AND if(").user(item.clause.condition).raw(", true, false)")
             text.raw(f" THEN {number}")
         return text.raw(f" ELSE {before or 0} END AS {self._clause}")
 
-    def _guarded(self, planned: Planned, number: int, value: Text) -> Text:
-        """A value, evaluated only if its clause applies: else 1 / 0 could fail the job."""
-        text = planned.new().raw(f"CASE WHEN {self._clause} = {number} THEN ")
-        return text.add(single(value)).raw(" END")
+    def _guarded(self, context: RewriteContext, number: int, value: Text) -> Text:
+        """A value that is evaluated only if its clause applies: else 1 / 0 could fail the job."""
+        text = context.new().raw(f"CASE WHEN {self._clause} = {number} THEN ")
+        return text.add(single_value(value)).raw(" END")

@@ -1,5 +1,5 @@
-"""Tells more about a name that a statement has, and no table or view: what the name means
-elsewhere, or which names are similar."""
+"""Explains errors about names of tables that do not exist: which other thing has the name, or which
+names are similar."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN = 3  # similar names in an error
 
 
 class MissingNames:
-    """Names of one session's statements that mean nothing.
+    """Explains errors about names, in one session's statements, that no table or view has.
 
     Args:
         spark: The Spark session.
@@ -39,7 +39,7 @@ class MissingNames:
         self._targets = Targets(spark, names)
 
     @contextmanager
-    def told(self, text: str) -> Iterator[None]:
+    def explain_errors(self, text: str) -> Iterator[None]:
         """If there is no table or view of a name, raise an error that tells more about the name.
 
         Args:
@@ -47,21 +47,21 @@ class MissingNames:
 
         Raises:
             UnsupportedError: The metastore has a table or view of this name that acidsql does not
-                read. Or as ``Targets.told``.
+                read. Or as ``Targets.explain_errors``.
             AnalysisError: TABLE_OR_VIEW_NOT_FOUND, with a caret and with similar names. Or as
-                ``Targets.told``.
+                ``Targets.explain_errors``.
         """
         try:
-            # An error is raised, so it need not be printed, too.
-            with no_log(), self._targets.told(text):
+            # The error is raised, so PySpark need not log it, too.
+            with no_log(), self._targets.explain_errors(text):
                 yield
         except (AnalysisException, AnalysisError) as error:
             if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or _is_of_view(error):
                 raise
             parts = self._parts(error, text)
-            if (found := self._names.find_foreign(parts) if parts else None) is not None:
-                raise found.refused() from error
-            raise self._better(error, parts, text) from None
+            if (foreign := self._names.find_foreign(parts) if parts else None) is not None:
+                raise foreign.refused() from error
+            raise self._with_suggestions(error, parts, text) from None
 
     def _parts(self, error: AnalysisException | AnalysisError, text: str) -> tuple[str, ...]:
         """The name, as Spark's error gives it, or as it stands in the text."""
@@ -73,20 +73,20 @@ class MissingNames:
             parts = [part.replace("``", "`") for part in _QUOTED.findall(quoted)]
         return tuple(parts[1:] if parts[:1] == [OWN_CATALOG] else parts)
 
-    def _better(
+    def _with_suggestions(
         self, error: AnalysisException | AnalysisError, parts: tuple[str, ...], text: str
     ) -> AnalysisError:
         """The error with a caret and with similar names."""
         if isinstance(error, AnalysisError):
-            words, place = error.words, Span(error.start, error.end)
+            message, place = error.words, Span(error.start, error.end)
             text = error.text or text  # with the variables substituted
         else:
-            words = f"There is no table or view {quoted_path(parts)}."
+            message = f"There is no table or view {quoted_path(parts)}."
             place = place_of_name(parts, text)
         similar = self._similar(parts) if parts else []
         hint = f" Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
         return AnalysisError(
-            words + hint,
+            message + hint,
             text, place.start, place.end,
             condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
         )  # fmt: skip
@@ -96,12 +96,12 @@ class MissingNames:
         name = self._names.qualify(parts)
         if name is None:
             return []
-        known: set[str] = set()
+        existing_names: set[str] = set()
         with suppress(AcidSqlError):
-            known.update(self._catalog.tables(name.database))
+            existing_names.update(self._catalog.tables(name.database))
         with suppress(PySparkException):
-            known.update(table_names(self._spark, name.database))
-        return get_close_matches(name.shown, sorted(known), _SHOWN)
+            existing_names.update(table_names(self._spark, name.database))
+        return get_close_matches(name.shown, sorted(existing_names), _SHOWN)
 
 
 def _is_of_view(error: AnalysisException | AnalysisError) -> bool:

@@ -144,7 +144,7 @@ class Namesakes:
         if any(relation.at not in self.tables for relation, _ in candidates):
             return ambiguous_table_name(self.text, place)
         return AnalysisError(
-            f"{place.of(self.text)} is ambiguous: several tables of that name have this column.",
+            f"{place.slice(self.text)} is ambiguous: several tables of that name have this column.",
             self.text, place.start, place.end,
             condition="AMBIGUOUS_REFERENCE", sqlstate="42704",
         )  # fmt: skip
@@ -225,7 +225,7 @@ class Namesakes:
 
 def ambiguous_table_name(text: str, place: Span) -> UnsupportedError:
     """The error for a qualifier that is also the name of another relation, or of a struct."""
-    name = place.of(text)
+    name = place.slice(text)
     return UnsupportedError(
         f"Another relation, or a struct, here has the same last name as the table of {name}. Give "
         "the table an alias, and qualify its columns with the alias.",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
-from acidsql.plan.event_query import Planned, assigned, default_value, refuse_window
+from acidsql.plan.event_query import RewriteContext, assigned_sql, default_value, refuse_window
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import BoundAssignment, is_default, value_span
 from acidsql.sql.statements import Value
@@ -39,14 +39,16 @@ class NewValue:
     place: Span
     fields: _Path = ()
 
-    def text(self, planned: Planned) -> Text:
+    def text(self, context: RewriteContext) -> Text:
         """The value's SQL."""
         if isinstance(self.value, str):
-            return planned.new().raw(self.value)
-        return planned.new().user(self.value)
+            return context.new().raw(self.value)
+        return context.new().user(self.value)
 
 
-def stated_value(planned: Planned, column: Column, value: Value, fields: _Path = ()) -> NewValue:
+def stated_value(
+    context: RewriteContext, column: Column, value: Value, fields: _Path = ()
+) -> NewValue:
     """The new value that a statement gives, which may be DEFAULT.
 
     Raises:
@@ -54,18 +56,21 @@ def stated_value(planned: Planned, column: Column, value: Value, fields: _Path =
     """
     place = value_span(value)
     if is_default(value):
-        return NewValue(column, default_value(planned, column), place, fields)
-    refuse_window(planned, place)
+        return NewValue(column, default_value(context, column), place, fields)
+    refuse_window(context, place)
     return NewValue(column, place, place, fields)
 
 
-def set_values(planned: Planned, bound: Iterable[BoundAssignment]) -> tuple[NewValue, ...]:
+def set_values(context: RewriteContext, bound: Iterable[BoundAssignment]) -> tuple[NewValue, ...]:
     """The new values of SET."""
-    return tuple(stated_value(planned, one.column, one.value, one.fields) for one in bound)
+    return tuple(
+        stated_value(context, assignment.column, assignment.value, assignment.fields)
+        for assignment in bound
+    )
 
 
 def column_values(
-    planned: Planned,
+    context: RewriteContext,
     values: Mapping[str, NewValue],
     types: Mapping[str, HiveType],
     old: Callable[[Column], str],
@@ -75,7 +80,7 @@ def column_values(
     """SQL of the new value of each column that gets one, in the column's type.
 
     Args:
-        planned: The facts about the statement.
+        context: The context of the rewrite.
         values: The new values, by the names under which the inner query passes them on.
         types: The types of the inner query's columns, by name.
         old: Gives SQL of a column's old value.
@@ -89,17 +94,19 @@ def column_values(
     for name, new in values.items():
         columns[new.column.name] = new.column
         at_path = fitted.setdefault(new.column.name, {})
-        at_path[new.fields] = assigned(
-            planned, name, types[name], _target(new), new.place,
+        at_path[new.fields] = assigned_sql(
+            context, name, types[name], _assignable_column(new), new.place,
             old=old(new.column) if keeps_missing_fields else None,
         )  # fmt: skip
     return {
-        name: new[()] if () in new else _with_fields(old(columns[name]), _type(columns[name]), new)
+        name: new[()]
+        if () in new
+        else _struct_with_fields(old(columns[name]), _type(columns[name]), new)
         for name, new in fitted.items()
     }
 
 
-def _target(new: NewValue) -> Column:
+def _assignable_column(new: NewValue) -> Column:
     """The column, or the field as if it were a column."""
     if not new.fields:
         return new.column
@@ -110,7 +117,7 @@ def _target(new: NewValue) -> Column:
     return replace(new.column, name=path, type=str(node))
 
 
-def _with_fields(old: str, node: HiveType, new: Mapping[_Path, str]) -> str:
+def _struct_with_fields(old: str, node: HiveType, new: Mapping[_Path, str]) -> str:
     """SQL of a struct with new values of some fields."""
     parts: list[str] = []
     for name, child in zip(node.names, node.children, strict=True):
@@ -119,7 +126,7 @@ def _with_fields(old: str, node: HiveType, new: Mapping[_Path, str]) -> str:
         if () in inside:
             value = inside[()]
         else:
-            value = _with_fields(before, child, inside) if inside else before
+            value = _struct_with_fields(before, child, inside) if inside else before
         parts.append(f"{literal(name)}, {value}")
     return f"named_struct({', '.join(parts)})"
 

@@ -50,17 +50,21 @@ def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
         bound = bind_insert(text, table, statement.columns, ())
     except SqlError:
         return None  # the reference raises this error, or one that it finds before
-    given = statement.source.columns
-    if len(given) != len(bound.from_source) or any(column.default for column in bound.omitted):
+    literals_by_column = statement.source.columns
+    if len(literals_by_column) != len(bound.from_source) or any(
+        column.default for column in bound.omitted
+    ):
         return None
-    found: dict[str, list[Any]] = {column.name: [None] * len(given[0]) for column in bound.omitted}
-    for column, literals in zip(bound.from_source, given, strict=True):
+    values_by_column: dict[str, list[Any]] = {
+        column.name: [None] * len(literals_by_column[0]) for column in bound.omitted
+    }
+    for column, literals in zip(bound.from_source, literals_by_column, strict=True):
         values = plain_values(literals, parse_type(column.type))
         if values is None:
             return None
-        found[column.name] = values
-    in_order = {column.name: found[column.name] for column in table.columns}
-    return EventQuery(table, Text(text), plain_rows=in_order)
+        values_by_column[column.name] = values
+    in_table_order = {column.name: values_by_column[column.name] for column in table.columns}
+    return EventQuery(table, Text(text), plain_rows=in_table_order)
 
 
 def plain_values(literals: Sequence[str], kind: HiveType) -> _Values:
@@ -111,15 +115,15 @@ def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
     if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
         # Each CAST already has the column's type. The check below is the same without the CAST.
         literals = [_CAST.sub(r"\1", x) for x in literals]
-    whole_max = precision - scale
-    has_whole = False
+    integer_digits = precision - scale
+    has_integer = False
     for literal in literals:
         if not _is_null(literal):
-            whole, point, fraction = literal.lstrip("-").partition(".")
-            if len(whole) > whole_max or len(fraction) > scale:
+            integer_part, point, fraction = literal.lstrip("-").partition(".")
+            if len(integer_part) > integer_digits or len(fraction) > scale:
                 return None
-            has_whole = has_whole or not point
-    if has_whole and scale > _DECIMAL_DIGITS - _BIGINT_DIGITS:
+            has_integer = has_integer or not point
+    if has_integer and scale > _DECIMAL_DIGITS - _BIGINT_DIGITS:
         return None  # Spark's common type of whole numbers and decimals may lack fraction digits
     return [None if _is_null(x) else _decimal(x) for x in literals]
 

@@ -225,7 +225,7 @@ def database_prefix_edits(
     case."""
     qualified_names = {(table.database, table.shown) for table in tables}
     for span in spans:
-        tokens = tokenize(span.of(text))
+        tokens = tokenize(span.slice(text))
         for i in range(len(tokens) - 3):
             first, dot, second, second_dot = tokens[i : i + 4]
             if [dot.text, second_dot.text] != [".", "."] or (i and tokens[i - 1].text == "."):

@@ -67,7 +67,7 @@ def plan_returning(
     """
     if (clause := statement.returning) is None:
         return None
-    scope = _Scope.of(text, statement, clause, table)
+    scope = _Scope.of_statement(text, statement, clause, table)
     edits = [edit for item in clause.items for edit in scope.edits(item, double_quoted)]
     query = Text(text, [*edits, *placeholders(text)])
     items: list[Text | str] = [query.new().verbatim(item) for item in clause.items]
@@ -115,14 +115,18 @@ class _Scope:
     shown: Returned
 
     @classmethod
-    def of(cls, text: str, statement: _Statement, clause: Returning, table: Table) -> _Scope:
+    def of_statement(
+        cls, text: str, statement: _Statement, clause: Returning, table: Table
+    ) -> _Scope:
         qualifier, has_alias = statement.target.parts[-1], False
         if not isinstance(statement, Insert):
             qualifier, has_alias = statement.qualifier, statement.alias is not None
         old, new = _names(text, clause, table, qualifier)
         has_old = isinstance(statement, Delete | Merge)
         if isinstance(statement, Update):
-            words = {one.value.lower() for item in clause.items for one in tokenize(item.of(text))}
+            words = {
+                token.value.lower() for item in clause.items for token in tokenize(item.slice(text))
+            }
             # IDENTIFIER('old.c') names a column by a string, or by an expression.
             has_old = old is not None and not words.isdisjoint({old.lower(), "identifier"})
         is_merge, has_new = isinstance(statement, Merge), not isinstance(statement, Delete)
@@ -132,23 +136,30 @@ class _Scope:
     def edits(self, item: Span, double_quoted: bool) -> Iterator[Edit]:
         """The edits of one item."""
         table, text = self.shown.table, self.text
-        found = references(text, item, double_quoted_identifiers=double_quoted, is_value=True)
-        lambdas = {named.block for named in found.qualifiers if named.is_value}
-        if len(found.blocks) > 1 + len(lambdas):
+        item_references = references(
+            text, item, double_quoted_identifiers=double_quoted, is_value=True
+        )
+        lambdas = {named.block for named in item_references.qualifiers if named.is_value}
+        if len(item_references.blocks) > 1 + len(lambdas):
             raise self._refusal(item, "A subquery in RETURNING", "Join the DataFrame instead")
         if not self.has_alias:
             for edit, _ in database_prefix_edits(text, [item], [table.name]):
                 yield edit
         source = self.statement.source_alias if isinstance(self.statement, Merge) else None
-        for qualifier in [chain.names[0] for chain in found.chains if len(chain.names) > 1]:
+        for qualifier in [
+            chain.names[0] for chain in item_references.chains if len(chain.names) > 1
+        ]:
             if source is not None and qualifier == source.lower() != self.qualifier.lower():
-                what = f"A column of the source ({source}) in RETURNING"
-                raise self._refusal(item, what, "The rows of the target are returned")
+                subject = f"A column of the source ({source}) in RETURNING"
+                raise self._refusal(item, subject, "The rows of the target are returned")
         ids = [ROW__ID] if table.has_row_ids else []
-        ours = [*ids, *(quote(one) for one in (self.shown.old, self.shown.new) if one)]
-        structs = [one.lower() for one in (self.shown.old, self.shown.new) if one]
-        whole = ["", self.qualifier.lower()]
-        for star in found.blocks[0].stars:
+        own_columns = [
+            *ids,
+            *(quote(row_name) for row_name in (self.shown.old, self.shown.new) if row_name),
+        ]
+        structs = [row_name.lower() for row_name in (self.shown.old, self.shown.new) if row_name]
+        row_qualifiers = ["", self.qualifier.lower()]
+        for star in item_references.blocks[0].stars:
             qualifier = ".".join(star.qualifier or ()).lower()
             if not self.has_alias:
                 qualifier = qualifier.removeprefix(f"{table.name.database}.")
@@ -156,20 +167,21 @@ class _Scope:
             if star.qualifier is None and not is_item and star.kind is not StarKind.ARGUMENT:
                 continue  # a multiplication
             if qualifier in structs:
-                self._need_others(star, ids)
+                self._need_listed_columns(star, ids)
                 yield from [except_edit(star, ROW__ID)] if ids else []
-            elif qualifier in whole:  # not the fields of a column: s.*, old.s.*
-                self._need_others(star, [*ids, *structs])
-                yield except_edit(star, ", ".join([*ours, MERGE_ACTION]))
+            elif qualifier in row_qualifiers:  # not the fields of a column: s.*, old.s.*
+                self._need_listed_columns(star, [*ids, *structs])
+                yield except_edit(star, ", ".join([*own_columns, MERGE_ACTION]))
         yield from self._merge_actions(item)
 
-    def _need_others(self, star: Star, left_out: Collection[str]) -> None:
-        """Refuse EXCEPT with a name that the ``*`` has not: Spark's error would name ours too.
+    def _need_listed_columns(self, star: Star, left_out: Collection[str]) -> None:
+        """Refuse EXCEPT with a name that the ``*`` does not have. Spark's error would list our own
+        columns, too.
 
         Raises:
             AnalysisError: EXCEPT has such a name.
         """
-        tokens = [] if star.excepted is None else tokenize(star.excepted.of(self.text))
+        tokens = [] if star.excepted is None else tokenize(star.excepted.slice(self.text))
         for i, token in enumerate(tokens):
             is_whole = (i == 0 or tokens[i - 1].text == ",") and (
                 i + 1 == len(tokens) or tokens[i + 1].text == ","
@@ -184,7 +196,7 @@ class _Scope:
                 )  # fmt: skip
 
     def _merge_actions(self, item: Span) -> Iterator[Edit]:
-        tokens = tokenize(item.of(self.text))
+        tokens = tokenize(item.slice(self.text))
         for i in range(len(tokens) - 2):
             name, opening, closing = tokens[i : i + 3]
             if [name.upper, opening.text, closing.text] != ["MERGE_ACTION", "(", ")"]:
@@ -199,9 +211,9 @@ class _Scope:
             alias = " AS merge_action" if place == item else ""
             yield Edit(place.start, place.end, f"{MERGE_ACTION}{alias}")
 
-    def _refusal(self, place: Span, what: str, instead: str) -> UnsupportedError:
+    def _refusal(self, place: Span, subject: str, instead: str) -> UnsupportedError:
         return UnsupportedError(
-            f"{what} is not supported. {instead}.",
+            f"{subject} is not supported. {instead}.",
             self.text, place.start, place.end,
             condition="UNSUPPORTED_FEATURE.RETURNING",
         )  # fmt: skip
@@ -217,16 +229,19 @@ def _names(
     Raises:
         AnalysisError: WITH gives a name that is taken.
     """
-    taken = {column.name.lower() for column in table.all_columns} | {qualifier.lower(), ROW__ID}
+    taken_names = {column.name.lower() for column in table.all_columns} | {
+        qualifier.lower(),
+        ROW__ID,
+    }
     names: list[str | None] = []
-    for said, default in ((clause.old, "old"), (clause.new, "new")):
-        name = said or default
-        if name.lower() in taken and said is not None:
+    for chosen_name, default in ((clause.old, "old"), (clause.new, "new")):
+        name = chosen_name or default
+        if name.lower() in taken_names and chosen_name is not None:
             raise AnalysisError(
-                f"The name '{said}' is taken. WITH (OLD AS …, NEW AS …) gives new names.",
+                f"The name '{chosen_name}' is taken. WITH (OLD AS …, NEW AS …) gives new names.",
                 text, clause.span.start, clause.items[0].start,
                 condition="AMBIGUOUS_REFERENCE", sqlstate="42704",
             )  # fmt: skip
-        names.append(None if name.lower() in taken else name)
-        taken.add(name.lower())
+        names.append(None if name.lower() in taken_names else name)
+        taken_names.add(name.lower())
     return names[0], names[1]

@@ -13,7 +13,7 @@ from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.plan import evolution
 from acidsql.plan.assignment import Policy
 from acidsql.plan.delete import plan_delete
-from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned, may_be_few
+from acidsql.plan.event_query import Derived, EventQuery, Fields, RewriteContext, may_be_few
 from acidsql.plan.insert import plan_insert, plan_source
 from acidsql.plan.merge import derived_source, plan_merge
 from acidsql.plan.plain_values import plan_plain
@@ -63,13 +63,13 @@ class Prepared:
 
     Attributes:
         queries: One event query for each target; a multi-insert has one for each branch.
-        standins: The views that the queries read. A stand-in for a view comes after those of what
-            the view reads; else they are in no order.
-        source: What is evaluated once and read several times: the source of a multi-insert, or the
-            new rows of REPLACE USING.
+        standins: The views that the queries read. A stand-in for a view comes after the stand-ins
+            that the view reads; otherwise the order means nothing.
+        source: The query that is evaluated once and read several times: the source of a
+            multi-insert, or the new rows of REPLACE USING.
         before: The target as it is now, if the statement gives it other columns, by WITH SCHEMA
             EVOLUTION; else None.
-        returning: What the statement returns; None without RETURNING.
+        returning: The query of RETURNING; None without RETURNING.
         reverted: The transaction that REVERT TRANSACTION undoes; None: another statement.
     """
 
@@ -96,9 +96,9 @@ class Prepared:
     @property
     def tables(self) -> list[Table]:
         """All tables that the statement reads or writes, each once."""
-        found = {query.table.name: self.before or query.table for query in self.queries}
-        found.update({standin.table.name: standin.table for standin in self.standins})
-        return list(found.values())
+        tables_by_name = {query.table.name: self.before or query.table for query in self.queries}
+        tables_by_name.update({standin.table.name: standin.table for standin in self.standins})
+        return list(tables_by_name.values())
 
 
 def may_need_workers(text: str, statement: Dml | Undo) -> bool:
@@ -140,7 +140,7 @@ def plan_dml(
         plain = plan_plain(text, statement, _target(text, statement, resolve))
         if plain is not None and policy is not Policy.STRICT:
             return Prepared((plain,), ())
-        statement = _read_again(text, double_quoted)
+        statement = _parse_as_expressions(text, double_quoted)
     refuse_reserved_names(text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
 
@@ -166,42 +166,42 @@ def plan_dml(
     def analyse_here(query: Text) -> Fields:
         return analyse(query, standins, source)
 
-    planned = Planned(
+    context = RewriteContext(
         text, table, view, blank, analyse_here, double_quoted, policy,
         blank_hiding=blank_hiding, is_case_sensitive=is_case_sensitive,
     )  # fmt: skip
     if isinstance(statement, Insert) and statement.replacing is not None:
-        return _replacing(statement, planned, standins, analyse)
-    return _changing(statement, planned, standins, source, rewritten.source_view, analyse)
+        return _prepare_replace(statement, context, standins, analyse)
+    return _prepare_change(statement, context, standins, source, rewritten.source_view, analyse)
 
 
-def _changing(
+def _prepare_change(
     statement: Insert | Update | Delete | Merge,
-    planned: Planned,
+    context: RewriteContext,
     standins: tuple[StandIn, ...],
     source: Derived | None,
     source_view: str | None,
     analyse: AnalyseOver,
 ) -> Prepared:
     """Rewrite a statement with one target, and its RETURNING."""
-    event_query = _plan(statement, planned, source_view, source)
+    event_query = _event_query(statement, context, source_view, source)
     returning = plan_returning(
-        planned.text, statement, event_query.table,
-        lambda query, shown: analyse(query, shown, None), double_quoted=planned.double_quoted,
+        context.text, statement, event_query.table,
+        lambda query, shown: analyse(query, shown, None), double_quoted=context.double_quoted,
     )  # fmt: skip
     if returning is not None:
         event_query = replace(event_query, notes_replaced=returning.needs_pairs)
-    before = None if event_query.table == planned.table else planned.table
+    before = None if event_query.table == context.table else context.table
     return Prepared((event_query,), standins, returning=returning, before=before)
 
 
 def _own_edits(
     text: str, statement: Dml, resolve: Resolve, double_quoted: bool, hidden: Sequence[str]
 ) -> list[Edit]:
-    """Edits for what the target's stand-in has more, or less, than the table.
+    """Edits for the differences between the target's stand-in and the table.
 
-    It has columns of our own, and those that ``hidden`` names, which a ``*`` must not show. It has
-    no database, so ``db.t.c`` in the condition of REPLACE WHERE becomes ``t.c``.
+    The stand-in has columns of our own, and the ``hidden`` columns, which a ``*`` must not show. It
+    has no database, so ``db.t.c`` in the condition of REPLACE WHERE becomes ``t.c``.
     """
     if isinstance(statement, Update | Delete | Merge):
         return star_edits(text, statement, resolve, hidden, double_quoted=double_quoted)
@@ -212,35 +212,35 @@ def _own_edits(
     return [edit for edit, _ in database_prefix_edits(text, where, [name])]
 
 
-def _read_again(text: str, double_quoted: bool) -> Insert:
+def _parse_as_expressions(text: str, double_quoted: bool) -> Insert:
     """Parse an INSERT of plain literals again, as expressions that Spark evaluates."""
     statement = parse(text, is_acid=lambda _: True, double_quoted_identifiers=double_quoted)
     assert isinstance(statement, Insert)
     return statement
 
 
-def _plan(
-    statement: Dml, planned: Planned, source_view: str | None, source: Derived | None
+def _event_query(
+    statement: Dml, context: RewriteContext, source_view: str | None, source: Derived | None
 ) -> EventQuery:
     match statement:
         case Insert():
-            return plan_insert(statement, evolution.for_insert(statement, planned))
+            return plan_insert(statement, evolution.evolve_for_insert(statement, context))
         case Update():
-            return plan_update(statement, evolution.for_update(statement, planned))
+            return plan_update(statement, evolution.evolve_for_update(statement, context))
         case Delete():
-            return plan_delete(statement, planned)
+            return plan_delete(statement, context)
         case Merge():
-            return plan_merge(statement, planned, source_view, source)
+            return plan_merge(statement, context, source_view, source)
     raise AssertionError(statement)
 
 
-def _replacing(
-    statement: Insert, planned: Planned, standins: tuple[StandIn, ...], analyse: AnalyseOver
+def _prepare_replace(
+    statement: Insert, context: RewriteContext, standins: tuple[StandIn, ...], analyse: AnalyseOver
 ) -> Prepared:
     """Rewrite an INSERT … REPLACE."""
-    evolved = evolution.for_insert(statement, planned)
+    evolved = evolution.evolve_for_insert(statement, context)
     query, new_rows = plan_replace(statement, evolved)
-    analyse(query.query, standins, query.source or new_rows)  # what is wrong is told now
+    analyse(query.query, standins, query.source or new_rows)  # raises errors of the query now
     return Prepared((query,), standins, new_rows, before=evolved.before)
 
 
@@ -270,18 +270,18 @@ def _multi_insert(
         if alias is not None:
             query.raw(f" AS {quote(alias)}")
         query.raw("\n").verbatim(branch.body)
-        planned = Planned(text, table, "", blank, analyse_here, policy=policy)
+        context = RewriteContext(text, table, "", blank, analyse_here, policy=policy)
         bound = bind_insert(text, table, branch.columns, branch.partition)
-        queries.append(plan_source(planned, bound, query, branch.body, overwrite=branch.overwrite))
+        queries.append(plan_source(context, bound, query, branch.body, overwrite=branch.overwrite))
     return Prepared(tuple(queries), standins, derived)
 
 
 def _relation(text: str, source: Span) -> tuple[Span, str | None]:
     """The place of the relation in a multi-insert's FROM, and the relation's alias or name."""
-    tokens = [token for token in tokenize(source.of(text)) if token.kind is not Kind.END]
+    tokens = [token for token in tokenize(source.slice(text)) if token.kind is not Kind.END]
     length = _relation_length(tokens)
-    rest = [token for token in tokens[length:] if token.upper != "AS"]
-    if length == 0 or len(rest) > 1 or any(not token.is_name for token in rest):
+    alias_tokens = [token for token in tokens[length:] if token.upper != "AS"]
+    if length == 0 or len(alias_tokens) > 1 or any(not token.is_name for token in alias_tokens):
         raise UnsupportedError(
             "The source of a multi-insert is one table, view or subquery, because it is evaluated "
             "once for all branches. Put a join into a subquery: FROM (SELECT …) AS s INSERT ….",
@@ -289,7 +289,11 @@ def _relation(text: str, source: Span) -> tuple[Span, str | None]:
             condition="UNSUPPORTED_FEATURE.MULTI_INSERT_SOURCE",
         )  # fmt: skip
     last = tokens[length - 1]
-    alias = rest[0].value if rest else (frame_name((last.value,)) if last.is_name else None)
+    alias = (
+        alias_tokens[0].value
+        if alias_tokens
+        else (frame_name((last.value,)) if last.is_name else None)
+    )
     return Span(source.start, source.start + last.end), alias
 
 
@@ -323,11 +327,13 @@ def _refuse_insert_only(
 ) -> None:
     if table.is_insert_only:
         kind = "REPLACE" if isinstance(statement, Insert) else type(statement).__name__.upper()
-        what = f"{kind} of an insert-only table (Hive 10414)"
-        raise _refusal(text, statement.target.span, what)
+        operation = f"{kind} of an insert-only table (Hive 10414)"
+        raise _refusal(text, statement.target.span, operation)
 
 
-def _refuse_hidden(text: str, branch: InsertBranch, table: Table, before: list[EventQuery]) -> None:
+def _refuse_hidden(
+    text: str, branch: InsertBranch, table: Table, branch_queries: list[EventQuery]
+) -> None:
     """Refuse INSERT OVERWRITE of an unpartitioned table that another branch writes to.
 
     The branches have one write id, and the base would hide the other branch's delta. The writer
@@ -335,11 +341,11 @@ def _refuse_hidden(text: str, branch: InsertBranch, table: Table, before: list[E
     """
     if table.partition_columns:
         return
-    others = [query for query in before if query.table.name == table.name]
-    if others and (branch.overwrite or any(query.overwrite for query in others)):
-        what = "INSERT OVERWRITE of a table that another branch writes to (Hive 10087)"
-        raise _refusal(text, branch.target.span, what)
+    earlier_queries = [query for query in branch_queries if query.table.name == table.name]
+    if earlier_queries and (branch.overwrite or any(query.overwrite for query in earlier_queries)):
+        operation = "INSERT OVERWRITE of a table that another branch writes to (Hive 10087)"
+        raise _refusal(text, branch.target.span, operation)
 
 
-def _refusal(text: str, span: Span, what: str) -> UnsupportedError:
-    return UnsupportedError(f"{what} is not supported.", text, span.start, span.end)
+def _refusal(text: str, span: Span, operation: str) -> UnsupportedError:
+    return UnsupportedError(f"{operation} is not supported.", text, span.start, span.end)

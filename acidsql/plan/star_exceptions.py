@@ -46,7 +46,7 @@ def virtual_column_exceptions(
 def _star_exceptions(text: str, star: Star, tables: ReferencesWithVirtual) -> list[Edit]:
     if star.excepted is not None:  # Spark takes no column twice
         excepted = {
-            token.value.lower() for token in tokenize(star.excepted.of(text)) if token.is_name
+            token.value.lower() for token in tokenize(star.excepted.slice(text)) if token.is_name
         }
         tables = [
             (reference, [name for name in virtual if name not in excepted])

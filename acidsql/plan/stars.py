@@ -46,38 +46,40 @@ def star_edits(
     """
     if "*" not in text:
         return []
-    ours = _ours(text, statement, resolve)
+    own_columns = _own_columns(text, statement, resolve)
     edits = []
     for span in expressions(statement):
-        found = references(text, span, double_quoted_identifiers=double_quoted, is_value=True)
-        for star in found.blocks[0].stars:
+        span_references = references(
+            text, span, double_quoted_identifiers=double_quoted, is_value=True
+        )
+        for star in span_references.blocks[0].stars:
             if star.qualifier is None and not _is_argument(text, star, span):
                 continue  # a multiplication, of a column with the name "all"
             if star.qualifier is None and isinstance(statement, Merge):
                 raise _ambiguous(text, star)
-            names = ours.get(tuple(part.lower() for part in star.qualifier or ()))
+            names = own_columns.get(tuple(part.lower() for part in star.qualifier or ()))
             if names is not None:
                 edits.append(except_edit(star, ", ".join([names, *hidden])))
     return edits
 
 
-def _ours(
+def _own_columns(
     text: str, statement: Update | Delete | Merge, resolve: Resolve
 ) -> Mapping[_Qualifier, str]:
     """Our own columns for each qualifier that the user may write before a ``*``."""
     target = resolve(statement.target.parts)
     virtual = () if target is None else target_virtual_columns(text, target)
-    of_its_own = ", ".join([*virtual, *ew.KEYS])
-    ours: dict[_Qualifier, str] = {(): of_its_own}
+    target_columns = ", ".join([*virtual, *ew.KEYS])
+    own_columns: dict[_Qualifier, str] = {(): target_columns}
     if isinstance(statement, Merge) and statement.source_alias is not None:
         for qualifier in _qualifiers(statement.source_alias, statement.source_name, resolve):
-            ours[qualifier] = ", ".join(
+            own_columns[qualifier] = ", ".join(
                 [PRESENT, *source_virtual_columns(text, statement, resolve)]
             )
-    named = statement.target if statement.alias is None else None
-    for qualifier in _qualifiers(statement.qualifier, named, resolve):
-        ours[qualifier] = of_its_own
-    return ours
+    target_name = statement.target if statement.alias is None else None
+    for qualifier in _qualifiers(statement.qualifier, target_name, resolve):
+        own_columns[qualifier] = target_columns
+    return own_columns
 
 
 def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualifier]:
@@ -89,8 +91,10 @@ def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualif
 
 def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:
     """The place of the first ``*`` in an expression that stands for columns."""
-    found = references(text, expression, double_quoted_identifiers=double_quoted, is_value=True)
-    for star in found.blocks[0].stars:
+    expression_references = references(
+        text, expression, double_quoted_identifiers=double_quoted, is_value=True
+    )
+    for star in expression_references.blocks[0].stars:
         if star.qualifier is not None or _is_argument(text, star, expression):
             return star.span
     return None

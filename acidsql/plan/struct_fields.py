@@ -56,29 +56,29 @@ class FieldRules:
             return self._by_position(source, target, path)
         return self._by_name(source, target, path)
 
-    def united(self, source: HiveType, target: HiveType) -> HiveType:
-        """The target's type with the fields that the source has more, behind its own, at any depth.
+    def unite(self, source: HiveType, target: HiveType) -> HiveType:
+        """Add the source's additional fields to the target's type, as last fields, at any depth.
 
-        A field is left out whose name would differ from another one's only in case: readers would
-        not tell them apart. Nor is one added if it is there twice.
+        A field is not added if its name differs from another field's only in case, because readers
+        would not tell the two apart; nor if the source has the field twice.
         """
         if source.kind != target.kind or source.kind not in ("array", "map", "struct"):
             return target
         if source.kind != "struct":
-            children = map(self.united, source.children, target.children)
+            children = map(self.unite, source.children, target.children)
             return replace(target, children=tuple(children))
-        own = [self.folded(name) for name in source.names]
-        given = dict(zip(own, source.children, strict=True))
+        source_names = [self.fold_case(name) for name in source.names]
+        source_types = dict(zip(source_names, source.children, strict=True))
         fields = {
-            name: self.united(given[self.folded(name)], kind)
-            if self.folded(name) in given
+            name: self.unite(source_types[self.fold_case(name)], kind)
+            if self.fold_case(name) in source_types
             else kind
             for name, kind in zip(target.names, target.children, strict=True)
         }
-        taken = {name.lower() for name in fields}
+        taken_names = {name.lower() for name in fields}
         lowered = [name.lower() for name in source.names]
         for name, kind in zip(source.names, source.children, strict=True):
-            if name.lower() not in taken and lowered.count(name.lower()) == 1:
+            if name.lower() not in taken_names and lowered.count(name.lower()) == 1:
                 fields[name] = kind
         return HiveType("struct", children=tuple(fields.values()), names=tuple(fields))
 
@@ -94,10 +94,10 @@ class FieldRules:
 
     def has_namesakes(self, source: HiveType) -> bool:
         """Whether two fields of a struct have names that the session does not tell apart."""
-        return len({*map(self.folded, source.names)}) < len(source.names)
+        return len({*map(self.fold_case, source.names)}) < len(source.names)
 
-    def folded(self, name: str) -> str:
-        """A name in the form in which the session compares names."""
+    def fold_case(self, name: str) -> str:
+        """Convert a name to the form in which the session compares names."""
         return name if self.is_case_sensitive else name.lower()
 
     def _by_position(
@@ -116,12 +116,12 @@ class FieldRules:
         return [i if i < len(source.names) else None for i in range(count)]
 
     def _by_name(self, source: HiveType, target: HiveType, path: Sequence[str]) -> list[int | None]:
-        names = [self.folded(name) for name in source.names]
+        names = [self.fold_case(name) for name in source.names]
         ordinals: list[int | None] = []
         for field in target.names:
-            folded = self.folded(field)
+            folded = self.fold_case(field)
             if names.count(folded) > 1:
-                same = [n for n in source.names if self.folded(n) == folded]
+                same = [n for n in source.names if self.fold_case(n) == folded]
                 raise TypeMismatchError(
                     "AMBIGUOUS_COLUMN_NAME",
                     f"The value for '{shown_path(path)}' has several fields for '{field}': "

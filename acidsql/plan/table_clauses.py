@@ -53,7 +53,7 @@ def asks_for_deleted_rows(text: str, table: Table, reference: Reference) -> bool
         return False
     tokens = [
         token._replace(start=token.start + span.start, end=token.end + span.start)
-        for token in tokenize(span.of(text))
+        for token in tokenize(span.slice(text))
     ]
     pairs, places = parse_properties_and_places(Cursor(text, tokens))
     for (key, value), place in zip(pairs, places, strict=True):

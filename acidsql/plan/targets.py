@@ -1,7 +1,7 @@
-"""Tells what the target of a statement is, if it is no ACID table, and Spark refuses it, too.
+"""Explains the errors of statements whose target is no ACID table.
 
-Spark may change the rows of a view or of a table of its own, if another library has taught it to.
-So Spark is asked first, and only its refusal gets other words.
+Spark may be able to change the rows of a view, or of a table of its own, by means of another
+library. So Spark runs the statement first, and only Spark's error is replaced by a better one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _REFUSALS_OF_VIEWS = (
     f"{_UNSUPPORTED}.ANALYZE_VIEW", "UNSUPPORTED_INSERT", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
     "EXPECT_PERMANENT_VIEW_NOT_TEMP", "VIEW_WRITE_NOT_ALLOWED", "INTERNAL_ERROR",
 )  # fmt: skip
-# What Spark finds wrong with statements and clauses that it does not have.
-_OURS_ALONE = {
+# The conditions of Spark's errors for statements and clauses that only acidsql has.
+_FAULTS_OF_OWN_SYNTAX = {
     "RESTORE": (_NOT_PARSED,),
     "RETURNING": (_NOT_PARSED,),
     "REPLACE": (_NOT_PARSED, _NO_COLUMN),
@@ -61,7 +61,7 @@ class Targets:
         self._spark, self._names = spark, names
 
     @contextmanager
-    def told(self, text: str) -> Iterator[None]:
+    def explain_errors(self, text: str) -> Iterator[None]:
         """If a statement fails because its target is no ACID table, raise an error that says what
         the target is, and what to write instead.
 
@@ -84,7 +84,7 @@ class Targets:
             raise refusal from error
 
     def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
-        """The error that tells what the target is; None if the target is not what is wrong."""
+        """The error that says what the target is; None if the target is not the cause."""
         target = _target(text)
         if target is None or self._names.peek_table_or_view(target) is not None:
             return None
@@ -95,7 +95,7 @@ class Targets:
         is_named = condition in (_UNSUPPORTED, _NOT_FOUND) and (
             isinstance(error, SqlError) and Span(error.start, error.end) == place
         )
-        faults = (_NO_STATEMENT, *_OURS_ALONE.get(statement, ()))
+        faults = (_NO_STATEMENT, *_FAULTS_OF_OWN_SYNTAX.get(statement, ()))
         is_ours = condition.startswith(faults)
         kind = kind_of(self._spark, target)
         if kind in (Kind.TEMPORARY_VIEW, Kind.VIEW):
@@ -103,13 +103,13 @@ class Targets:
                 condition == _UNNAMED or condition.startswith((_NOT_PARSED, _NO_COLUMN))
             )
             if is_ours or is_never or is_named or condition.startswith(_REFUSALS_OF_VIEWS):
-                return _of_view(target, kind, statement, text, place)
+                return _view_target_error(target, kind, statement, text, place)
         elif kind is Kind.TABLE:
             is_refused = condition == _TABLE_OPERATION and (
                 isinstance(error, PySparkException) or statement in _CHANGES
             )
             if is_ours or is_refused or is_named:
-                return _of_sparks(target, text, place)
+                return _spark_table_error(target, text, place)
         elif is_ours:
             foreign = self._names.find_foreign(target)
             return foreign.refused() if foreign else no_acid_table(".".join(target), text, place)
@@ -128,16 +128,17 @@ def _condition(error: Exception) -> str | None:
 
 
 def _target(text: str) -> tuple[str, ...] | None:
-    """The first name that the grammar asks about, which is the target's, if it is no DataFrame."""
-    asked: list[tuple[str, ...]] = []
+    """The first name for which the parser calls ``is_acid``: the target's name. None for a
+    DataFrame."""
+    asked_names: list[tuple[str, ...]] = []
 
     def ask(parts: tuple[str, ...]) -> bool:
-        asked.append(parts)
+        asked_names.append(parts)
         return False
 
     with suppress(AcidSqlError):
         parse(text, is_acid=ask)
-    return asked[0] if asked and not is_frame(asked[0]) else None
+    return asked_names[0] if asked_names and not is_frame(asked_names[0]) else None
 
 
 def _head(text: str) -> tuple[str, int]:
@@ -146,20 +147,22 @@ def _head(text: str) -> tuple[str, int]:
     c, start = Cursor(text, tokens), 0
     if c.is_at("WITH") and c.skip_ctes():
         start = c.token.start
-    name, found = effect_and_name(c)[1].split(), [token.upper for token in tokens]
+    name, words_of_text = effect_and_name(c)[1].split(), [token.upper for token in tokens]
     if name[-1] == "VIEW":
         return "VIEW", start
     statement = name[0]
     if statement in ("DESCRIBE", "DESC"):
-        return found[1], start
-    if statement == "INSERT" and {("REPLACE", "WHERE"), ("REPLACE", "USING")} & {*pairwise(found)}:
+        return words_of_text[1], start
+    if statement == "INSERT" and {("REPLACE", "WHERE"), ("REPLACE", "USING")} & {
+        *pairwise(words_of_text)
+    }:
         return "REPLACE", start
-    if statement in _DML and "RETURNING" in found:
+    if statement in _DML and "RETURNING" in words_of_text:
         return "RETURNING", start
     return statement, start
 
 
-def _of_view(
+def _view_target_error(
     parts: tuple[str, ...], kind: Kind, statement: str, text: str, place: Span
 ) -> SqlError:
     condition = ", with the view's condition in WHERE" if statement in _CHANGES else ""
@@ -171,7 +174,7 @@ def _of_view(
     )  # fmt: skip
 
 
-def _of_sparks(parts: tuple[str, ...], text: str, place: Span) -> SqlError:
+def _spark_table_error(parts: tuple[str, ...], text: str, place: Span) -> SqlError:
     name = quoted_path(parts)
     return UnsupportedError(
         f"{name} is {Kind.TABLE.value}, and this statement needs an ACID table. CREATE TABLE new "
@@ -181,14 +184,16 @@ def _of_sparks(parts: tuple[str, ...], text: str, place: Span) -> SqlError:
 
 
 def place_of_name(parts: tuple[str, ...], text: str, start: int = 0) -> Span:
-    """The first place of a name in a statement, from ``start`` on; the whole statement if it is not
-    there."""
-    wanted = [part.lower() for part in parts]
-    if not wanted:
+    """The first place of a name in a statement, from ``start`` on.
+
+    The whole statement, if the name is not in the text.
+    """
+    lowered_parts = [part.lower() for part in parts]
+    if not lowered_parts:
         return Span(0, len(text))
-    tokens = [one for one in tokenize(text) if one.text != "." and one.start >= start]
-    for at in range(len(tokens) - len(wanted) + 1):
-        chain = tokens[at : at + len(wanted)]
-        if [token.value.lower() for token in chain if token.is_name] == wanted:
+    tokens = [token for token in tokenize(text) if token.text != "." and token.start >= start]
+    for at in range(len(tokens) - len(lowered_parts) + 1):
+        chain = tokens[at : at + len(lowered_parts)]
+        if [token.value.lower() for token in chain if token.is_name] == lowered_parts:
             return Span(chain[0].start, chain[-1].end)
     return Span(0, len(text))

@@ -60,4 +60,4 @@ def _events(text: str, table: Table, view: str) -> EventQuery:
         ),
     ]
     query = Text(text, ()).raw("SELECT ").commas(columns).raw(f" FROM {view}")
-    return EventQuery(table, query, deletes=True, merge=True, maybe_few=True, if_small=True)
+    return EventQuery(table, query, deletes=True, merge=True, may_collect=True, only_if_small=True)

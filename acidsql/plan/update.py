@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from acidsql.plan.event_query import (
     EventQuery,
-    Planned,
+    RewriteContext,
     key_columns,
     may_be_few,
     partition_text,
     refuse_window,
-    single,
+    single_value,
     touched_partitions,
     update_action,
     value_name,
@@ -29,22 +29,22 @@ from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 
-def plan_update(statement: Update, planned: Planned) -> EventQuery:
+def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
     """Rewrite an UPDATE.
 
     Raises:
         AnalysisError: A name or a type does not fit.
     """
     alias = statement.qualifier
-    bound = bind_assignments(planned.text, planned.table, alias, statement.assignments)
-    new_values = {value_name(i): new for i, new in enumerate(set_values(planned, bound))}
-    rows = _rows_to_change(statement, alias, new_values, planned)
-    types = dict(planned.analyse(rows))
-    values = column_values(planned, new_values, types, lambda column: quote(column.name))
-    table = planned.table
+    bound = bind_assignments(context.text, context.table, alias, statement.assignments)
+    new_values = {value_name(i): new for i, new in enumerate(set_values(context, bound))}
+    rows = _rows_to_change(statement, alias, new_values, context)
+    types = dict(context.analyse(rows))
+    values = column_values(context, new_values, types, lambda column: quote(column.name))
+    table = context.table
     action = update_action(table, values)
     query = (
-        planned.new()
+        context.new()
         .raw("SELECT\n")
         .commas(
             [
@@ -61,27 +61,27 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
     query.raw("\nFROM (").add(rows).raw("\n)")
     # Rows that move change partitions that WHERE does not tell.
     moves = action & ew.MOVED
-    partitions = None if moves else touched_partitions(planned, alias, statement.where)
+    partitions = None if moves else touched_partitions(context, alias, statement.where)
     return EventQuery(
         table,
         query,
         deletes=True,
         partitions=partitions,
-        target_predicate=condition_predicate(planned.text, planned.table, alias, statement.where),
-        maybe_few=may_be_few(planned.text, statement.where),
+        target_predicate=condition_predicate(context.text, context.table, alias, statement.where),
+        may_collect=may_be_few(context.text, statement.where),
     )
 
 
 def _rows_to_change(
-    statement: Update, alias: str, values: Mapping[str, NewValue], planned: Planned
+    statement: Update, alias: str, values: Mapping[str, NewValue], context: RewriteContext
 ) -> Text:
     """The rows to change: their keys, their old values, and the values of SET."""
-    rows = planned.new(statement.ctes)
+    rows = context.new(statement.ctes)
     columns: list[Text | str] = [*key_columns(alias)]
-    columns += [f"{quote(alias)}.{quote(c.name)}" for c in planned.table.all_columns]
-    columns += [single(new.text(planned)).raw(f" AS {name}") for name, new in values.items()]
-    rows.raw("SELECT\n").commas(columns).raw(f"\nFROM {planned.standin} AS {quote(alias)}")
+    columns += [f"{quote(alias)}.{quote(c.name)}" for c in context.table.all_columns]
+    columns += [single_value(new.text(context)).raw(f" AS {name}") for name, new in values.items()]
+    rows.raw("SELECT\n").commas(columns).raw(f"\nFROM {context.standin} AS {quote(alias)}")
     if statement.where is not None:
-        refuse_window(planned, statement.where)
+        refuse_window(context, statement.where)
         rows.raw("\nWHERE ").user(statement.where)
     return rows

@@ -191,7 +191,7 @@ def _take_literal(rest: deque[Token]) -> str | None:
 def mentioned_columns(text: str, condition: Span) -> set[tuple[str, ...]]:
     """The names of columns in an expression, in lower case, each with its qualifiers."""
     names: set[tuple[str, ...]] = set()
-    tokens = tokenize(condition.of(text))
+    tokens = tokenize(condition.slice(text))
     chain: list[str] = []
     for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
         if token.text == ".":
@@ -237,7 +237,7 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
 
 def has_subquery(text: str, condition: Span) -> bool:
     """Whether a condition contains a subquery."""
-    tokens = tokenize(condition.of(text))
+    tokens = tokenize(condition.slice(text))
     return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
         before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
     )
@@ -279,7 +279,7 @@ def window_function(text: str, expression: Span) -> Span | None:
     depth = 0
     subqueries: list[int] = []
     before = ""
-    for token in tokenize(expression.of(text)):
+    for token in tokenize(expression.slice(text)):
         if token.text == "(":
             depth += 1
         elif token.text == ")":
@@ -325,7 +325,7 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
 
 def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
     """The condition's tokens, without brackets around the whole condition."""
-    tokens = [token for token in tokenize(condition.of(text)) if token.kind is not Kind.END]
+    tokens = [token for token in tokenize(condition.slice(text)) if token.kind is not Kind.END]
     while len(tokens) > 2 and _is_wrapped(tokens):
         tokens = tokens[1:-1]
     return tokens

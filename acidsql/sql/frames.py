@@ -32,7 +32,7 @@ def frame_argument(name: str) -> str:
 
 def relation(text: str, span: Span) -> str:
     """The SQL that reads the DataFrame which is named at ``span``."""
-    return f"IDENTIFIER(:{frame_argument(span.of(text)[1:-1])})"
+    return f"IDENTIFIER(:{frame_argument(span.slice(text)[1:-1])})"
 
 
 def frame_tokens(text: str, *, double_quoted: bool) -> list[Token]:

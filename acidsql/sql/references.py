@@ -259,7 +259,7 @@ def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScan
 
 def _tokens(text: str, span: Span, double_quoted: bool) -> list[Token]:
     """The tokens of a slice, with their places in the whole text."""
-    tokens = tokenize(span.of(text), double_quoted_identifiers=double_quoted)
+    tokens = tokenize(span.slice(text), double_quoted_identifiers=double_quoted)
     if not span.start:
         return tokens
     return [

@@ -39,7 +39,7 @@ def parse_table_changes(text: str, span: Span) -> TableChanges:
     Raises:
         SqlSyntaxError: The table is not given as a string, or the number of arguments is wrong.
     """
-    tokens = tokenize(span.of(text))
+    tokens = tokenize(span.slice(text))
     arguments = _split(tokens[2:-1])
     spans = [
         Span(span.start + argument[0].start, span.start + argument[-1].end)

@@ -31,7 +31,7 @@ def parse_time_travel(text: str, span: Span) -> AsOf:
     Raises:
         SqlSyntaxError: The version is no whole number, or the timestamp is missing.
     """
-    tokens = tokenize(span.of(text))
+    tokens = tokenize(span.slice(text))
     words = [token.upper for token in tokens]
     value_index = words.index("OF") + 1
     value_tokens = tokens[value_index:]

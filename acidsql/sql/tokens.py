@@ -28,8 +28,8 @@ class Span:
     start: int
     end: int
 
-    def of(self, text: str) -> str:
-        """The text of the slice."""
+    def slice(self, text: str) -> str:
+        """Cut the slice out of the text."""
         return text[self.start : self.end]
 
 

@@ -43,7 +43,7 @@ from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import Act
 from acidsql.plan.cdc_state import declared_retention, need_own_table
 from acidsql.plan.event_query import EventQuery
-from acidsql.plan.locking import reserving
+from acidsql.plan.locking import reserve_lock
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import Prepared
 from acidsql.sql.parser import parse
@@ -212,7 +212,7 @@ class AutoCdcStatements:
         )
         if names:
             text = f"AUTO CDC INTO {', '.join(map(str, names))}"
-            txn.lock([reserving(name) for name in names], agent_info=text)
+            txn.lock([reserve_lock(name) for name in names], agent_info=text)
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 

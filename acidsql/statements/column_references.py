@@ -31,7 +31,7 @@ from acidsql.errors import AcidSqlError, SettingError, SqlError, UnsupportedErro
 from acidsql.metastore.foreign import view_of
 from acidsql.metastore.interface import Metastore
 from acidsql.plan.cdc_rules import names_in
-from acidsql.plan.checks import naming
+from acidsql.plan.checks import constraints_naming
 from acidsql.plan.view_text import ViewQuery
 from acidsql.sql.conditions import mentioned_columns
 from acidsql.sql.references import references
@@ -119,7 +119,7 @@ def quoted_if_needed(name: str) -> str:
 
 def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
     """The reference of the table itself for which a column keeps its name; None: there is none."""
-    if constraints := naming(table, old):
+    if constraints := constraints_naming(table, old):
         return (
             f"the constraint {constraints[0]} names it. ALTER TABLE … DROP CONSTRAINT "
             f"{quote(constraints[0])}, and add it again afterwards."

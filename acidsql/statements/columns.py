@@ -14,7 +14,7 @@ from acidsql.acid.evolution import TEXTS, adds_fields, can_change, can_widen, ke
 from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.plan.checks import naming
+from acidsql.plan.checks import constraints_naming
 from acidsql.plan.evolution import check_name
 from acidsql.sql.statements import (
     AddColumns,
@@ -279,7 +279,7 @@ def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
     before, after, name = parse_type(old.type), parse_type(new.type), quote(old.name)
     if table.file_format != ORC:
         return "only ORC files are read as another type. Use CREATE TABLE … AS SELECT."
-    if names := naming(table, old.name):
+    if names := constraints_naming(table, old.name):
         return (
             f"the constraint {names[0]} names it, and values may change. ALTER TABLE … DROP "
             f"CONSTRAINT {quote(names[0])}, and add it again afterwards."

@@ -72,7 +72,7 @@ class CompactionStatements(Family):
             dict(statement.properties),
             self._pool(table, statement.pool),
             statement.buckets,
-            None if statement.order_by is None else statement.order_by.of(text),
+            None if statement.order_by is None else statement.order_by.slice(text),
             "asked for",
         )
         entries = self._request_compactions(request, partitions, wait=statement.and_wait)

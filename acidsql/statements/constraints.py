@@ -20,7 +20,7 @@ from acidsql.plan.checks import (
     fixed_condition_over,
     quoted_in_backticks,
 )
-from acidsql.plan.locking import exclusive
+from acidsql.plan.locking import exclusive_lock
 from acidsql.plan.names import refuse_temporary
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
@@ -57,7 +57,7 @@ class ConstraintStatements(Family):
         table = self._names.require_table(statement.name, text)
         # An error is raised before a transaction is opened.
         extended_constraints(self._context, table, [definition], text)
-        with self._locked_transaction(text, exclusive(table.name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
             table = self._look_up_again(table.name)
             constraints = extended_constraints(self._context, table, [definition], text)
             new_constraint = constraints[-1]
@@ -74,7 +74,7 @@ class ConstraintStatements(Family):
         table = self._names.require_table(statement.name, text)
         if self._remaining_constraints(table, statement, text) is None:
             return None
-        with self._locked_transaction(text, exclusive(table.name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
             remaining = self._remaining_constraints(
                 self._look_up_again(table.name), statement, text
             )

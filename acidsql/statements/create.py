@@ -100,7 +100,7 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
             the DEFAULT does not fit the type.
     """
     try:
-        kind = parse_type(column.type.of(text))
+        kind = parse_type(column.type.slice(text))
     except FormatError as error:
         raise AnalysisError(
             f"The type of column '{column.name}' cannot be used: {error.message}.",
@@ -130,7 +130,7 @@ def _default_text(
             text, column.default.start, column.default.end,
             condition="INVALID_DEFAULT_VALUE.DATA_TYPE", sqlstate="42623",
         )  # fmt: skip
-    return column.default.of(text)
+    return column.default.slice(text)
 
 
 def define_table_like(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from acidsql.acid.paths import directory_name
 from acidsql.errors import AnalysisError
 from acidsql.metastore.interface import Database
-from acidsql.plan.locking import exclusive_database
+from acidsql.plan.locking import database_lock
 from acidsql.plan.names import need_name
 from acidsql.sql import statements as st
 from acidsql.statements.family import Family, runs
@@ -66,7 +66,7 @@ class DatabaseStatements(Family):
         if is_sparks:
             self._spark_databases.check_drop(name, cascade=cascade)
         if is_ours or not is_sparks:
-            with self._locked_transaction(text, exclusive_database(name)) as txn:
+            with self._locked_transaction(text, database_lock(name)) as txn:
                 dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
                 self._temporary.dropped_with(name)
                 self._delete_directories(*dropped)

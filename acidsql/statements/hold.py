@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent
-from acidsql.plan.locking import Touched, exclusive, locks_of, read_lock
+from acidsql.plan.locking import Touched, exclusive_lock, read_lock, statement_locks
 from acidsql.plan.rewrite import Prepared
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context
@@ -98,8 +98,8 @@ class Holder:
         self, statement: Changing, prepared: Prepared, possible_partitions: Sequence[Touched]
     ) -> list[LockComponent]:
         targets = zip(prepared.queries, possible_partitions, strict=True)
-        altering_locks = [] if prepared.before is None else [exclusive(prepared.before.name)]
-        return altering_locks + locks_of(
+        altering_locks = [] if prepared.before is None else [exclusive_lock(prepared.before.name)]
+        return altering_locks + statement_locks(
             statement, targets, prepared.reads, self._context.txns.settings
         )
 

@@ -23,7 +23,7 @@ from acidsql.acid.table import ORC, Table
 from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
-from acidsql.plan.locking import inserting, overwriting, taking
+from acidsql.plan.locking import insert_locks, load_locks, overwrite_locks
 from acidsql.plan.lower import job_errors, naming_checks, rows_with_checks
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import LoadData
@@ -181,13 +181,13 @@ class LoadStatements(Family):
             if transaction.source_lock_txn is None:
                 transaction.source_lock_txn = self._txns.open(agent_info=text)
             has_waited = transaction.source_lock_txn.lock(
-                taking(real(directory_of(plan.sources[0].path)))
+                load_locks(real(directory_of(plan.sources[0].path)))
             ).waited
         locked_partitions = plan.equal_partitions or None
         if statement.overwrite:
-            locks = overwriting(plan.table.name, self._txns.settings, locked_partitions)
+            locks = overwrite_locks(plan.table.name, self._txns.settings, locked_partitions)
         else:
-            locks = inserting(plan.table.name, locked_partitions)
+            locks = insert_locks(plan.table.name, locked_partitions)
         return transaction.txn.lock(locks, agent_info=text).waited or has_waited
 
     def _write(

@@ -36,7 +36,7 @@ from acidsql.errors import (
 )
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database, Metastore
-from acidsql.plan.locking import exclusive
+from acidsql.plan.locking import exclusive_lock
 from acidsql.statements.moving_files import (
     need_settled,
     refuse_zstd,
@@ -115,8 +115,8 @@ class Move:
     def _run(self) -> None:
         old_txn, new_txn = (manager.open(agent_info=self._call) for manager in self._managers)
         with old_txn, new_txn:
-            old_txn.lock([exclusive(self._old.name)], agent_info=self._call)
-            new_txn.lock([exclusive(self._new.name)], agent_info=self._call)
+            old_txn.lock([exclusive_lock(self._old.name)], agent_info=self._call)
+            new_txn.lock([exclusive_lock(self._new.name)], agent_info=self._call)
             table, new_table = self._look_up_tables()
             if table is None:
                 self._unmark(new_txn)
@@ -124,7 +124,7 @@ class Move:
                 return
             self._move(old_txn, new_txn, table, new_table)
         with self._managers[1].open(agent_info=self._call) as last_txn:
-            last_txn.lock([exclusive(self._new.name)], agent_info=self._call)
+            last_txn.lock([exclusive_lock(self._new.name)], agent_info=self._call)
             self._unmark(last_txn)
             last_txn.end_quietly()
 
@@ -263,7 +263,7 @@ class Move:
             if self._new.high_water_mark > self._old.high_water_mark:
                 return  # somebody has written to it: only the end of the move is right
             with self._managers[1].open(agent_info=self._call) as txn:
-                txn.lock([exclusive(self._new.name)], agent_info=self._call)
+                txn.lock([exclusive_lock(self._new.name)], agent_info=self._call)
                 store.drop_table(self._new.name, txn_id=txn.id, delete_data=False)
                 txn.end_quietly()
         self._old.store.alter_table(self._old.name, unset_properties=[MOVING], txn_id=old_txn.id)

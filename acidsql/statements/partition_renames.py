@@ -15,7 +15,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.metastore.interface import Operation
-from acidsql.plan.locking import exclusive
+from acidsql.plan.locking import exclusive_lock
 from acidsql.plan.rewrite import Prepared
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context, Family, runs
@@ -55,7 +55,9 @@ class PartitionRenames(Family):
             transaction.statement("RENAME PARTITION", text) as work,
         ):
             with clock("hold"):
-                transaction.txn.lock([exclusive(table.name, Operation.UPDATE)], agent_info=text)
+                transaction.txn.lock(
+                    [exclusive_lock(table.name, Operation.UPDATE)], agent_info=text
+                )
                 table = self._look_up_again(table.name)
                 earlier, old_and_new = (
                     old_and_new,

@@ -13,7 +13,7 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
 from acidsql.metastore.interface import Operation
-from acidsql.plan.locking import exclusive, overwriting
+from acidsql.plan.locking import exclusive_lock, overwrite_locks
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.partition_specs import PartitionSpec
@@ -53,7 +53,9 @@ class PartitionStatements(Family):
         locked_partitions = None
         if spec and len(spec) == len(table.partition_columns):
             locked_partitions = self._matching_partitions(table, [spec], text)
-        txn.lock(overwriting(table.name, self._txns.settings, locked_partitions), agent_info=text)
+        txn.lock(
+            overwrite_locks(table.name, self._txns.settings, locked_partitions), agent_info=text
+        )
 
     @runs(st.AddPartitions)
     def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
@@ -67,7 +69,7 @@ class PartitionStatements(Family):
         self._missing_partitions(table, statement, text)
         own_transaction = self._transactions.own_transaction(text)
         with own_transaction as transaction, transaction.statement("ADD PARTITION", text) as work:
-            transaction.txn.lock([exclusive(name, Operation.INSERT)], agent_info=text)
+            transaction.txn.lock([exclusive_lock(name, Operation.INSERT)], agent_info=text)
             table = self._look_up_again(name)
             partitions = self._missing_partitions(table, statement, text)
             if not partitions:
@@ -115,7 +117,7 @@ class PartitionStatements(Family):
         own_transaction = self._transactions.own_transaction(text)
         with own_transaction as transaction, transaction.statement("DROP PARTITION", text) as work:
             txn = transaction.txn
-            txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
+            txn.lock([exclusive_lock(name, Operation.OVERWRITE)], agent_info=text)
             table = self._look_up_again(name)
             partitions = self._matching_partitions(
                 table, statement.specs, text, statement.if_exists

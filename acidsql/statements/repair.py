@@ -21,7 +21,7 @@ from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.versions import Change
-from acidsql.plan.locking import exclusive
+from acidsql.plan.locking import exclusive_lock
 from acidsql.statements.check import REPAIR_OPERATION, TableChecks
 from acidsql.statements.unit_of_work import file_errors
 from acidsql.storage.checking.job import Checking
@@ -170,7 +170,7 @@ class TableRepairs(TableChecks):
             return plan
         name = table.name
         text = f"repair of {name}"
-        with self._locked_transaction(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
             table = self._look_up_again(name)
             plan = self._plan_repair(table)
             partitions_to_drop, partitions_to_add = plan.partitions_to_drop, plan.partitions_to_add

@@ -167,7 +167,7 @@ class Runner:
         """Run one statement; see ``Session.sql``."""
 
         def run_once() -> DataFrame:
-            with file_errors(), self._missing.told(text), self._background.statement():
+            with file_errors(), self._missing.explain_errors(text), self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.

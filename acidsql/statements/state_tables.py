@@ -9,7 +9,7 @@ from acidsql.acid import cdc
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.foreign import acid_table
-from acidsql.plan.locking import dropping, exclusive, read_lock
+from acidsql.plan.locking import drop_locks, exclusive_lock, read_lock
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements.tables import TableStatements
@@ -31,7 +31,9 @@ class StateTables(TableStatements):
         place = st.CreateTable(st.Name((state.name.name,), Span(0, 0)))
         state = replace(state, location=self._location(place, state.name))
         with self._transactions.own_transaction(text) as transaction:
-            transaction.txn.lock([read_lock(owner.name), exclusive(state.name)], agent_info=text)
+            transaction.txn.lock(
+                [read_lock(owner.name), exclusive_lock(state.name)], agent_info=text
+            )
             is_there = acid_table(self._metastore.find(state.name)) is not None
             if is_there or not self._look_up_again(owner.name).lies_as(owner):
                 return False
@@ -52,7 +54,7 @@ class StateTables(TableStatements):
             return False
         opened = self._txns.open(agent_info=text) if current is None else nullcontext(current.txn)
         with opened as txn:
-            txn.lock([exclusive(owner.name), read_lock(beside.name)], agent_info=text)
+            txn.lock([exclusive_lock(owner.name), read_lock(beside.name)], agent_info=text)
             found = acid_table(self._metastore.find(beside.name))
             now = self._look_up_again(owner.name)
             if now.identity == owner.identity and found is not None and cdc.belongs(found, now):
@@ -71,7 +73,7 @@ class StateTables(TableStatements):
             suppress(AcidSqlError, OSError),
             self._txns.open(agent_info=text, waits=AT_ONCE) as txn,
         ):
-            txn.lock(dropping(state.name), agent_info=text)
+            txn.lock(drop_locks(state.name), agent_info=text)
             found = acid_table(self._metastore.find(state.name))
             if found is not None and found.columns == state.columns and self._is_empty(found):
                 self._delete_directories(self._metastore.drop_table(state.name, txn_id=txn.id))

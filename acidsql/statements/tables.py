@@ -22,7 +22,7 @@ from acidsql.metastore.interface import LockComponent, RowChange
 from acidsql.metastore.locks import on_table
 from acidsql.plan import lower
 from acidsql.plan.cdc_state import is_state, with_renamed_columns
-from acidsql.plan.locking import dropping, exclusive, taking
+from acidsql.plan.locking import drop_locks, exclusive_lock, load_locks
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
@@ -66,7 +66,7 @@ class TableStatements(ConstraintStatements):
             return None
         table = self.define(statement, text, name)
         with self._temporary.noting(name), self._transactions.own_transaction(text) as transaction:
-            files = taking(table.location) if statement.location is not None else []
+            files = load_locks(table.location) if statement.location is not None else []
             if not self.lock_new(statement, name, files, transaction, text):
                 return None
             adopt, replaces = statement.location is not None, statement.or_replace
@@ -89,11 +89,11 @@ class TableStatements(ConstraintStatements):
     ) -> bool:
         """Lock the name of a new table, and take these other locks. False if the table exists, and
         the statement has IF NOT EXISTS."""
-        transaction.txn.lock([exclusive(name), *others], agent_info=text)
+        transaction.txn.lock([exclusive_lock(name), *others], agent_info=text)
         if self.exists(statement, name):
             return False
         if statement.or_replace and (beside := self._beside(name)):
-            transaction.txn.lock([exclusive(one) for one in beside], agent_info=text)
+            transaction.txn.lock([exclusive_lock(one) for one in beside], agent_info=text)
         return True
 
     def _create(
@@ -159,11 +159,11 @@ class TableStatements(ConstraintStatements):
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
-        with self._temporary.noting(name), self._locked_transaction(text, *dropping(name)) as txn:
+        with self._temporary.noting(name), self._locked_transaction(text, *drop_locks(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
                 return None
             if beside := self._beside(name):
-                txn.lock([exclusive(one) for one in beside], agent_info=text)
+                txn.lock([exclusive_lock(one) for one in beside], agent_info=text)
             cleanup = self._metastore.drop_table(name, txn_id=txn.id)
             self._delete_directories(cleanup)
             if beside:
@@ -175,7 +175,7 @@ class TableStatements(ConstraintStatements):
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text)
         columns = alter.added_columns(table, statement, text, self.type_of(text))
-        with self._locked_transaction(text, exclusive(table.name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=alter.added_columns_notes(columns))
@@ -189,7 +189,7 @@ class TableStatements(ConstraintStatements):
         refuse_version_columns(self._state_of(table), now.new_names, text)
         refuse_referenced_names(self._metastore, table, now.new_names, text)
         beside = self._beside(table.name) if now.names else []
-        with self._locked_transaction(text, *map(exclusive, [table.name, *beside])) as txn:
+        with self._locked_transaction(text, *map(exclusive_lock, [table.name, *beside])) as txn:
             table = self._look_up_again(table.name)
             now = alter.altered_columns(table, statement, text, type_of)
             self._refuse_waiting(table, now.new_names, txn, text)
@@ -247,7 +247,7 @@ class TableStatements(ConstraintStatements):
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.to_set(table, statement, text)  # raises before a transaction is opened
-        with self._locked_transaction(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
             table = self._look_up_again(name)
             changes = table_properties.to_set(table, statement, text)
             if changes.becomes_full_acid:
@@ -261,7 +261,7 @@ class TableStatements(ConstraintStatements):
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.check_unset(table, statement, text)
-        with self._locked_transaction(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
             table_properties.check_unset(self._look_up_again(name), statement, text)
             self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
             txn.end_quietly()
@@ -270,7 +270,7 @@ class TableStatements(ConstraintStatements):
     @runs(st.ConvertTable)
     def _convert(self, statement: st.ConvertTable, text: str) -> Receipt:
         name = self._plain(statement, text).name  # raises before a transaction is opened
-        with self._locked_transaction(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
             found = self._plain(statement, text)
             notes, rows = self._places.convert(found.need_table(), found.partitions)
             self._metastore.make_transactional(name, rows, txn_id=txn.id)
@@ -307,14 +307,14 @@ class TableStatements(ConstraintStatements):
             words = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
             raise TxnError(words, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
         noting = self._temporary.noting
-        locked = self._locked_transaction(text, *dropping(name), exclusive(new_name))
+        locked = self._locked_transaction(text, *drop_locks(name), exclusive_lock(new_name))
         with noting(name), noting(new_name), locked as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
                 moved = [pair for pair in pairs if pair[0] in beside]
                 for _, new in moved:
                     need_name(new.name, statement.new_name, text)  # it may be too long
-                txn.lock([exclusive(one) for pair in moved for one in pair], agent_info=text)
+                txn.lock([exclusive_lock(one) for pair in moved for one in pair], agent_info=text)
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)

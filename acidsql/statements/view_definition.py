@@ -66,7 +66,7 @@ class ViewDefinitions:
             properties={**properties, **query_settings},
             comment=comment,
             is_transactional=False,
-            view=ViewText(query.of(text), definition.expanded(name.name, columns, names)),
+            view=ViewText(query.slice(text), definition.expanded(name.name, columns, names)),
         )
         # A reader must resolve the same names. This also finds a view that would read itself.
         self._reader.empty_views(view_standins(view, self._names.find_readable))
@@ -139,7 +139,7 @@ class ViewDefinitions:
                     "IDENTIFIER(…) as a table is not supported in a view: name the table.",
                     text, doubt.span.start, doubt.span.end,
                 )  # fmt: skip
-        tokens = tokenize(query.of(text), double_quoted_identifiers=double_quoted)
+        tokens = tokenize(query.slice(text), double_quoted_identifiers=double_quoted)
         for token_before, token, token_after in zip(
             [None, *tokens], tokens, tokens[1:], strict=False
         ):

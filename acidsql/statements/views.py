@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.foreign import view_of
-from acidsql.plan.locking import exclusive
+from acidsql.plan.locking import exclusive_lock
 from acidsql.plan.view_text import need_view
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context, Family, runs
@@ -25,7 +25,7 @@ class ViewStatements(Family):
         if self._is_made_already(statement, name):
             return None
         view = self._view_of_statement(statement, text, name)
-        with self._locked_transaction(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
             if self._is_made_already(statement, name):
                 return None
             self._metastore.create_view(view, replace=statement.or_replace, txn_id=txn.id)
@@ -36,7 +36,7 @@ class ViewStatements(Family):
     def _alter(self, statement: st.AlterView, text: str) -> Receipt:
         name = self._require_view(statement.name, text)
         self._view_of_statement(statement, text, name)  # raises before a transaction is opened
-        with self._locked_transaction(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
             view = self._view_of_statement(
                 statement, text, self._require_view(statement.name, text)
             )
@@ -49,7 +49,7 @@ class ViewStatements(Family):
         name = self._require_view(statement.name, text)
         new_name = self._names.new_table_name(statement.new_name, text)
         self._names.require_free_name(statement.new_name, new_name)
-        with self._locked_transaction(text, exclusive(name), exclusive(new_name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name), exclusive_lock(new_name)) as txn:
             self._metastore.rename_view(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
@@ -57,7 +57,7 @@ class ViewStatements(Family):
     @runs(st.DropView)
     def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
         name = self._require_view(statement.name, text)
-        with self._locked_transaction(text, exclusive(name)) as txn:
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
             if statement.if_exists and view_of(self._metastore.find(name)) is None:
                 return None
             self._metastore.drop_view(name, txn_id=txn.id)

@@ -57,7 +57,7 @@ class Writer:
         work.reverted = held.prepared.reverted
         with clock("do"):
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
-            is_point = all(query.maybe_few for query in held.prepared.queries)
+            is_point = all(query.may_collect for query in held.prepared.queries)
             few_rows = self._context.txns.settings.few_rows if is_point else 0
             views = self._reader.views(held.prepared, held.snapshot, statement_text, few=few_rows)
         with self._evaluate_source(transaction.txn, held.prepared, views, statement_text):
@@ -93,7 +93,7 @@ class Writer:
         is_tiny = query.source is not None and query.source.is_short
         if events.source is not None:
             is_tiny = events.source.is_tiny
-        if not (query.maybe_few or is_tiny):
+        if not (query.may_collect or is_tiny):
             return 0
         if self._evaluates_once and repeatable(events.rows) is None:
             return 0
@@ -168,7 +168,10 @@ class Writer:
                     )
                 )
                 writing.events(
-                    checked_rows, few_rows, if_small=query.if_small, otherwise=make_checked_rows
+                    checked_rows,
+                    few_rows,
+                    if_small=query.only_if_small,
+                    otherwise=make_checked_rows,
                 )
         if query.overwrite:
             writing.replace_all()

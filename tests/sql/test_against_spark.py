@@ -295,7 +295,7 @@ def check_structure(text: str, statement: Statement, parser: Any) -> None:
             theirs = theirs.get() if ours is not None else None
         if ours is not None and theirs is not None:
             span = ours.span if isinstance(ours, Default) else ours
-            mine = parser.parseExpression(span.of(text))
+            mine = parser.parseExpression(span.slice(text))
             assert _without_ids(mine) == _without_ids(theirs)
 
     def same_assignments(ours: Any, theirs: Any) -> None:

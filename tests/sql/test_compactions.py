@@ -61,14 +61,14 @@ def test_a_compaction_with_all_clauses(read: Read) -> None:
         f"AND WAIT POOL 'Night' WITH OVERWRITE TBLPROPERTIES ('a' = 'b', c.d = 1) ORDER BY {order}"
     )
     found = compact(read, text)
-    assert [(item.name, item.value and item.value.of(text)) for item in found.partition] == [
+    assert [(item.name, item.value and item.value.slice(text)) for item in found.partition] == [
         ("p", "1"),
         ("q", "'x'"),
     ]
     assert (found.type, found.buckets, found.and_wait) == (CompactionType.REBALANCE, 4, True)
     assert (found.pool, found.properties) == ("night", (("a", "b"), ("c.d", "1")))
     assert found.order_by is not None
-    assert found.order_by.of(text) == order
+    assert found.order_by.slice(text) == order
 
 
 @pytest.mark.parametrize("kind", CompactionType)

@@ -16,7 +16,7 @@ COLUMNS, QUALIFIERS = {"p", "day"}, {"t"}
 def terms(condition):
     text = f"DELETE FROM t WHERE {condition}"
     span = Span(text.index("WHERE") + 6, len(text))
-    return [term.of(text) for term in terms_about(text, span, COLUMNS, QUALIFIERS)]
+    return [term.slice(text) for term in terms_about(text, span, COLUMNS, QUALIFIERS)]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_conditions_terms_are_all_of_it():
     condition = (
         " t.a = s.b AND (CASE WHEN t.x = 1 AND s.y = 2 THEN true END)\nAND t.c BETWEEN 1 AND 2 "
     )
-    found = [place.of(condition) for place, _ in terms_of(condition, Span(0, len(condition)))]
+    found = [place.slice(condition) for place, _ in terms_of(condition, Span(0, len(condition)))]
     assert " AND ".join(found) == " ".join(condition.split())
 
 

@@ -48,7 +48,7 @@ def test_a_named_source_is_a_table_only_if_no_cte_has_the_name(
         text = f"{clause} {change}"
         found = source_of(text, double_quoted='"' in clause)
         assert (found.source_name is not None) is is_table
-        assert (found.source_alias, found.source.of(text)) == ("o", name)
+        assert (found.source_alias, found.source.slice(text)) == ("o", name)
 
 
 def test_a_source_without_an_alias_has_the_name_as_the_user_writes_it() -> None:

@@ -81,7 +81,7 @@ def test_what_the_ebnf_derives_is_parsed(text: str) -> None:
         return
     for span in spans(statement):
         assert 0 <= span.start < span.end <= len(text)
-        tokenize(span.of(text))
+        tokenize(span.slice(text))
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))

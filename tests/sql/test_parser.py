@@ -121,7 +121,7 @@ def test_a_spark_statement_spans_the_text_without_comments_and_semicolon(read: R
     text = " -- a\n SELECT 1 /* b */ ; "
     statement = read(text)
     assert isinstance(statement, SparkStatement)
-    assert statement.span.of(text) == "SELECT 1"
+    assert statement.span.slice(text) == "SELECT 1"
 
 
 def test_values_are_rows_of_slices(read: Read) -> None:
@@ -130,11 +130,11 @@ def test_values_are_rows_of_slices(read: Read) -> None:
     assert isinstance(statement, Insert)
     assert isinstance(statement.source, Values)
     shown = [
-        ["DEFAULT" if isinstance(v, Default) else v.of(text) for v in row]
+        ["DEFAULT" if isinstance(v, Default) else v.slice(text) for v in row]
         for row in statement.source.rows
     ]
     assert shown == [["f(1, 2)", "DEFAULT"], ["NULL", "(SELECT 1)"]]
-    assert statement.source.span.of(text) == text[14:]
+    assert statement.source.span.slice(text) == text[14:]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_values_with_more_behind_them_are_a_query(source: str, read: Read) -> No
     statement = read(text)
     assert isinstance(statement, Insert)
     assert isinstance(statement.source, Query)
-    assert statement.source.span.of(text) == source
+    assert statement.source.span.slice(text) == source
 
 
 def test_expressions_are_sliced_exactly(read: Read) -> None:
@@ -163,7 +163,7 @@ def test_expressions_are_sliced_exactly(read: Read) -> None:
     statement = read(text)
     assert isinstance(statement, Update)
     assert [
-        (a.target.parts, a.value.of(text))
+        (a.target.parts, a.value.slice(text))
         for a in statement.assignments  # type: ignore[union-attr]
     ] == [
         (("a",), "CASE WHEN b THEN 'WHERE' END"),
@@ -171,7 +171,7 @@ def test_expressions_are_sliced_exactly(read: Read) -> None:
         (("s", "e"), "-1"),
     ]
     assert statement.where is not None
-    assert statement.where.of(text) == "g IN (SELECT 1 WHERE h) AND i"
+    assert statement.where.slice(text) == "g IN (SELECT 1 WHERE h) AND i"
 
 
 def test_merge_knows_its_source(read: Read) -> None:
@@ -181,7 +181,7 @@ def test_merge_knows_its_source(read: Read) -> None:
         text = f"MERGE INTO t USING {source}{tail}"
         m = read(text)
         assert isinstance(m, Merge)
-        facts[source] = (m.source.of(text), m.source_alias, m.source_columns)
+        facts[source] = (m.source.slice(text), m.source_alias, m.source_columns)
     assert facts == {
         "db.s": ("db.s", "s", None),
         "s AS x": ("s", "x", None),
@@ -199,8 +199,8 @@ def test_case_expressions_hide_whens_and_columns_called_case_do_not(read: Read) 
     )
     m = read(text)
     assert isinstance(m, Merge)
-    assert m.on.of(text) == "CASE a WHEN 1 THEN CASE WHEN b THEN c END END = case"
-    assert [c.condition.of(text) for c in m.clauses if c.condition] == [
+    assert m.on.slice(text) == "CASE a WHEN 1 THEN CASE WHEN b THEN c END END = case"
+    assert [c.condition.slice(text) for c in m.clauses if c.condition] == [
         "CASE WHEN d THEN e ELSE f END",
         "then = 1",
     ]
@@ -213,8 +213,8 @@ def test_multi_insert_keeps_each_branch(read: Read) -> None:
     )
     m = read(text)
     assert isinstance(m, MultiInsert)
-    assert m.source.of(text) == "s JOIN u"
-    assert [(b.target.parts, b.overwrite, b.body.of(text)) for b in m.branches] == [
+    assert m.source.slice(text) == "s JOIN u"
+    assert [(b.target.parts, b.overwrite, b.body.slice(text)) for b in m.branches] == [
         (("t",), False, "SELECT a WHERE b"),
         (("t2",), True, "SELECT c"),
     ]

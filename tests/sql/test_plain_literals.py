@@ -44,12 +44,12 @@ def assert_same(text: str) -> bool:
         return False
     grammar = parse(text, is_acid=lambda _: True)
     assert isinstance(grammar, Insert) and isinstance(grammar.source, Values)
-    rows = [tuple(value.of(text) for value in row) for row in grammar.source.rows]
+    rows = [tuple(value.slice(text) for value in row) for row in grammar.source.rows]
     assert list(zip(*found.source.columns, strict=True)) == rows
     same = (found.target, found.columns, (), False, False, None)
     assert same == (grammar.target, grammar.columns, grammar.partition, grammar.overwrite,
                     grammar.by_name, grammar.ctes)  # fmt: skip
-    assert isinstance(rows[0], tuple) and found.target.span.of(text)
+    assert isinstance(rows[0], tuple) and found.target.span.slice(text)
     return True
 
 

@@ -57,7 +57,7 @@ def test_a_with_clause_may_stand_outside_the_slice() -> None:
     assert names(references(text, clause)) == ["t"]
     inside = references(text, where, visible=cte_names(text, clause))
     assert names(inside) == ["s"]
-    assert inside.references[0].span.of(text) == "s"
+    assert inside.references[0].span.slice(text) == "s"
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_a_stand_in_takes_a_tables_place(query: str, expected: str) -> None:
 def test_stars_are_told_from_products_and_counts() -> None:
     text = "SELECT *, t.*, a * b, count(*), * EXCEPT (c), (SELECT * FROM s) FROM t"
     outer, inner = references(text).blocks
-    assert [(s.span.of(text), s.qualifier, s.kind) for s in outer.stars] == [
+    assert [(s.span.slice(text), s.qualifier, s.kind) for s in outer.stars] == [
         ("*", None, StarKind.PLAIN),
         ("t.*", ("t",), StarKind.PLAIN),
         ("* EXCEPT (c)", None, StarKind.EXCEPT),
     ]
     excepted = outer.stars[2].excepted
     assert excepted is not None
-    assert excepted.of(text) == "c"
-    assert [s.span.of(text) for s in inner.stars] == ["*"]
+    assert excepted.slice(text) == "c"
+    assert [s.span.slice(text) for s in inner.stars] == ["*"]
 
 
 def test_row_id_shows_in_the_block_that_names_it_and_around_it() -> None:
@@ -144,7 +144,7 @@ def test_what_is_certain_raises_no_doubt(query: str) -> None:
 def test_time_travel_is_reported() -> None:
     text = "SELECT * FROM t VERSION AS OF 3 x, s TIMESTAMP AS OF '2024' , u"
     found = references(text).references
-    spans = [r.time_travel.of(text) if r.time_travel else None for r in found]
+    spans = [r.time_travel.slice(text) if r.time_travel else None for r in found]
     assert spans == ["VERSION AS OF 3", "TIMESTAMP AS OF '2024'", None]
     assert [r.alias for r in found] == ["x", None, None]
 
@@ -170,7 +170,7 @@ def test_time_travel_ends_where_the_time_ends(time: str, behind: str) -> None:
     text = f"SELECT * FROM t TIMESTAMP AS OF {time}{behind}"
     found = references(text).references[0]
     assert found.time_travel is not None
-    assert found.time_travel.of(text) == f"TIMESTAMP AS OF {time}"
+    assert found.time_travel.slice(text) == f"TIMESTAMP AS OF {time}"
     assert found.alias == ("x" if "x" in behind else None)
 
 
@@ -212,5 +212,5 @@ def test_properties_behind_a_name_are_a_tables_and_arguments_a_functions() -> No
     first, second = references(text).references
     assert (first.parts, first.alias, second.parts) == (("d", "t"), "x", ("t",))
     assert first.properties is not None
-    assert first.properties.of(text) == "('a'='b', 'c'='d')"
+    assert first.properties.slice(text) == "('a'='b', 'c'='d')"
     assert second.properties is not None

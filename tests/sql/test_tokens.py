@@ -84,13 +84,13 @@ def test_what_has_no_end_is_shown_where_it_begins(text: str, start: int, words: 
 def test_spans_count_code_points_and_exclude_their_end() -> None:
     text = "😀 'é' x"
     spans = [token.span for token in tokenize(text)]
-    assert [span.of(text) for span in spans] == ["😀", "'é'", "x"]
+    assert [span.slice(text) for span in spans] == ["😀", "'é'", "x"]
     assert spans[1] == Span(2, 5)
 
 
 def test_a_cell_is_split_at_semicolons_that_are_semicolons() -> None:
     cell = "SELECT ';' ; -- a; b\nDELETE FROM `;` /* ; */; ;\n  ; -- the end"
-    assert [span.of(cell) for span in split_statements(cell)] == [
+    assert [span.slice(cell) for span in split_statements(cell)] == [
         "SELECT ';'",
         "DELETE FROM `;`",
     ]

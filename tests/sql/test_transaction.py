@@ -71,8 +71,12 @@ def test_a_lock_is_of_a_table_a_partition_or_a_database(read: Read) -> None:
     text = "LOCK TABLE db.t PARTITION (p = 1 + 1, `q` = 'x') SHARED;"
     lock = read(text)
     assert isinstance(lock, LockTable)
-    assert (lock.name.parts, lock.exclusive, lock.span.of(text)) == (("db", "t"), False, text[:-1])
-    assert [(i.name, i.value and i.value.of(text)) for i in lock.partition] == [
+    assert (lock.name.parts, lock.exclusive, lock.span.slice(text)) == (
+        ("db", "t"),
+        False,
+        text[:-1],
+    )
+    assert [(i.name, i.value and i.value.slice(text)) for i in lock.partition] == [
         ("p", "1 + 1"),
         ("q", "'x'"),
     ]
@@ -130,7 +134,7 @@ def test_a_setting_is_read_raw(text: str, value: str | None, span: str, read: Re
     option = read(text)
     assert isinstance(option, SetOption)
     assert (option.key, option.value) == ("hive.txn.timeout", value)
-    assert option.span.of(text) == span
+    assert option.span.slice(text) == span
 
 
 @pytest.mark.parametrize("text", ["RESET hive.txn.timeout", "reset `hive.txn.timeout` ; -- a"])
