@@ -336,7 +336,7 @@ class AutoCdcStatements:
         """The query that decides about these records, and the event queries over its decisions."""
         ways = prepared.decisions
         if ways.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
-            listings, _ = self._reader.listed(prepared.queries[0].table, locked.snapshot)
+            listings, _ = self._reader.list_files(prepared.queries[0].table, locked.snapshot)
             if not any(listing.data or listing.originals for listing in listings):
                 return ways.first, prepared.first_queries
         truncating_decision = ways.truncate if record_counts["truncations"] else None

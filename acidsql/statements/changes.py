@@ -17,8 +17,8 @@ from acidsql.plan.undo import need_row_ids
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
 from acidsql.statements.statement_text import StatementText
-from acidsql.statements.table_rows import explained_by
-from acidsql.statements.time_travel import TimeTravel, When, need_versions
+from acidsql.statements.table_rows import check_after_block
+from acidsql.statements.time_travel import PointInTime, TimeTravel, need_versions
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VERSION
 from acidsql.storage.reading.change_columns import (
@@ -58,8 +58,8 @@ class ChangeRange:
         net: Show only the differences between the start and the end.
     """
 
-    start: When
-    end: When | None = None
+    start: PointInTime
+    end: PointInTime | None = None
     keys: Sequence[str] | None = None
     net: bool = False
 
@@ -95,19 +95,21 @@ class ChangeFeed:
         Raises:
             SqlError: Spark's error about an argument, or an argument is neither version nor time.
         """
-        start = self._travel.said(call.start, statement_text)
-        end = None if call.end is None else self._travel.said(call.end, statement_text)
+        start = self._travel.resolve_expression(call.start, statement_text)
+        end = (
+            None if call.end is None else self._travel.resolve_expression(call.end, statement_text)
+        )
         return self._changes_in_range(table, ChangeRange(start, end), snapshot)
 
     def no_rows(self, table: Table) -> DataFrame:
         """No rows, with the columns of a call of ``table_changes``."""
         return self._with_commits(no_changes(self._spark, table), table, ())
 
-    def _resolve_moment(self, moment: Moment) -> When:
+    def _resolve_moment(self, moment: Moment) -> PointInTime:
         if isinstance(moment, int):
-            when = self._travel.at(moment, None)
+            when = self._travel.resolve_arguments(moment, None)
         else:
-            when = self._travel.at(None, moment)
+            when = self._travel.resolve_arguments(None, moment)
         assert when is not None
         return when
 
@@ -177,7 +179,7 @@ class ChangeFeed:
             before = visible.up_to(start.version - 1)
         else:
             assert start.timestamp_ms is not None
-            earlier = When(timestamp_ms=start.timestamp_ms - 1)
+            earlier = PointInTime(timestamp_ms=start.timestamp_ms - 1)
             before = self._travel.write_ids(table, earlier, snapshot)
         after = visible
         if change_range.end is not None:
@@ -224,7 +226,7 @@ class ChangeFeed:
             self._transactions.need_unchanged(table, partition_names, snapshot, lost_partitions)
             self._travel.need_kept(table, new_write_ids.before)
 
-        with explained_by(check_unchanged):
+        with check_after_block(check_unchanged):
             read_changes = keyed_changes if is_keyed else changes
             return read_changes(
                 self._spark,
@@ -268,7 +270,7 @@ def _is_in_order(change_range: ChangeRange) -> bool:
     return True
 
 
-def _moment_text(when: When | None) -> str:
+def _moment_text(when: PointInTime | None) -> str:
     if when is None or when.timestamp_ms is None:
         return f"version {when.version if when else None}"
     return datetime.fromtimestamp(when.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")

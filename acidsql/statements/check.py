@@ -17,7 +17,7 @@ from acidsql.plan.locking import read_lock
 from acidsql.plan.lower import job_errors
 from acidsql.statements.family import Family
 from acidsql.statements.result import rows_frame
-from acidsql.statements.table_rows import explained_by
+from acidsql.statements.table_rows import check_after_block
 from acidsql.statements.unit_of_work import file_errors
 from acidsql.storage.checking.directories import (
     CatalogFacts,
@@ -102,7 +102,7 @@ class TableChecks(Family):
         def check_unchanged() -> None:
             self._transactions.need_unchanged(table, partition_names or (), snapshot)
 
-        with explained_by(check_unchanged):
+        with check_after_block(check_unchanged):
             litter = self._litter(table)
             files = inventory(
                 fs, table.location, partition_names, write_ids, txns,

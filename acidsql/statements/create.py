@@ -36,7 +36,11 @@ from acidsql.plan.evolution import check_fields, check_name, new_column
 from acidsql.plan.struct_fields import FieldMatching, FieldRules
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
-from acidsql.statements.table_properties import check_files, check_kind, check_lists
+from acidsql.statements.table_properties import (
+    check_column_lists,
+    check_file_properties,
+    check_kind,
+)
 
 # Returns the type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -76,8 +80,8 @@ def define_table(
         columns, partitions = _split_partition_columns(columns, statement, text)
     _check_names(columns + partitions, statement, text)
     _check_partition_columns(partitions, statement, text)
-    check_files(dict(statement.properties), columns, statement, text)
-    check_lists(dict(statement.properties), columns + partitions, statement, text)
+    check_file_properties(dict(statement.properties), columns, statement, text)
+    check_column_lists(dict(statement.properties), columns + partitions, statement, text)
     return Table(
         name,
         location,
@@ -143,8 +147,8 @@ def define_table_like(
         UnsupportedError: The new table would be full-ACID, and sorted or stored as Parquet.
     """
     properties = _properties(statement, text, source.properties)
-    check_files(properties, source.columns, statement, text)
-    check_lists(dict(statement.properties), source.all_columns, statement, text)
+    check_file_properties(properties, source.columns, statement, text)
+    check_column_lists(dict(statement.properties), source.all_columns, statement, text)
     new_table = replace(
         source,
         name=name,

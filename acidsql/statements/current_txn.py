@@ -15,7 +15,7 @@ from acidsql.metastore.foreign import Found, acid_table
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 from acidsql.settings import Settings
-from acidsql.statements.time_travel import When
+from acidsql.statements.time_travel import PointInTime
 from acidsql.statements.unit_of_work import SameRows, Transaction
 from acidsql.statements.work import Work
 from acidsql.txn import Phase, Snapshot, Txn, TxnManager
@@ -41,7 +41,7 @@ class Transactions:
         self.current: Transaction | None = None
         self.on_commit: Callable[[Transaction], None] = lambda _: None
         self._pinned: Txn | None = None
-        self.when: When | None = None
+        self.when: PointInTime | None = None
         self._thread = 0
 
     @property
@@ -185,7 +185,9 @@ class Transactions:
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
     @contextmanager
-    def pin_snapshot(self, moment: Callable[[], When | None] = lambda: None) -> Iterator[None]:
+    def pin_snapshot(
+        self, moment: Callable[[], PointInTime | None] = lambda: None
+    ) -> Iterator[None]:
         """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused.
 
         ``moment`` is called after the snapshot is taken. After a DROP, SQLite may use the number of

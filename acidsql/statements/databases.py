@@ -32,7 +32,7 @@ class DatabaseStatements(Family):
         assert default_database is not None
         if statement.location is None:
             own_location = f"{real(default_database.location)}/{directory_name(name)}.db"
-            location = self._spark_databases.apart(name, own_location)
+            location = self._spark_databases.separate_location(name, own_location)
         else:
             location = normalized_location(statement.location, may_be_link=True)
         properties = dict(statement.properties)
@@ -43,7 +43,7 @@ class DatabaseStatements(Family):
 
     @runs(st.AlterDatabase)
     def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
-        if (database := self._spark_databases.shared(statement.name)) is None:
+        if (database := self._spark_databases.shared_database(statement.name)) is None:
             self._spark.sql(text)
         else:
             self._metastore.alter_database(
@@ -68,7 +68,7 @@ class DatabaseStatements(Family):
         if is_ours or not is_sparks:
             with self._locked_transaction(text, database_lock(name)) as txn:
                 dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
-                self._temporary.dropped_with(name)
+                self._temporary.forget_database(name)
                 self._delete_directories(*dropped)
                 txn.end_quietly()
         if is_sparks:

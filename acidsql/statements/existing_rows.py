@@ -75,7 +75,7 @@ class ExistingRows:
             for old, new_type in zip(table.columns, new_types, strict=False)
         ):
             return
-        listings, _ = self._rows.listed(table, txn.snapshot([table.name]))
+        listings, _ = self._rows.list_files(table, txn.snapshot([table.name]))
         for directory, file_types in types_by_directory(listings).items():
             for column, before, after in zip(columns, file_types, new_types, strict=False):
                 if has_no_cast(before, after):

@@ -20,7 +20,7 @@ from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.foreign import acid_table
 from acidsql.statements.family import Context, Family
 from acidsql.statements.result import rows_frame
-from acidsql.statements.table_rows import TableRows, explained_by
+from acidsql.statements.table_rows import TableRows, check_after_block
 from acidsql.storage.files.file_info import is_ours, rows_of
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import in_threads
@@ -132,7 +132,7 @@ class TableHealth(Family):
     ) -> list[Health]:
         snapshot = self._transactions.read_snapshot([table.name])
         partition_names = sorted(partition for partition in partitions if partition is not None)
-        with explained_by(
+        with check_after_block(
             lambda: self._transactions.need_unchanged(table, partition_names, snapshot)
         ):
             files = self._table_rows.inventory(table, snapshot)

@@ -92,7 +92,7 @@ class HistoryStatements(Family):
 
     def _write_ids_on_disk(self, table: Table) -> set[int]:
         """The visible write ids of directories that have the events of one write id only."""
-        listings, visible = self._table_rows.listed(
+        listings, visible = self._table_rows.list_files(
             table, self._transactions.read_snapshot([table.name])
         )
         names = {

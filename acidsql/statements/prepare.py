@@ -150,9 +150,9 @@ class Preparer:
         stale that the restored table does not have any more.
         """
         need_versions(self._metastore, table.name)
-        when = self._travel.when(statement.as_of, statement_text)
+        point_in_time = self._travel.resolve_as_of(statement.as_of, statement_text)
         restored: list[tuple[Table, ChangesToUndo]] = [
-            (table, ChangesSince(when.version, when.timestamp_ms))
+            (table, ChangesSince(point_in_time.version, point_in_time.timestamp_ms))
         ]
         state_table = acid_table(self._metastore.find(cdc.state_name(table.name)))
         if (
@@ -160,7 +160,12 @@ class Preparer:
             and cdc.is_state(state_table)
             and cdc.belongs(state_table, table)
         ):
-            restored.append((state_table, ChangesSince(when.version, when.timestamp_ms, table)))
+            restored.append(
+                (
+                    state_table,
+                    ChangesSince(point_in_time.version, point_in_time.timestamp_ms, table),
+                )
+            )
         return restored
 
     def prepare_create_as_select(
@@ -175,7 +180,7 @@ class Preparer:
         views = self._reader.empty_views(rewritten.standins)
         fields = lower.fields(self._spark, query, views, statement_text.args)
         name = self._tables.new_name(statement, statement_text.text)
-        table = self._tables.define(statement, statement_text.text, name, fields)
+        table = self._tables.define_table(statement, statement_text.text, name, fields)
         table = table.in_zlib() if self._abilities.read_by_hive3 else table
         event_query = plan_create_as_select(
             statement_text.text, table, query, fields, statement.query.span,

@@ -47,8 +47,8 @@ from acidsql.statements.explain import locks_section, plan_section, tables_secti
 from acidsql.statements.family import Context
 from acidsql.statements.result import empty_frame, rows_frame
 from acidsql.statements.statement_text import Args, StatementText
-from acidsql.statements.table_rows import TableRows, shaped
-from acidsql.statements.time_travel import When
+from acidsql.statements.table_rows import TableRows, select_standin_columns
+from acidsql.statements.time_travel import PointInTime
 from acidsql.statements.undo import UndoneChanges
 from acidsql.statements.view_rows import in_view, text_of_view_query, view_rows
 from acidsql.storage.files.listing import Listing
@@ -173,7 +173,7 @@ class Reader:
             rows = self._tables.rows(
                 standin,
                 snapshot,
-                self._when(standin, statement_text),
+                self._point_in_time(standin, statement_text),
                 explicit_demand or demand_of_query,
                 few_of_standin,
             )
@@ -231,11 +231,11 @@ class Reader:
             return self._changes.rows_of_call(table, changes, snapshot, statement_text)
         return self._undone.rows(table, changes, snapshot)
 
-    def _when(self, standin: StandIn, statement_text: StatementText) -> When | None:
+    def _point_in_time(self, standin: StandIn, statement_text: StatementText) -> PointInTime | None:
         if standin.as_of is None:
             return None
         with in_view(self._spark, standin.enclosing_view):
-            return self._travel.when(
+            return self._travel.resolve_as_of(
                 standin.as_of, text_of_view_query(standin.enclosing_view, statement_text)
             )
 
@@ -279,7 +279,7 @@ class Reader:
                 unread_views[standin.view] = view_rows(self._spark, standin, views | unread_views)
             elif standin.changes is None:
                 rows = unread(self._spark, standin.table, standin.virtual, standin.view)
-                unread_views[standin.view] = shaped(rows, standin)
+                unread_views[standin.view] = select_standin_columns(rows, standin)
         views |= unread_views
         if source is not None and not lower.views_in_text(source.query, unread_views):
             views[source.view] = filled_views[source.view]
@@ -310,7 +310,7 @@ class Reader:
             return no_rows(self._spark, standin.returned)
         if standin.changes is not None:
             return self._changes.no_rows(standin.table)
-        return shaped(empty(self._spark, standin.table, standin.virtual), standin)
+        return select_standin_columns(empty(self._spark, standin.table, standin.virtual), standin)
 
     def events(self, query: EventQuery, views: Views, statement_text: StatementText) -> Events:
         """The lazy events of a query.
@@ -402,7 +402,10 @@ class Reader:
             readable: Finds ACID tables, and plain tables of the metastore.
         """
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
-            is_ours, double_quoted = self._spark_databases.is_ours, statement_text.double_quoted
+            is_ours, double_quoted = (
+                self._spark_databases.is_acid_database,
+                statement_text.double_quoted,
+            )
             refuse_new_location(statement_text.text, is_ours, double_quoted=double_quoted)
             refuse_owned_directory(
                 self._metastore, statement_text.text, double_quoted=double_quoted
@@ -498,20 +501,22 @@ class Reader:
     ) -> str:
         """The text of a plan, after a list of the files that the plan reads of ACID tables."""
         files_by_table = {
-            (standin.table.name, when): (
+            (standin.table.name, point_in_time): (
                 standin.table,
-                *self._tables.listed(standin.table, snapshot, when),
+                *self._tables.list_files(standin.table, snapshot, point_in_time),
             )
             for standin in standins
             if standin.table.is_transactional and standin.changes is None
-            for when in [self._when(standin, statement_text)]
+            for point_in_time in [self._point_in_time(standin, statement_text)]
         }
         plan = plan_section(jvm.explain(rows, mode))
         return tables_section([*files_by_table.values()], jvm.scans_of(rows)) + plan
 
-    def listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
+    def list_files(
+        self, table: Table, snapshot: Snapshot
+    ) -> tuple[list[Listing], ValidWriteIdList]:
         """The files of all partitions in a snapshot, and the write ids visible in the snapshot."""
-        return self._tables.listed(table, snapshot)
+        return self._tables.list_files(table, snapshot)
 
 
 def _has_few_values(predicate: Predicate, column: Column) -> bool:

@@ -205,15 +205,15 @@ class Runner:
             need_no_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)
         with file_errors():
-            when = self._rows.travel.at(version, timestamp)
-            return self._rows.of(table, row_id=row_id, when=when)
+            point_in_time = self._rows.travel.resolve_arguments(version, timestamp)
+            return self._rows.live_rows(table, row_id=row_id, point_in_time=point_in_time)
 
     def snapshot(
         self, timestamp: date | str | None, txn_id: int | None
     ) -> AbstractContextManager[None]:
         """See ``Session.snapshot``."""
         return self.transactions.pin_snapshot(
-            lambda: self._rows.travel.of_all_tables(timestamp, txn_id)
+            lambda: self._rows.travel.resolve_for_all_tables(timestamp, txn_id)
         )
 
     def history(self, table: Table, limit: int | None) -> DataFrame:
@@ -396,7 +396,7 @@ class Runner:
             "CREATE TABLE AS SELECT",
             self.transactions.own_transaction(statement_text.text),
         )
-        noting = self._temporary.noting(table.name)
+        noting = self._temporary.track(table.name)
         with (
             noting,
             own_transaction as transaction,
@@ -412,7 +412,7 @@ class Runner:
                     transaction.txn, statement, statement_text, prepared
                 )
                 (query,) = prepared.queries
-                table, cleanup_id = self._tables.take_place(query.table, transaction)
+                table, cleanup_id = self._tables.claim_directory(query.table, transaction)
                 prepared = replace(prepared, queries=(replace(query, table=table),))
                 snapshot = transaction.txn.snapshot(prepared.reads)
             held = LockedStatement(prepared, (None,), snapshot)

@@ -1,6 +1,6 @@
 """SHOW, DESCRIBE, and the lists of a table's files and events, all as DataFrames.
 
-ABORT COMPACTIONS is here too, because its result is rows.
+ABORT COMPACTIONS is in this module, too, because its result is rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from acidsql.storage.reading.inventory import files_frame
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.views import SETTLED
 
-_OURS = "acidsql"
+_ACID_CATALOG = "acidsql"
 _STREAMS = (
     "txnAppId string, sink string, txnVersion bigint, txnId bigint, numRows bigint, "
     "committed bigint, queryId string, runId string, user string, host string, "
@@ -56,8 +56,8 @@ class ShowStatements(Family):
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
-        found = self._rows.inventory(table, self._transactions.read_snapshot([table.name]))
-        return files_frame(self._spark, found)
+        files = self._rows.inventory(table, self._transactions.read_snapshot([table.name]))
+        return files_frame(self._spark, files)
 
     def events(self, path: str) -> DataFrame:
         """See ``Session.events``."""
@@ -65,68 +65,69 @@ class ShowStatements(Family):
 
     @runs(st.ShowDatabases)
     def _databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
-        """The ACID databases and Spark's; the column ``catalog`` tells them apart.
+        """The ACID databases and Spark's. The column ``catalog`` tells them apart.
 
-        While another catalog is current, that catalog's namespaces.
+        While another catalog than Spark's own is current, the rows are that catalog's namespaces.
         """
         if self._spark_databases.is_elsewhere(None):
             return self._spark.sql(text)
-        rows = [(database.name, _OURS) for database in self._metastore.databases()]
+        rows = [(database.name, _ACID_CATALOG) for database in self._metastore.databases()]
         rows += [
             (database.name, jvm.OWN_CATALOG) for database in self._spark.catalog.listDatabases()
         ]
-        found = [row for row in rows if _like(row[0], statement.pattern)]
-        return self._frame("namespace string, catalog string", sorted(found))
+        matching_rows = [row for row in rows if _is_like(row[0], statement.pattern)]
+        return self._frame("namespace string, catalog string", sorted(matching_rows))
 
     @runs(st.ShowTables, st.ShowViews)
     def _tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
-        """The tables and views of a database, or its views alone: acidsql's and Spark's."""
+        """The tables and views of a database, or its views alone, both acidsql's and Spark's."""
         if self._spark_databases.is_elsewhere(statement.database):
             return self._spark.sql(text)
         database = self._names.current_database
         if statement.database is not None:
             database = statement.database.parts[-1].lower()
-        ours = self._metastore.get_database(database) is not None
-        sparks = self._spark.catalog.databaseExists(database)
-        if not ours and not sparks:
+        is_acid_database = self._metastore.get_database(database) is not None
+        is_spark_database = self._spark.catalog.databaseExists(database)
+        if not is_acid_database and not is_spark_database:
             raise AnalysisError(
                 f"There is no database '{database}'.",
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704",
             )  # fmt: skip
         only_views = isinstance(statement, st.ShowViews)
         rows = []
-        if ours:
+        if is_acid_database:
             names = [] if only_views else self._shown_tables(database)
             names += self._metastore.views(database)
-            rows += [(database, name, False, _OURS) for name in names]
+            rows += [(database, name, False, _ACID_CATALOG) for name in names]
         if not only_views:
-            own = [one for one in self._temporary.names if one.database == database]
-            rows += [(database, one.name, True, _OURS) for one in own]
-        if sparks:
+            temporary_names = [name for name in self._temporary.names if name.database == database]
+            rows += [(database, name.name, True, _ACID_CATALOG) for name in temporary_names]
+        if is_spark_database:
             rows += [
                 (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
                 for table in self._spark.catalog.listTables(database)
                 if not only_views or table.isTemporary or table.tableType == "VIEW"
                 if not table.name.startswith(SETTLED)
             ]
-        found = [row for row in rows if _like(row[1], statement.pattern)]
-        what = "viewName" if only_views else "tableName"
+        matching_rows = [row for row in rows if _is_like(row[1], statement.pattern)]
+        name_column = "viewName" if only_views else "tableName"
         return self._frame(
-            f"namespace string, {what} string, isTemporary boolean, catalog string", sorted(found)
+            f"namespace string, {name_column} string, isTemporary boolean, catalog string",
+            sorted(matching_rows),
         )
 
     def _shown_tables(self, database: str) -> list[str]:
-        """The ACID tables of a database, without those that AUTO CDC made beside others."""
+        """The ACID tables of a database, without those that AUTO CDC made beside other tables."""
         tables = self._metastore.tables(database)
-        others = frozenset(tables)
+        table_names = frozenset(tables)
         return [
             name
             for name in tables
-            if not (cdc.is_named_beside(name, others) and self._is_beside(database, name))
+            if not (cdc.is_named_beside(name, table_names) and self._is_beside(database, name))
         ]
 
     def _is_beside(self, database: str, name: str) -> bool:
-        """Whether AUTO CDC made a table beside another one. Any table may have such a name."""
+        """Whether AUTO CDC made this table beside another one. The name alone does not tell."""
         table = acid_table(self._metastore.find(TableName(database, name)))
         return table is not None and cdc.is_beside(table)
 
@@ -140,10 +141,12 @@ class ShowStatements(Family):
                 condition="INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY",
                 sqlstate="42601",
             )  # fmt: skip
-        found = self._transactions.partition_names(table)
+        partitions = self._transactions.partition_names(table)
         if statement.partition:
-            found = self._partitions.filter_partitions(table, statement.partition, found, text)
-        return self._frame("partition string", [(name,) for name in found])
+            partitions = self._partitions.filter_partitions(
+                table, statement.partition, partitions, text
+            )
+        return self._frame("partition string", [(name,) for name in partitions])
 
     @runs(st.ShowCreateTable)
     def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
@@ -188,8 +191,8 @@ class ShowStatements(Family):
         ]  # fmt: skip
         if statement.extended:
             rows += column_facts(table, column, self._statistics(table))
-        shown = [(name, "NULL" if value is None else value) for name, value in rows]
-        return self._frame("info_name string, info_value string", shown)
+        shown_rows = [(name, "NULL" if value is None else value) for name, value in rows]
+        return self._frame("info_name string, info_value string", shown_rows)
 
     def _statistics(self, table: Table) -> Mapping[str, str]:
         return {} if table.view is not None else self._metastore.statistics(table.name)
@@ -197,7 +200,7 @@ class ShowStatements(Family):
     @runs(st.DescribeDatabase)
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
         """The rows that Spark shows of its own databases."""
-        if (database := self._spark_databases.shared(statement.name)) is None:
+        if (database := self._spark_databases.shared_database(statement.name)) is None:
             return self._spark.sql(text)
         rows = [
             ("Catalog Name", jvm.OWN_CATALOG),
@@ -253,41 +256,59 @@ class ShowStatements(Family):
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """The locks, in Hive's columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.require_table(statement.name, text)
-        database = statement.database and self._spark_databases.ours(statement.database, text)
-        found = [
-            one
-            for one in self._metastore.show_locks()
-            if database is None or one.database == database
+        database = statement.database and self._spark_databases.require_acid_name(
+            statement.database, text
+        )
+        locks = [
+            lock
+            for lock in self._metastore.show_locks()
+            if database is None or lock.database == database
         ]
         if table is not None:
-            found = self._partitions.locks_on(table, statement.partition, found, text)
-        found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
-        return self._frame(_LOCKS, map(_lock_row, found))
+            locks = self._partitions.locks_on(table, statement.partition, locks, text)
+        locks.sort(key=lambda lock: (lock.state.value, strength(lock.lock_type)))
+        return self._frame(_LOCKS, map(_lock_row, locks))
 
     @runs(st.ShowCompactions)
     def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
         if statement.database is not None:
-            self._spark_databases.ours(statement.database, text)
-        found = self._metastore.compactions()
-        table = None if statement.name is None else self._compacted(statement.name, found, text)
+            self._spark_databases.require_acid_name(statement.database, text)
+        compactions = self._metastore.compactions()
+        table = (
+            None
+            if statement.name is None
+            else self._compacted_table(statement.name, compactions, text)
+        )
         if statement.partition and table is not None:
-            known = [one.partition for one in found if one.table == table and one.partition]
-            described = acid_table(self._metastore.find(table)) or _dropped(table, known)
-            stated = self._partitions.filter_partitions(described, statement.partition, known, text)
-            found = [one for one in found if one.partition in stated]
-        return self._frame(COMPACTIONS, compaction_rows(found, statement, table=table))
+            partitions = [
+                compaction.partition
+                for compaction in compactions
+                if compaction.table == table and compaction.partition
+            ]
+            described_table = acid_table(self._metastore.find(table)) or _dropped_table(
+                table, partitions
+            )
+            named_partitions = self._partitions.filter_partitions(
+                described_table, statement.partition, partitions, text
+            )
+            compactions = [
+                compaction for compaction in compactions if compaction.partition in named_partitions
+            ]
+        return self._frame(COMPACTIONS, compaction_rows(compactions, statement, table=table))
 
-    def _compacted(self, name: st.Name, found: list[CompactionInfo], text: str) -> TableName:
-        """The table of that name. A dropped table counts while the store has its compactions."""
+    def _compacted_table(
+        self, name: st.Name, compactions: list[CompactionInfo], text: str
+    ) -> TableName:
+        """The name of the table. A dropped table counts while the store has its compactions."""
         table = self._names.qualify(name.parts)
-        if table is not None and any(one.table == table for one in found):
+        if table is not None and any(compaction.table == table for compaction in compactions):
             return table
         return self._names.require_table(name, text).name
 
     @runs(st.AbortCompactions)
     def _abort_compactions(self, statement: st.AbortCompactions, _: str) -> DataFrame:
-        found = self._metastore.abort_compactions(statement.ids)
-        return self._frame(ABORTED, aborted_rows(statement.ids, found))
+        aborted_compactions = self._metastore.abort_compactions(statement.ids)
+        return self._frame(ABORTED, aborted_rows(statement.ids, aborted_compactions))
 
     def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
         return rows_frame(self._spark, schema, rows)
@@ -312,15 +333,17 @@ def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
     )
 
 
-def _dropped(name: TableName, partitions: Sequence[str]) -> Table:
-    """A dropped table as its partitions' names show it: every partition column is a STRING."""
+def _dropped_table(name: TableName, partitions: Sequence[str]) -> Table:
+    """A dropped table, with columns from its partitions' names. They are all of type STRING."""
     pairs = parse_partition_name(partitions[0]) if partitions else []
     return Table(name, "", (), tuple(Column(column, "string") for column, _ in pairs))
 
 
-def _like(name: str, pattern: str | None) -> bool:
-    """Whether a name matches a pattern of Hive's: ``*`` is any text, ``|`` separates choices. ``%``
-    means the same as ``*``."""
+def _is_like(name: str, pattern: str | None) -> bool:
+    """Whether a name matches a pattern of Hive's.
+
+    In a pattern, ``*`` and ``%`` stand for any text, and ``|`` separates choices.
+    """
     if pattern is None:
         return True
     choices = re.split(r"\|", pattern.lower().replace("%", "*"))

@@ -17,43 +17,52 @@ from acidsql.storage.event_records import KEYS
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, DELETE, INSERT
 from acidsql.storage.spark import jvm
 
-_AGAIN = "again"  # in CHANGE_TYPE: a row that was changed again
-_DELETED, _INSERTED, _CHANGED = "__acidsql_deleted", "__acidsql_inserted", "__acidsql_again"
+_CHANGED_AGAIN = "again"  # in CHANGE_TYPE: a row that was changed again
+_DELETED_COUNT, _INSERTED_COUNT, _CHANGED_AGAIN_COUNT = (
+    "__acidsql_deleted",
+    "__acidsql_inserted",
+    "__acidsql_again",
+)
 
 
-def without_conflicts(rows: DataFrame, again: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The changes of a version, without those of the rows that were changed again.
+def exclude_conflicts(
+    rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]
+) -> DataFrame:
+    """The changes of a version, without the changes of rows that were changed again.
 
     Args:
         rows: The changes of the version, as ``keyed_changes`` gives them.
-        again: The rows that the version inserted, and that were deleted since.
+        rows_changed_again: The rows that the version inserted, and that were deleted since.
         keys: The table's key columns; NULL is a value as any other.
     """
     names = [*KEYS, *map(quote, keys)]
-    changed = jvm.select(
-        again, *(f"{name} AS `__acidsql_{number}`" for number, name in enumerate(names))
+    changed_rows = jvm.select(
+        rows_changed_again,
+        *(f"{name} AS `__acidsql_{number}`" for number, name in enumerate(names)),
     )
-    same = [f"{name} <=> `__acidsql_{number}`" for number, name in enumerate(names)]
-    same_row, same_key = (" AND ".join(part) for part in (same[: len(KEYS)], same[len(KEYS) :]))
-    is_skipped = f"CASE WHEN {CHANGE_TYPE} = '{INSERT}' THEN {same_row} ELSE {same_key} END"
-    return rows.join(changed, F.expr(is_skipped), "left_anti")
+    equalities = [f"{name} <=> `__acidsql_{number}`" for number, name in enumerate(names)]
+    is_same_row, is_same_key = (
+        " AND ".join(part) for part in (equalities[: len(KEYS)], equalities[len(KEYS) :])
+    )
+    is_skipped = f"CASE WHEN {CHANGE_TYPE} = '{INSERT}' THEN {is_same_row} ELSE {is_same_key} END"
+    return rows.join(changed_rows, F.expr(is_skipped), "left_anti")
 
 
-def unknown_twin(
-    rows: DataFrame, again: DataFrame, keys: Sequence[str], updated: int
+def unknown_twin_reason(
+    rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str], updated_count: int
 ) -> str | None:
-    """Why nothing tells which rows the rows that were changed again had replaced.
+    """Why the keys do not tell which old rows were replaced by the rows that were changed again.
 
     Args:
-        rows: The changes of the version, as for ``without_conflicts``.
-        again: The rows that were changed again.
+        rows: The changes of the version, as for ``exclude_conflicts``.
+        rows_changed_again: The rows that were changed again.
         keys: The table's key columns.
-        updated: The number of rows that the version's statements say to have updated.
+        updated_count: The number of updated rows, by the counts of the version's statements.
 
     Returns:
         The reason, as part of a sentence; None if the keys tell it.
     """
-    counts = _counted(rows, again, keys)
+    counts = _count_keys(rows, rows_changed_again, keys)
     if counts.several is not None:
         return f"the version has several rows with {counts.several}"
     if not counts.lost:
@@ -63,34 +72,41 @@ def unknown_twin(
             f"the version had no row with {counts.without} before, and deleted rows under other "
             "keys: an UPDATE may have changed a key"
         )
-    if counts.new and counts.pairs != updated:
+    if counts.new and counts.pairs != updated_count:
         return "the version may have given rows another key, as an UPDATE of a key does"
     return None
 
 
-def _counted(rows: DataFrame, again: DataFrame, keys: Sequence[str]) -> Row:
-    """Counts of keys by what became of their rows, and one key of each doubtful kind, as text."""
+def _count_keys(rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]) -> Row:
+    """Counts of keys, by the fate of their rows, and the text of one key of each doubtful kind."""
     names = [f"`__acidsql_{number}`" for number in range(len(keys))]
     columns = [f"{quote(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
-    kinds = jvm.select(rows, CHANGE_TYPE, *columns).unionAll(
-        jvm.select(again, f"'{_AGAIN}' AS {CHANGE_TYPE}", *columns)
+    changes = jvm.select(rows, CHANGE_TYPE, *columns).unionAll(
+        jvm.select(rows_changed_again, f"'{_CHANGED_AGAIN}' AS {CHANGE_TYPE}", *columns)
     )
-    numbers = ((DELETE, _DELETED), (INSERT, _INSERTED), (_AGAIN, _CHANGED))
-    by_key = kinds.groupBy(*names).agg(
-        *(F.expr(f"count_if({CHANGE_TYPE} = '{kind}')").alias(name) for kind, name in numbers)
+    kinds_and_counts = (
+        (DELETE, _DELETED_COUNT),
+        (INSERT, _INSERTED_COUNT),
+        (_CHANGED_AGAIN, _CHANGED_AGAIN_COUNT),
+    )
+    by_key = changes.groupBy(*names).agg(
+        *(
+            F.expr(f"count_if({CHANGE_TYPE} = '{kind}')").alias(name)
+            for kind, name in kinds_and_counts
+        )
     )
     key_text = ", ', ', ".join(
         f"{literal(key)}, ' = ', coalesce(CAST({name} AS STRING), 'NULL')"
         for key, name in zip(keys, names, strict=True)
     )
-    is_doubled = f"{_CHANGED} > 0 AND ({_DELETED} > 1 OR {_INSERTED} > 1)"
-    is_alone = f"{_CHANGED} > 0 AND {_DELETED} = 0"
+    is_doubled = f"{_CHANGED_AGAIN_COUNT} > 0 AND ({_DELETED_COUNT} > 1 OR {_INSERTED_COUNT} > 1)"
+    is_alone = f"{_CHANGED_AGAIN_COUNT} > 0 AND {_DELETED_COUNT} = 0"
     counts = by_key.agg(
         F.expr(f"min(CASE WHEN {is_doubled} THEN concat({key_text}) END) AS several"),
         F.expr(f"min(CASE WHEN {is_alone} THEN concat({key_text}) END) AS without"),
-        F.expr(f"count_if({_DELETED} > {_INSERTED}) AS lost"),
-        F.expr(f"count_if({_DELETED} < {_INSERTED}) AS new"),
-        F.expr(f"coalesce(sum(least({_DELETED}, {_INSERTED})), 0) AS pairs"),
+        F.expr(f"count_if({_DELETED_COUNT} > {_INSERTED_COUNT}) AS lost"),
+        F.expr(f"count_if({_DELETED_COUNT} < {_INSERTED_COUNT}) AS new"),
+        F.expr(f"coalesce(sum(least({_DELETED_COUNT}, {_INSERTED_COUNT})), 0) AS pairs"),
     )
     (row,) = counts.collect()
     return row

@@ -33,18 +33,19 @@ class SparkDatabases:
     def is_elsewhere(self, name: Name | None) -> bool:
         """Whether the name, or else the current namespace, is in a catalog that is not Spark's own.
 
-        Such a namespace is never a database of ours.
+        Such a namespace is never an ACID database.
         """
         parts = () if name is None else name.parts
         if len(parts) < 2:
             return not jvm.is_own_catalog(self._spark)
         return len(parts) > 2 or parts[0].lower() != jvm.OWN_CATALOG
 
-    def ours(self, name: Name, text: str) -> str:
-        """A database's name, in lower case.
+    def require_acid_name(self, name: Name, text: str) -> str:
+        """The name of an ACID database, in lower case.
 
         Raises:
-            AnalysisError: SCHEMA_NOT_FOUND: it is in another catalog, which has none of ours.
+            AnalysisError: SCHEMA_NOT_FOUND: the name is in another catalog, which has no ACID
+                databases.
         """
         if self.is_elsewhere(name):
             raise AnalysisError(
@@ -55,8 +56,8 @@ class SparkDatabases:
             )  # fmt: skip
         return name.parts[-1].lower()
 
-    def is_ours(self, name: Name) -> bool:
-        """Whether the name is that of a database of ACID tables."""
+    def is_acid_database(self, name: Name) -> bool:
+        """Whether the metastore has a database of ACID tables of this name."""
         if self.is_elsewhere(name):
             return False
         return self._metastore.get_database(name.parts[-1].lower()) is not None
@@ -80,14 +81,19 @@ class SparkDatabases:
         """
         if self.exists(database.name):
             return
-        comment = "" if database.comment is None else f" COMMENT {_string(database.comment)}"
+        comment = (
+            "" if database.comment is None else f" COMMENT {_string_literal(database.comment)}"
+        )
         self._spark.sql(
             f"CREATE DATABASE IF NOT EXISTS {jvm.OWN_CATALOG}.{quote(database.name)}{comment} "
-            f"LOCATION {_string(self._own_place(database.name))}"
+            f"LOCATION {_string_literal(self._default_location(database.name))}"
         )
 
-    def shared(self, name: Name) -> Database | None:
-        """Our database of a name, which is then in Spark's catalog, too; None: it is not ours."""
+    def shared_database(self, name: Name) -> Database | None:
+        """The ACID database of a name. If there is none, None.
+
+        If Spark's catalog does not have the database yet, it is created there.
+        """
         if self.is_elsewhere(name):
             return None
         database = self._metastore.get_database(name.parts[-1].lower())
@@ -102,10 +108,12 @@ class SparkDatabases:
             if database.name in words:
                 self.share(database)
 
-    def apart(self, name: str, location: str) -> str:
-        """A directory for a new ACID database: ``location``, or another one if Spark's database of
-        that name has this directory."""
-        if not self.exists(name) or not is_same(self._place(name), location):
+    def separate_location(self, name: str, location: str) -> str:
+        """A directory for a new ACID database, which Spark's database of this name does not have.
+
+        This is ``location`` unless Spark's database has it.
+        """
+        if not self.exists(name) or not is_same(self._location(name), location):
             return location
         return f"{location.removesuffix('.db')}.acid.db"
 
@@ -116,42 +124,52 @@ class SparkDatabases:
             CatalogError: SCHEMA_NOT_EMPTY: the database has a table (without ``cascade``), or an
                 ACID table of another database is inside of its directory.
         """
-        within = f"{jvm.OWN_CATALOG}.{quote(name)}"
-        found = [one.name for one in self._spark.catalog.listTables(within) if not one.isTemporary]
-        if found and not cascade:
-            raise _not_empty(name, f"The database '{name}' is not empty: it has the table "
-                             f"'{found[0]}' of Spark's.")  # fmt: skip
-        place = self._place(name)
-        if is_same(place, self._own_place(name)):
+        database = f"{jvm.OWN_CATALOG}.{quote(name)}"
+        spark_tables = [
+            table.name
+            for table in self._spark.catalog.listTables(database)
+            if not table.isTemporary
+        ]
+        if spark_tables and not cascade:
+            raise _not_empty_error(
+                name, f"The database '{name}' is not empty: it has the table '{spark_tables[0]}' "
+                "of Spark's."
+            )  # fmt: skip
+        location = self._location(name)
+        if is_same(location, self._default_location(name)):
             return
         for table in self._tables_elsewhere(name):
-            if may_be_within(table.location, place):
-                raise _not_empty(
-                    name, f"Spark would delete the directory '{place}' with its database '{name}', "
-                    f"and the ACID table {table.name} lies there."
+            if may_be_within(table.location, location):
+                raise _not_empty_error(
+                    name, f"Spark would delete the directory '{location}' with its database "
+                    f"'{name}', and the ACID table {table.name} lies there."
                 )  # fmt: skip
 
     def drop(self, name: str, *, cascade: bool) -> None:
         """Drop Spark's database."""
-        how = "CASCADE" if cascade else "RESTRICT"
-        self._spark.sql(f"DROP DATABASE IF EXISTS {jvm.OWN_CATALOG}.{quote(name)} {how}")
+        drop_behavior = "CASCADE" if cascade else "RESTRICT"
+        self._spark.sql(f"DROP DATABASE IF EXISTS {jvm.OWN_CATALOG}.{quote(name)} {drop_behavior}")
 
-    def _place(self, name: str) -> str:
+    def _location(self, name: str) -> str:
         return self._spark.catalog.getDatabase(f"{jvm.OWN_CATALOG}.{quote(name)}").locationUri
 
-    def _own_place(self, name: str) -> str:
+    def _default_location(self, name: str) -> str:
         return f"{self._spark.conf.get(_WAREHOUSE)}/{name}.spark.db"
 
     def _tables_elsewhere(self, name: str) -> list[Table]:
         names = all_tables(self._metastore) + self._metastore.temporary_tables()
-        found = (acid_table(self._metastore.find(one)) for one in names if one.database != name)
-        return [table for table in found if table is not None]
+        tables = (
+            acid_table(self._metastore.find(table_name))
+            for table_name in names
+            if table_name.database != name
+        )
+        return [table for table in tables if table is not None]
 
 
-def _string(text: str) -> str:
+def _string_literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def _not_empty(name: str, message: str) -> CatalogError:
+def _not_empty_error(name: str, message: str) -> CatalogError:
     return CatalogError(message, condition="SCHEMA_NOT_EMPTY", sqlstate="2BP01", schemaName=name)

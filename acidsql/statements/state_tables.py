@@ -22,66 +22,95 @@ from acidsql.txn.snapshot import snapshot_of
 class StateTables(TableStatements):
     """The statements about tables and, without a statement, the state tables."""
 
-    def create(self, owner: Table, state: Table, text: str) -> bool:
-        """Create the state table of another table. It gets its directory here.
+    def create(self, owner: Table, state_table: Table, text: str) -> bool:
+        """Create the state table of another table, in a directory that this method chooses.
 
         Returns:
-            False if the table is there already, or if its owner has gone.
+            False if the state table exists already, or if its owner was dropped or replaced.
         """
-        place = st.CreateTable(st.Name((state.name.name,), Span(0, 0)))
-        state = replace(state, location=self._location(place, state.name))
+        location_statement = st.CreateTable(st.Name((state_table.name.name,), Span(0, 0)))
+        state_table = replace(
+            state_table, location=self._location(location_statement, state_table.name)
+        )
         with self._transactions.own_transaction(text) as transaction:
             transaction.txn.lock(
-                [read_lock(owner.name), exclusive_lock(state.name)], agent_info=text
+                [read_lock(owner.name), exclusive_lock(state_table.name)], agent_info=text
             )
-            is_there = acid_table(self._metastore.find(state.name)) is not None
+            is_there = acid_table(self._metastore.find(state_table.name)) is not None
             if is_there or not self._look_up_again(owner.name).lies_as(owner):
                 return False
-            state = replace(state, properties={**state.properties, **cdc.new_bond(owner)})
-            self._create(state, transaction, adopt=False)
+            state_table = replace(
+                state_table, properties={**state_table.properties, **cdc.new_bond(owner)}
+            )
+            self._create(state_table, transaction, adopt=False)
         return True
 
-    def bind(self, owner: Table, beside: Table, text: str) -> bool:
-        """Give an owner its bond with a table beside it, if it has none. Hive's statements, which
-        write all properties of a table back, are locked out meanwhile.
+    def bind(self, owner: Table, cdc_table: Table, text: str) -> bool:
+        """Note in an owner's properties its bond with a table of AUTO CDC, unless it has the bond.
+
+        An exclusive lock keeps out Hive's statements, which write all properties of a table back.
 
         Returns:
-            Whether the owner must be looked up again. False, too, in a transaction that has its
-            snapshot: a later one gives the bond.
+            Whether the owner must be looked up again. False in a transaction that has its snapshot
+            already: then a later transaction notes the bond.
         """
-        bond, current = cdc.own_bond(beside), self._transactions.current
-        if not bond or cdc.bond_of(owner, beside.name) or (current and current.txn.has_looked):
+        bond, current_transaction = cdc.own_bond(cdc_table), self._transactions.current
+        if (
+            not bond
+            or cdc.bond_of(owner, cdc_table.name)
+            or (current_transaction and current_transaction.txn.has_looked)
+        ):
             return False
-        opened = self._txns.open(agent_info=text) if current is None else nullcontext(current.txn)
+        opened = (
+            self._txns.open(agent_info=text)
+            if current_transaction is None
+            else nullcontext(current_transaction.txn)
+        )
         with opened as txn:
-            txn.lock([exclusive_lock(owner.name), read_lock(beside.name)], agent_info=text)
-            found = acid_table(self._metastore.find(beside.name))
-            now = self._look_up_again(owner.name)
-            if now.identity == owner.identity and found is not None and cdc.belongs(found, now):
-                bound = {cdc.bond_key(beside.name): cdc.own_bond(found)}
-                self._metastore.alter_table(owner.name, set_properties=bound, txn_id=txn.id)
-            if current is None:
+            txn.lock([exclusive_lock(owner.name), read_lock(cdc_table.name)], agent_info=text)
+            current_cdc_table = acid_table(self._metastore.find(cdc_table.name))
+            current_owner = self._look_up_again(owner.name)
+            if (
+                current_owner.identity == owner.identity
+                and current_cdc_table is not None
+                and cdc.belongs(current_cdc_table, current_owner)
+            ):
+                bond_properties = {cdc.bond_key(cdc_table.name): cdc.own_bond(current_cdc_table)}
+                self._metastore.alter_table(
+                    owner.name, set_properties=bond_properties, txn_id=txn.id
+                )
+            if current_transaction is None:
                 txn.end_quietly()
         return True
 
-    def drop_unwritten(self, state: Table, text: str) -> None:
+    def drop_unwritten(self, state_table: Table, text: str) -> None:
         """Drop a state table to which nobody has written. If this fails, the table stays.
 
-        A table that somebody uses is not waited for: it will hardly stay empty.
+        The method does not wait for a table that somebody uses, because the table will hardly stay
+        empty.
         """
         with (
             suppress(AcidSqlError, OSError),
             self._txns.open(agent_info=text, waits=AT_ONCE) as txn,
         ):
-            txn.lock(drop_locks(state.name), agent_info=text)
-            found = acid_table(self._metastore.find(state.name))
-            if found is not None and found.columns == state.columns and self._is_empty(found):
-                self._delete_directories(self._metastore.drop_table(state.name, txn_id=txn.id))
+            txn.lock(drop_locks(state_table.name), agent_info=text)
+            current_state = acid_table(self._metastore.find(state_table.name))
+            if (
+                current_state is not None
+                and current_state.columns == state_table.columns
+                and self._is_empty(current_state)
+            ):
+                self._delete_directories(
+                    self._metastore.drop_table(state_table.name, txn_id=txn.id)
+                )
             txn.end_quietly()
 
-    def _is_empty(self, state: Table) -> bool:
-        """Whether the table has no files. Its write ids may be those of an older table."""
-        now = snapshot_of(self._metastore, self._metastore.valid_txns(), [state.name])
-        ids, fs = now.write_ids[state.name], filesystem_for(state.location)
-        (listing,) = list_table(fs, state.location, [""], ids, now.valid_txns)
+    def _is_empty(self, state_table: Table) -> bool:
+        """Whether the table has no files.
+
+        The write ids do not tell, because they may be those of an older table of this name.
+        """
+        snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [state_table.name])
+        write_ids, fs = snapshot.write_ids[state_table.name], filesystem_for(state_table.location)
+        (listing,) = list_table(fs, state_table.location, [""], write_ids, snapshot.valid_txns)
         return not (listing.data or listing.deletes or listing.originals)

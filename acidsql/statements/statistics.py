@@ -1,8 +1,8 @@
-"""Runs ANALYZE TABLE: counts what is in one snapshot of a table, and notes it in the metastore.
+"""Runs ANALYZE TABLE: counts the rows of one snapshot, and notes statistics in the metastore.
 
-The statement holds a lock as a statement that reads the table does. So nobody drops or replaces the
-table before its numbers are noted, and writers do not wait. Nothing is planned by these numbers:
-Spark plans by the sizes of the files that a snapshot reads.
+The statement holds a read lock on the table. So nobody drops or replaces the table before its
+statistics are noted, and writers do not wait. No query is planned by these statistics: Spark plans
+by the sizes of the files that a snapshot reads.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from acidsql.statements.table_rows import TableRows
 from acidsql.storage.columns import quote
 from acidsql.txn import Txn
 
-# The sizes with which Spark counts values, in bytes; of texts, when there is none.
-_SIZES = {
+# The sizes that Spark assumes for values of each type, in bytes; of texts, if no text was counted.
+_VALUE_SIZES = {
     "boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "bigint": 8, "float": 4, "double": 8,
     "date": 4, "timestamp": 8, "string": 20, "char": 20, "varchar": 20, "binary": 100,
 }  # fmt: skip
-_LONG_DECIMAL = 18  # digits: more do not fit into 8 bytes
-_TEXTS = ("string", "char", "varchar", "binary")
+_LONG_DECIMAL = 18  # the greatest number of digits that fits into 8 bytes
+_TEXT_TYPES = ("string", "char", "varchar", "binary")
 
 
 class StatisticsStatements(Family):
@@ -44,11 +44,11 @@ class StatisticsStatements(Family):
     @runs(st.AnalyzeTable)
     def _analyze(self, statement: st.AnalyzeTable, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text)
-        _columns(table, statement, text)  # raises before a transaction is opened
+        _analyzed_columns(table, statement, text)  # raises before a transaction is opened
         with self._locked_transaction(text, read_lock(table.name)) as txn:
             table = self._look_up_again(table.name)
-            columns = _columns(table, statement, text)
-            note = self._keep(table, columns, txn, reads_rows=statement.reads_rows)
+            columns = _analyzed_columns(table, statement, text)
+            note = self._note_statistics(table, columns, txn, reads_rows=statement.reads_rows)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=(note,))
 
@@ -69,73 +69,87 @@ class StatisticsStatements(Family):
             with self._locked_transaction(text, read_lock(TableName(database, name))) as txn:
                 table = acid_table(self._transactions.find(TableName(database, name)))
                 if table is not None:
-                    notes.append(self._keep(table, [], txn, reads_rows=statement.reads_rows))
+                    notes.append(
+                        self._note_statistics(table, [], txn, reads_rows=statement.reads_rows)
+                    )
                 txn.end_quietly()
         return Receipt(text, notes=tuple(notes))
 
-    def _keep(self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool) -> str:
-        """Count, and note the numbers. Returns them for the receipt."""
-        counted = self._count(table, columns, txn, reads_rows=reads_rows)
-        self._metastore.keep_statistics(table.name, counted.entries(table), txn_id=txn.id)
-        rows = "" if counted.rows is None else f"{counted.rows} rows, "
-        return f"{table.name}: {rows}{counted.bytes} bytes"
+    def _note_statistics(
+        self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
+    ) -> str:
+        """Count a table's statistics, and note them in the metastore. Returns a receipt's note."""
+        statistics = self._count_statistics(table, columns, txn, reads_rows=reads_rows)
+        self._metastore.keep_statistics(table.name, statistics.entries(table), txn_id=txn.id)
+        rows = "" if statistics.rows is None else f"{statistics.rows} rows, "
+        return f"{table.name}: {rows}{statistics.bytes} bytes"
 
-    def _count(self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool) -> Counted:
+    def _count_statistics(
+        self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
+    ) -> Counted:
         snapshot = txn.snapshot([table.name])
-        listings, seen = self._rows.listed(table, snapshot)
-        sizes = [one.size for listing in listings for one in (*listing.data, *listing.deletes)]
-        sizes += [size for one in listings for files in one.originals for size in files.sizes]
-        version, at = seen.without(()).high_water_mark, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        counted = Counted(version, at, sum(sizes), len(sizes))
+        listings, write_ids = self._rows.list_files(table, snapshot)
+        sizes = [file.size for listing in listings for file in (*listing.data, *listing.deletes)]
+        sizes += [
+            size for listing in listings for files in listing.originals for size in files.sizes
+        ]
+        version, counted_at = (
+            write_ids.without(()).high_water_mark,
+            f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        )
+        statistics = Counted(version, counted_at, sum(sizes), len(sizes))
         if not reads_rows:
-            return counted
-        facts = [fact for column in columns for fact in _facts(column)]
+            return statistics
+        fact_columns = [fact_column for column in columns for fact_column in _fact_columns(column)]
         rows = self._rows.rows(StandIn(view_name(), table), snapshot)
         with lower.job_errors():
-            (found,) = lower.select_expressions(rows, "count(*)", *facts).collect()
-        number, *values = found
+            (row,) = lower.select_expressions(rows, "count(*)", *fact_columns).collect()
+        row_count, *values = row
         step = len(values) // max(1, len(columns))
-        by_column = {one: values[n * step : (n + 1) * step] for n, one in enumerate(columns)}
-        return Counted(version, at, sum(sizes), len(sizes), number, by_column)
+        by_column = {
+            column: values[number * step : (number + 1) * step]
+            for number, column in enumerate(columns)
+        }
+        return Counted(version, counted_at, sum(sizes), len(sizes), row_count, by_column)
 
 
-def _columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:
-    """The columns to look at. FOR ALL COLUMNS leaves out those that have no such facts.
+def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:
+    """The columns to analyze. FOR ALL COLUMNS leaves out columns for which Spark has no statistics.
 
     Raises:
-        AnalysisError: There is no such column.
-        UnsupportedError: Spark counts nothing of a column of this type.
+        AnalysisError: The table has no column of a name.
+        UnsupportedError: Spark has no statistics for the type of a named column.
     """
     if statement.columns is None:
-        return [one for one in table.all_columns if parse_type(one.type).children == ()]
-    found = {column_of(text, table, name): name.span for name in statement.columns}
-    for column, place in found.items():
+        return [column for column in table.all_columns if parse_type(column.type).children == ()]
+    spans = {column_of(text, table, name): name.span for name in statement.columns}
+    for column, span in spans.items():
         if parse_type(column.type).children:
             raise UnsupportedError(
                 f"Nothing is counted of the column '{column.name}', because its type is "
                 f"{column.type.upper()}. FOR ALL COLUMNS leaves such columns out.",
-                text, place.start, place.end,
+                text, span.start, span.end,
                 condition="UNSUPPORTED_FEATURE.ANALYZE_UNSUPPORTED_COLUMN_TYPE",
             )  # fmt: skip
-    return list(found)
+    return list(spans)
 
 
-def _facts(column: Column) -> list[str]:
-    """SQL of the facts about a column, in the order of ``COLUMN_FACTS``, as Spark counts them."""
-    name, kind = quote(column.name), parse_type(column.type)
+def _fact_columns(column: Column) -> list[str]:
+    """SQL of a column's statistics, as Spark counts them, in the order of ``COLUMN_FACTS``."""
+    name, column_type = quote(column.name), parse_type(column.type)
     nulls = f"count(*) - count({name})"
     distinct = f"least(approx_count_distinct({name}), count({name}))"
-    size = str(_size(kind))
-    if kind.kind not in _TEXTS:
-        found = [f"min({name})", f"max({name})", nulls, distinct, size, size]
+    size = str(_value_size(column_type))
+    if column_type.kind not in _TEXT_TYPES:
+        facts = [f"min({name})", f"max({name})", nulls, distinct, size, size]
     else:
         average, longest = f"ceil(avg(length({name})))", f"max(length({name}))"
-        lengths = [f"coalesce({one}, {size})" for one in (average, longest)]
-        found = ["NULL", "NULL", nulls, distinct, *lengths]
-    return [f"CAST({one} AS STRING)" for one in found]
+        lengths = [f"coalesce({length}, {size})" for length in (average, longest)]
+        facts = ["NULL", "NULL", nulls, distinct, *lengths]
+    return [f"CAST({fact} AS STRING)" for fact in facts]
 
 
-def _size(kind: HiveType) -> int:
-    if kind.kind == "decimal":
-        return 8 if kind.parameters[0] <= _LONG_DECIMAL else 16
-    return _SIZES[kind.kind]
+def _value_size(column_type: HiveType) -> int:
+    if column_type.kind == "decimal":
+        return 8 if column_type.parameters[0] <= _LONG_DECIMAL else 16
+    return _VALUE_SIZES[column_type.kind]

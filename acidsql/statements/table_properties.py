@@ -1,4 +1,4 @@
-"""ALTER TABLE … [UN]SET TBLPROPERTIES: which properties may change, and what a change means.
+"""ALTER TABLE … [UN]SET TBLPROPERTIES: which properties may change, and the effect of a change.
 
 As in Hive, a full-ACID table stays full-ACID. An insert-only table may become full-ACID: then its
 plain files are read as the files of LOAD DATA are, and their rows have row ids.
@@ -37,12 +37,12 @@ from acidsql.storage.files.parquet import compression_of
 from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
 from acidsql.storage.orc.row_schema import RowSchema
 
-KINDS = (FULL_ACID, "insert_only")
+TRANSACTIONAL_KINDS = (FULL_ACID, "insert_only")
 _EXTERNAL = "external"  # Hive's property; a managed table has not
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class PropertyChanges:
     """The properties that a SET TBLPROPERTIES sets.
 
     Attributes:
@@ -54,97 +54,115 @@ class Changes:
     becomes_full_acid: bool = False
 
 
-def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
+def property_changes(table: Table, statement: SetTableProperties, text: str) -> PropertyChanges:
     """The properties that SET TBLPROPERTIES changes in a table.
 
     Raises:
         AnalysisError: Hive does not know the value of a property.
-        UnsupportedError: The table cannot become what the properties say.
+        UnsupportedError: The table cannot get these properties.
     """
-    place = statement.place
+    span = statement.place
     values = {
         key.lower() if key.lower() in FIXED_PROPERTIES else key: value
         for key, value in statement.properties
     }
     if values.get(TRANSACTIONAL, "true").lower() != "true":
-        raise _refusal("A transactional table stays transactional (as in Hive).", text, place)
+        raise _refusal_error("A transactional table stays transactional (as in Hive).", text, span)
     values.pop(TRANSACTIONAL, None)
     kind = values.get(TRANSACTIONAL_PROPERTIES, "").lower()
     if TRANSACTIONAL_PROPERTIES in values:
-        check_kind(kind, text, place)
+        check_kind(kind, text, span)
         values[TRANSACTIONAL_PROPERTIES] = kind
-    ours = {TRANSACTIONAL_PROPERTIES: FULL_ACID, **table.properties}
-    fixed = [key for key in FIXED_PROPERTIES if values.get(key, ours.get(key)) != ours.get(key)]
-    converted = fixed == [TRANSACTIONAL_PROPERTIES] and table.is_insert_only
-    if fixed and not converted:
-        raise _refusal(
-            f"'{fixed[0]}' cannot be changed: it describes the table's files.", text, place
+    current_properties = {TRANSACTIONAL_PROPERTIES: FULL_ACID, **table.properties}
+    changed_fixed_keys = [
+        key
+        for key in FIXED_PROPERTIES
+        if values.get(key, current_properties.get(key)) != current_properties.get(key)
+    ]
+    becomes_full_acid = changed_fixed_keys == [TRANSACTIONAL_PROPERTIES] and table.is_insert_only
+    if changed_fixed_keys and not becomes_full_acid:
+        raise _refusal_error(
+            f"'{changed_fixed_keys[0]}' cannot be changed: it describes the table's files.",
+            text,
+            span,
         )
-    if converted and table.sort_columns:
-        raise _refusal(
-            "This table is SORTED BY, and a full-ACID table cannot be (Hive 10298).", text, place
+    if becomes_full_acid and table.sort_columns:
+        raise _refusal_error(
+            "This table is SORTED BY, and a full-ACID table cannot be (Hive 10298).", text, span
         )
-    if converted and table.file_format != ORC:
-        raise _refusal(
+    if becomes_full_acid and table.file_format != ORC:
+        raise _refusal_error(
             f"A full-ACID table is stored as ORC, this one as {table.file_format.upper()}. CREATE "
-            f"TABLE … AS SELECT * FROM {table.name} copies its rows into one.", text, place
+            f"TABLE … AS SELECT * FROM {table.name} copies its rows into one.", text, span
         )  # fmt: skip
-    check_files({**table.properties, **values}, table.columns, statement, text)
-    check_lists(values, table.all_columns, statement, text)
-    return Changes(values, converted)
+    check_file_properties({**table.properties, **values}, table.columns, statement, text)
+    check_column_lists(values, table.all_columns, statement, text)
+    return PropertyChanges(values, becomes_full_acid)
 
 
-def convertible(
-    found: ForeignTable | None, is_acid: bool, statement: ConvertTable, text: str
+def convertible_table(
+    foreign_table: ForeignTable | None, is_acid: bool, statement: ConvertTable, text: str
 ) -> ForeignTable:
-    """The plain table that a statement makes an ACID table.
+    """The plain table that a statement converts into an ACID table.
 
     Args:
-        found: The table in the metastore; None: it has no plain table of this name.
+        foreign_table: The metastore's plain table of this name; None: there is none.
         is_acid: The name is that of an ACID table.
         statement: The statement.
         text: The statement's text.
 
     Raises:
-        UnsupportedError: It cannot become one in place.
+        UnsupportedError: The table cannot become an ACID table in place.
     """
-    name, place = ".".join(statement.name.parts), statement.name.span
+    name, span = ".".join(statement.name.parts), statement.name.span
     if is_acid:
-        raise _refusal(
+        raise _refusal_error(
             f"'{name}' is an ACID table already. TBLPROPERTIES ('{TRANSACTIONAL_PROPERTIES}'="
-            f"'{FULL_ACID}') makes an insert-only table full-ACID.", text, place
+            f"'{FULL_ACID}') makes an insert-only table full-ACID.", text, span
         )  # fmt: skip
-    if found is None:
-        raise _refusal(
+    if foreign_table is None:
+        raise _refusal_error(
             f"'{name}' is not an ACID table and cannot become one in place: CREATE TABLE … "
-            "(columns) LOCATION '…' makes an ACID table of a directory of ORC files.", text, place
+            "(columns) LOCATION '…' makes an ACID table of a directory of ORC files.", text, span
         )  # fmt: skip
-    table, said = found.need_table(), {k.lower(): v.lower() for k, v in statement.properties}
-    for holds, why in _obstacles(found, table, said):
-        if holds:
-            raise _refusal(f"{table.name} cannot become a full-ACID table: {why}.", text, place)
-    return found
+    table, properties = (
+        foreign_table.need_table(),
+        {key.lower(): value.lower() for key, value in statement.properties},
+    )
+    for is_obstacle, reason in _obstacles(foreign_table, table, properties):
+        if is_obstacle:
+            raise _refusal_error(
+                f"{table.name} cannot become a full-ACID table: {reason}.", text, span
+            )
+    return foreign_table
 
 
 def _obstacles(
-    found: ForeignTable, table: Table, said: Mapping[str, str]
+    foreign_table: ForeignTable, table: Table, properties: Mapping[str, str]
 ) -> Iterator[tuple[bool, str]]:
-    """Why a plain table may not become an ACID table, each with whether that is so.
+    """The possible obstacles to a conversion: whether the table has it, and the reason in words.
 
-    ``said``: the properties of the statement, in lower case.
+    Args:
+        foreign_table: The plain table in the metastore.
+        table: The same table, as acidsql sees it.
+        properties: The properties of the statement, in lower case.
     """
-    others = said.keys() - {TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, _EXTERNAL}
-    yield bool(others), f"set '{min(others, default='')}' afterwards, by another statement"
-    is_full_acid = said.get(TRANSACTIONAL_PROPERTIES, FULL_ACID) == FULL_ACID
-    why = "an insert-only table would not see its files. CREATE TABLE … AS SELECT copies the rows"
-    yield not is_full_acid, why
-    is_managed = said.get(_EXTERNAL, "true" if found.is_external else "false") == "false"
-    why = "it is EXTERNAL, and DROP TABLE deletes the files of an ACID table. If you want that: "
-    yield not is_managed, f"{why}SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')"
-    why = f"its files are {table.file_format.upper()}, and those of a full-ACID table are ORC. "
-    yield table.file_format != ORC, f"{why}CREATE TABLE … AS SELECT copies the rows"
-    why = "it is SORTED BY, and a full-ACID table cannot be (Hive 10298)"
-    yield bool(table.sort_columns), why
+    other_keys = properties.keys() - {TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, _EXTERNAL}
+    yield bool(other_keys), f"set '{min(other_keys, default='')}' afterwards, by another statement"
+    is_full_acid = properties.get(TRANSACTIONAL_PROPERTIES, FULL_ACID) == FULL_ACID
+    reason = (
+        "an insert-only table would not see its files. CREATE TABLE … AS SELECT copies the rows"
+    )
+    yield not is_full_acid, reason
+    is_managed = (
+        properties.get(_EXTERNAL, "true" if foreign_table.is_external else "false") == "false"
+    )
+    reason = "it is EXTERNAL, and DROP TABLE deletes the files of an ACID table. If you want that: "
+    yield not is_managed, f"{reason}SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')"
+    reason = f"its files are {table.file_format.upper()}, and those of a full-ACID table are ORC. "
+    yield table.file_format != ORC, f"{reason}CREATE TABLE … AS SELECT copies the rows"
+    reason = "it is SORTED BY, and a full-ACID table cannot be (Hive 10298)"
+    yield bool(table.sort_columns), reason
 
 
 def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> None:
@@ -152,11 +170,11 @@ def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> Non
 
     Raises:
         AnalysisError: The table has no such property, and the statement has no IF EXISTS.
-        UnsupportedError: The property says what the table's files are, so the table needs it.
+        UnsupportedError: The property describes the table's files, so the table needs it.
     """
     for key in statement.keys:
         if key.lower() in FIXED_PROPERTIES:
-            raise _refusal(
+            raise _refusal_error(
                 f"'{key}' cannot be unset: it describes the table's files.",
                 text, statement.place,
             )  # fmt: skip
@@ -168,7 +186,7 @@ def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> Non
             )  # fmt: skip
 
 
-def check_files(
+def check_file_properties(
     properties: Mapping[str, str],
     columns: Sequence[Column],
     statement: CreateTable | SetTableProperties,
@@ -176,8 +194,8 @@ def check_files(
 ) -> None:
     """Check that files can be written with the ``orc.…`` and ``parquet.…`` properties.
 
-    The statement's properties for compactions, history and AUTO CDC are checked, too: nobody sees
-    it if the initiator or the cleaner passes a table by.
+    The statement's properties for compactions, history and AUTO CDC are checked, too. Otherwise the
+    initiator or the cleaner would pass the table by, and nobody would notice.
 
     Args:
         properties: All properties that the table will have.
@@ -195,16 +213,16 @@ def check_files(
         row = RowSchema.of((column.name, column.type) for column in columns)
         check_bloom_filter_columns(options, row.hive)
     except SettingError as error:
-        raise _at(error, error.parameters["key"], statement, text) from None
+        raise _error_at_key(error, error.parameters["key"], statement, text) from None
 
 
-def check_lists(
+def check_column_lists(
     properties: Mapping[str, str],
     columns: Sequence[Column],
     statement: CreateTable | SetTableProperties,
     text: str,
 ) -> None:
-    """Check that the properties which are keys name columns of the table, each once.
+    """Check that properties which are lists of columns name columns of the table, each once.
 
     Args:
         properties: The properties of the statement.
@@ -213,59 +231,60 @@ def check_lists(
         text: The statement's text.
 
     Raises:
-        AnalysisError: A name is no column's, or is there twice.
+        AnalysisError: A name is no column's, or occurs twice.
     """
     try:
         column_references.check_lists(properties, [column.name for column in columns])
     except SettingError as error:
-        raise _at(error, error.parameters["key"], statement, text) from None
+        raise _error_at_key(error, error.parameters["key"], statement, text) from None
 
 
 def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
     for key, value in statement.properties:
         if key.lower().startswith(STATISTICS):
-            place = _place_of(key, statement)
+            span = _span_of_key(key, statement)
             raise AnalysisError(
                 f"'{key}' is no property: ANALYZE TABLE … COMPUTE STATISTICS notes what it counts "
                 "under such names.",
-                text, place.start, place.end,
+                text, span.start, span.end,
                 condition="INVALID_PROPERTY_KEY", sqlstate="42602",
             )  # fmt: skip
         try:
             with_thresholds(settings_of({key: value}, Settings()), {key: value})
             tombstone_retention({key: value})
         except SettingError as error:
-            raise _at(error, key, statement, text) from None
+            raise _error_at_key(error, key, statement, text) from None
 
 
-def _at(
+def _error_at_key(
     error: SettingError, key: str, statement: CreateTable | SetTableProperties, text: str
 ) -> AnalysisError:
-    place = _place_of(key, statement)
+    span = _span_of_key(key, statement)
     return AnalysisError(
-        error.message, text, place.start, place.end,
+        error.message, text, span.start, span.end,
         condition=error.condition, sqlstate=error.sqlstate,
     )  # fmt: skip
 
 
-def _place_of(key: str, statement: CreateTable | SetTableProperties) -> Span:
+def _span_of_key(key: str, statement: CreateTable | SetTableProperties) -> Span:
     if isinstance(statement, SetTableProperties):
         return statement.place
     places = zip(statement.properties, statement.property_spans, strict=False)
     return next((span for (name, _), span in places if name == key), statement.name.span)
 
 
-def check_kind(kind: str, text: str, place: Span) -> None:
+def check_kind(kind: str, text: str, span: Span) -> None:
     """Refuse a value of ``transactional_properties`` that Hive does not know."""
-    if kind not in KINDS:
+    if kind not in TRANSACTIONAL_KINDS:
         raise AnalysisError(
-            f"'{TRANSACTIONAL_PROPERTIES}' is '{KINDS[0]}' (full ACID) or '{KINDS[1]}', not "
-            f"'{kind}'.", text, place.start, place.end,
+            f"'{TRANSACTIONAL_PROPERTIES}' is '{TRANSACTIONAL_KINDS[0]}' (full ACID) or "
+            f"'{TRANSACTIONAL_KINDS[1]}', not "
+            f"'{kind}'.", text, span.start, span.end,
             condition="INVALID_PROPERTY_VALUE", sqlstate="22023",
         )  # fmt: skip
 
 
-def _refusal(message: str, text: str, place: Span) -> UnsupportedError:
+def _refusal_error(message: str, text: str, span: Span) -> UnsupportedError:
     return UnsupportedError(
-        message, text, place.start, place.end, condition="UNSUPPORTED_FEATURE.SET_TRANSACTIONAL"
+        message, text, span.start, span.end, condition="UNSUPPORTED_FEATURE.SET_TRANSACTIONAL"
     )

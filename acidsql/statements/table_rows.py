@@ -17,7 +17,7 @@ from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import TxnState
 from acidsql.plan.query import StandIn
 from acidsql.statements.family import Context
-from acidsql.statements.time_travel import TimeTravel, When
+from acidsql.statements.time_travel import PointInTime, TimeTravel
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing, list_table
@@ -40,7 +40,9 @@ class TableRows:
         self._txns, self._transactions = context.txns, context.transactions
         self.travel = TimeTravel(context.spark, context.metastore)
 
-    def of(self, table: Table, *, row_id: bool, when: When | None = None) -> DataFrame:
+    def live_rows(
+        self, table: Table, *, row_id: bool, point_in_time: PointInTime | None = None
+    ) -> DataFrame:
         """A table's live rows.
 
         Raises:
@@ -54,15 +56,15 @@ class TableRows:
         return self.rows(
             StandIn("", table, (ROW__ID,) if row_id else ()),
             self._transactions.read_snapshot([table.name]),
-            when,
+            point_in_time,
         )
 
     def rows(
         self,
         standin: StandIn,
         snapshot: Snapshot,
-        when: When | None = None,
-        demanded: Demand | Callable[[], Demand] = lambda: EVERYTHING,
+        point_in_time: PointInTime | None = None,
+        demand: Demand | Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
         """The rows of one stand-in.
@@ -70,8 +72,9 @@ class TableRows:
         Args:
             standin: The stand-in.
             snapshot: What the transaction sees.
-            when: An older version; None: that of ``acid.snapshot(…)``, or what the snapshot shows.
-            demanded: See ``read_rows``.
+            point_in_time: An older version; None: the version of ``acid.snapshot(…)``, or the
+                rows of ``snapshot``.
+            demand: See ``read_rows``.
             few: See ``read_rows``.
 
         Raises:
@@ -82,54 +85,56 @@ class TableRows:
         """
         table = standin.table
         if not table.is_transactional:
-            return shaped(self._plain(standin), standin)
-        lost = self._transactions.lost_partitions(table)
-        names = self._transactions.partition_names(table)
-        seen, is_old = self._seen(table, snapshot, when)
+            return select_standin_columns(self._plain_rows(standin), standin)
+        lost_partitions = self._transactions.lost_partitions(table)
+        partition_names = self._transactions.partition_names(table)
+        write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
 
-        def still_there() -> None:
-            self._transactions.need_unchanged(table, names, snapshot, lost)
+        def check_unchanged() -> None:
+            self._transactions.need_unchanged(table, partition_names, snapshot, lost_partitions)
             if is_old:
-                self.travel.need_kept(table, seen)
+                self.travel.need_kept(table, write_ids)
 
-        with explained_by(still_there):
+        with check_after_block(check_unchanged):
             rows = read_rows(
                 self._spark,
                 table,
-                names,
-                seen,
+                partition_names,
+                write_ids,
                 snapshot.valid_txns,
-                demanded,
+                demand,
                 lambda: is_old or self._is_kept(snapshot),
                 few,
-                (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
+                (lambda needed: self._transactions.refuse_lost(table, needed))
+                if lost_partitions
+                else None,
                 is_fast=self._txns.settings.fast_paths,
                 virtual=standin.virtual,
                 with_deleted=standin.with_deleted,
             )
-        return shaped(rows, standin)
+        return select_standin_columns(rows, standin)
 
-    def listed(
-        self, table: Table, snapshot: Snapshot, when: When | None = None
+    def list_files(
+        self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None = None
     ) -> tuple[list[Listing], ValidWriteIdList]:
         """The files of a table, and the write ids that are visible in them."""
-        seen, is_old = self._seen(table, snapshot, when)
-        where = self._transactions.partition_names(table) if table.partition_columns else [""]
-        self._transactions.refuse_lost(table, where)
+        write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
+        partitions = self._transactions.partition_names(table) if table.partition_columns else [""]
+        self._transactions.refuse_lost(table, partitions)
         fs = filesystem_for(table.location)
         listings = list_table(
-            fs, table.location, where, seen, snapshot.valid_txns, history_is_kept=True
+            fs, table.location, partitions, write_ids, snapshot.valid_txns, history_is_kept=True
         )
         if is_old:
-            self.travel.need_kept(table, seen)
-        return listings, seen
+            self.travel.need_kept(table, write_ids)
+        return listings, write_ids
 
     def inventory(self, table: Table, snapshot: Snapshot) -> list[FoundFile]:
         """All directories and files of a table, and the state of each in a snapshot."""
         columns = [column.name for column in table.partition_columns]
         names = self._transactions.partition_names(table) if columns else None
         keeps_versions = self._metastore.abilities.keeps_versions
-        found = inventory(
+        files = inventory(
             filesystem_for(table.location),
             table.location,
             names,
@@ -139,36 +144,38 @@ class TableRows:
             oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
         )
         self._transactions.refuse_lost(table, names or ())
-        return found
+        return files
 
-    def _seen(
-        self, table: Table, snapshot: Snapshot, when: When | None
+    def _visible_write_ids(
+        self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None
     ) -> tuple[ValidWriteIdList, bool]:
         """The visible write ids, and whether they are those of an older version."""
-        when = when or self._transactions.when
-        if when is None:
+        point_in_time = point_in_time or self._transactions.when
+        if point_in_time is None:
             return snapshot.write_ids[table.name], False
-        return self.travel.write_ids(table, when, snapshot), True
+        return self.travel.write_ids(table, point_in_time, snapshot), True
 
-    def _plain(self, standin: StandIn) -> DataFrame:
+    def _plain_rows(self, standin: StandIn) -> DataFrame:
         table = standin.table
-        found = self._metastore.find(table.name)
-        if not isinstance(found, ForeignTable) or found.table != table:
+        foreign_table = self._metastore.find(table.name)
+        if not isinstance(foreign_table, ForeignTable) or foreign_table.table != table:
             raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
-        found = self._metastore.with_partitions(found)
-        found.need_table()  # its partitions may be a reason to refuse it
-        text = found.text
-        form = (text.field_end, text.null)
-        return read_plain(self._spark, table, found.partitions, form, standin.virtual)
+        foreign_table = self._metastore.with_partitions(foreign_table)
+        foreign_table.need_table()  # refuses the table if acidsql cannot read its partitions
+        text_format = foreign_table.text
+        delimiter_and_null = (text_format.field_end, text_format.null)
+        return read_plain(
+            self._spark, table, foreign_table.partitions, delimiter_and_null, standin.virtual
+        )
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""
+        """Whether the snapshot's transaction is open, so that the cleaner keeps its files."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
 
 
 @contextmanager
-def explained_by(check: Callable[[], None]) -> Iterator[None]:
+def check_after_block(check: Callable[[], None]) -> Iterator[None]:
     """Call ``check`` after the block. If the block fails, ``check`` may raise the better error."""
     try:
         yield
@@ -178,8 +185,8 @@ def explained_by(check: Callable[[], None]) -> Iterator[None]:
     check()
 
 
-def shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
-    """The columns of a stand-in, of all columns of ``scan``."""
+def select_standin_columns(rows: DataFrame, standin: StandIn) -> DataFrame:
+    """The rows of ``scan`` with only the columns that a stand-in has."""
     if standin.is_target:
         return rows
     columns = (quote(column.name) for column in standin.table.all_columns)

@@ -64,8 +64,8 @@ class TableStatements(ConstraintStatements):
         name = self.new_name(statement, text)
         if self.exists(statement, name):
             return None
-        table = self.define(statement, text, name)
-        with self._temporary.noting(name), self._transactions.own_transaction(text) as transaction:
+        table = self.define_table(statement, text, name)
+        with self._temporary.track(name), self._transactions.own_transaction(text) as transaction:
             files = load_locks(table.location) if statement.location is not None else []
             if not self.lock_new(statement, name, files, transaction, text):
                 return None
@@ -77,47 +77,52 @@ class TableStatements(ConstraintStatements):
         """The full name of the new table. Raises as ``Names.new_table_name`` and
         ``TemporaryTables.new``."""
         name = self._names.new_table_name(statement.name, text)
-        return self._temporary.new(name) if statement.temporary else name
+        return self._temporary.new_stored_name(name) if statement.temporary else name
 
     def lock_new(
         self,
         statement: st.CreateTable,
         name: TableName,
-        others: Sequence[LockComponent],
+        other_locks: Sequence[LockComponent],
         transaction: Transaction,
         text: str,
     ) -> bool:
-        """Lock the name of a new table, and take these other locks. False if the table exists, and
-        the statement has IF NOT EXISTS."""
-        transaction.txn.lock([exclusive_lock(name), *others], agent_info=text)
+        """Lock the name of a new table, and take these other locks.
+
+        Returns:
+            False if the table exists, and the statement has IF NOT EXISTS.
+        """
+        transaction.txn.lock([exclusive_lock(name), *other_locks], agent_info=text)
         if self.exists(statement, name):
             return False
-        if statement.or_replace and (beside := self._beside(name)):
-            transaction.txn.lock([exclusive_lock(one) for one in beside], agent_info=text)
+        if statement.or_replace and (cdc_names := self._cdc_names(name)):
+            transaction.txn.lock(
+                [exclusive_lock(cdc_name) for cdc_name in cdc_names], agent_info=text
+            )
         return True
 
     def _create(
         self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
     ) -> tuple[str, ...]:
         if not adopt:
-            table, place = self.take_place(table, transaction)
+            table, cleanup_id = self.claim_directory(table, transaction)
             transaction.txn.commit(
                 create_table=table,
                 replaces=replaces,
-                cleaned=place,
+                cleaned=cleanup_id,
                 row_changes={table.name: {"": RowChange(0)}},
             )
             return ()
-        found = self._places.prepare(table, adopt=True)
+        adopted = self._places.prepare(table, adopt=True)
         self._places.make(table)
         transaction.txn.commit(
             create_table=table,
-            first_write_id=found.first_write_id,
-            add_partitions={table.name: found.partitions} if found.partitions else None,
+            first_write_id=adopted.first_write_id,
+            add_partitions={table.name: adopted.partitions} if adopted.partitions else None,
         )
-        return found.notes
+        return adopted.notes
 
-    def define(
+    def define_table(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
         """The table that a CREATE TABLE defines. Raises as ``define_table`` and ``bound``."""
@@ -133,7 +138,7 @@ class TableStatements(ConstraintStatements):
             constraints=extended_constraints(self._context, table, statement.constraints, text),
         )
 
-    def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
+    def claim_directory(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.
 
         If a table owns the directory with the table's name, the new table gets another directory.
@@ -147,27 +152,27 @@ class TableStatements(ConstraintStatements):
         """
         table = self._places.free(table, transaction.id)
         self._places.prepare(table, adopt=False)
-        place = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
-        if place is None:
+        cleanup = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
+        if cleanup is None:
             files = filesystem_for(table.location)
             transaction.when_abandoned.append(lambda: files.delete_directory(table.location))
         else:
-            transaction.when_abandoned.append(lambda: self._delete_directories(place))
+            transaction.when_abandoned.append(lambda: self._delete_directories(cleanup))
         self._places.make(table)
-        return table, None if place is None else place.id
+        return table, None if cleanup is None else cleanup.id
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
-        with self._temporary.noting(name), self._locked_transaction(text, *drop_locks(name)) as txn:
+        with self._temporary.track(name), self._locked_transaction(text, *drop_locks(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
                 return None
-            if beside := self._beside(name):
-                txn.lock([exclusive_lock(one) for one in beside], agent_info=text)
+            if cdc_names := self._cdc_names(name):
+                txn.lock([exclusive_lock(cdc_name) for cdc_name in cdc_names], agent_info=text)
             cleanup = self._metastore.drop_table(name, txn_id=txn.id)
             self._delete_directories(cleanup)
-            if beside:
-                self._clean_tables(beside)
+            if cdc_names:
+                self._clean_tables(cdc_names)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
@@ -185,29 +190,30 @@ class TableStatements(ConstraintStatements):
         type_of = self.type_of(text)
         table = self._names.require_table(statement.name, text)
         # These raise before a transaction is opened.
-        now = alter.altered_columns(table, statement, text, type_of)
-        refuse_version_columns(self._state_of(table), now.new_names, text)
-        refuse_referenced_names(self._metastore, table, now.new_names, text)
-        beside = self._beside(table.name) if now.names else []
-        with self._locked_transaction(text, *map(exclusive_lock, [table.name, *beside])) as txn:
+        altered = alter.altered_columns(table, statement, text, type_of)
+        refuse_version_columns(self._state_table(table), altered.new_names, text)
+        refuse_referenced_names(self._metastore, table, altered.new_names, text)
+        cdc_names = self._cdc_names(table.name) if altered.names else []
+        with self._locked_transaction(text, *map(exclusive_lock, [table.name, *cdc_names])) as txn:
             table = self._look_up_again(table.name)
-            now = alter.altered_columns(table, statement, text, type_of)
-            self._refuse_waiting(table, now.new_names, txn, text)
-            counted = self._metastore.statistics(table.name) if now.names else {}
-            entries = statistics.renamed(table, now.names, counted)
-            if table.columns != now.columns:
-                need_conditions(self._context, replace(table, columns=now.columns))
-            self._existing.need_readable(table, now.columns, txn)
-            self._existing.need_values(table, now.newly_required, txn)
+            altered = alter.altered_columns(table, statement, text, type_of)
+            self._refuse_while_records_wait(table, altered.new_names, txn, text)
+            kept_statistics = self._metastore.statistics(table.name) if altered.names else {}
+            entries = statistics.renamed(table, altered.names, kept_statistics)
+            if table.columns != altered.columns:
+                need_conditions(self._context, replace(table, columns=altered.columns))
+            self._existing.need_readable(table, altered.columns, txn)
+            self._existing.need_values(table, altered.newly_required, txn)
             self._metastore.alter_table(
                 table.name,
-                columns=now.columns,
-                bucket_columns=now.bucket_columns,
-                sort_columns=now.sort_columns,
+                columns=altered.columns,
+                bucket_columns=altered.bucket_columns,
+                sort_columns=altered.sort_columns,
                 set_properties={
-                    **now.properties, **{f"{STATISTICS}{key}": one for key, one in entries.items()}
+                    **altered.properties,
+                    **{f"{STATISTICS}{key}": value for key, value in entries.items()},
                 },
-                beside=self._renamed_state(table, now.names),
+                beside=self._renamed_state(table, altered.names),
                 txn_id=txn.id,
             )  # fmt: skip
             txn.end_quietly()
@@ -215,41 +221,45 @@ class TableStatements(ConstraintStatements):
 
     def _renamed_state(self, table: Table, names: Mapping[str, str]) -> Table | None:
         """The state table of a target whose columns get new names; None: it has none."""
-        state = self._state_of(table) if names else None
+        state = self._state_table(table) if names else None
         return None if state is None else with_renamed_columns(state, names)
 
-    def _state_of(self, table: Table) -> Table | None:
-        """The state table that AUTO CDC has made beside a table; None: it has made none."""
-        state = self._own_beside(table, cdc.state_name(table.name))
+    def _state_table(self, table: Table) -> Table | None:
+        """The state table that AUTO CDC has made beside a table; None: there is none."""
+        state = self._own_cdc_table(table, cdc.state_name(table.name))
         return state if state is not None and is_state(state) else None
 
-    def _refuse_waiting(
+    def _refuse_while_records_wait(
         self, table: Table, new_names: Sequence[NewName], txn: Txn, text: str
     ) -> None:
-        """Refuse new names of columns while records wait, which have the old names."""
-        pending = self._own_beside(table, cdc.pending_name(table.name)) if new_names else None
+        """Refuse new names of columns while AUTO CDC keeps waiting records with the old names."""
+        pending = self._own_cdc_table(table, cdc.pending_name(table.name)) if new_names else None
         if pending is not None and self._existing.has_rows(pending, txn):
             raise rename_error(
                 new_names[0], f"records wait in {pending.name} for the rest of their transactions, "
                 "and have the column's old name.", text,
             )  # fmt: skip
 
-    def _own_beside(self, table: Table, name: TableName) -> Table | None:
-        """The table of this name that AUTO CDC has made beside a table; None: it has made none."""
+    def _own_cdc_table(self, table: Table, name: TableName) -> Table | None:
+        """The table of this name that AUTO CDC has made beside ``table``; None: there is none."""
         if not self._metastore.abilities.keeps_state_tables:
             return None
-        found = acid_table(self._metastore.find(name))
-        is_own = found is not None and cdc.is_beside(found) and cdc.belongs(found, table)
-        return found if is_own else None
+        cdc_table = acid_table(self._metastore.find(name))
+        is_own = (
+            cdc_table is not None and cdc.is_beside(cdc_table) and cdc.belongs(cdc_table, table)
+        )
+        return cdc_table if is_own else None
 
     @runs(st.SetTableProperties)
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         table = self._names.require_table(statement.name, text)
         name = table.name
-        table_properties.to_set(table, statement, text)  # raises before a transaction is opened
+        table_properties.property_changes(
+            table, statement, text
+        )  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
             table = self._look_up_again(name)
-            changes = table_properties.to_set(table, statement, text)
+            changes = table_properties.property_changes(table, statement, text)
             if changes.becomes_full_acid:
                 self._places.check_full_acid(table, self._metastore.partitions(name))
             self._metastore.alter_table(name, set_properties=changes.values, txn_id=txn.id)
@@ -269,21 +279,21 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.ConvertTable)
     def _convert(self, statement: st.ConvertTable, text: str) -> Receipt:
-        name = self._plain(statement, text).name  # raises before a transaction is opened
+        name = self._plain_table(statement, text).name  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
-            found = self._plain(statement, text)
-            notes, rows = self._places.convert(found.need_table(), found.partitions)
+            foreign_table = self._plain_table(statement, text)
+            notes, rows = self._places.convert(foreign_table.need_table(), foreign_table.partitions)
             self._metastore.make_transactional(name, rows, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=notes)
 
-    def _plain(self, statement: st.ConvertTable, text: str) -> ForeignTable:
+    def _plain_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
         parts = statement.name.parts
-        found, plain = self._names.peek_entry(parts), None
-        if isinstance(found, ForeignTable) and not self._names.is_in_spark(parts):
-            plain = self._metastore.with_partitions(found)
-        is_acid = acid_table(found) is not None
-        return table_properties.convertible(plain, is_acid, statement, text)
+        entry, foreign_table = self._names.peek_entry(parts), None
+        if isinstance(entry, ForeignTable) and not self._names.is_in_spark(parts):
+            foreign_table = self._metastore.with_partitions(entry)
+        is_acid = acid_table(entry) is not None
+        return table_properties.convertible_table(foreign_table, is_acid, statement, text)
 
     @runs(st.SetFileFormat)
     def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
@@ -304,41 +314,55 @@ class TableStatements(ConstraintStatements):
         new_name = new_name if name.holder is None else new_name.held_by(name.holder)
         self._names.require_free_name(statement.new_name, new_name)
         if on_table(name, self._txns.session_locks.held()):
-            words = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
-            raise TxnError(words, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
-        noting = self._temporary.noting
+            message = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
+            raise TxnError(message, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
+        noting = self._temporary.track
         locked = self._locked_transaction(text, *drop_locks(name), exclusive_lock(new_name))
         with noting(name), noting(new_name), locked as txn:
-            if beside := self._beside(name):
+            if cdc_names := self._cdc_names(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
-                moved = [pair for pair in pairs if pair[0] in beside]
-                for _, new in moved:
-                    need_name(new.name, statement.new_name, text)  # it may be too long
-                txn.lock([exclusive_lock(one) for pair in moved for one in pair], agent_info=text)
+                cdc_renames = [pair for pair in pairs if pair[0] in cdc_names]
+                for _, new_cdc_name in cdc_renames:
+                    need_name(new_cdc_name.name, statement.new_name, text)  # it may be too long
+                txn.lock(
+                    [exclusive_lock(cdc_name) for pair in cdc_renames for cdc_name in pair],
+                    agent_info=text,
+                )
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
-    def _beside(self, name: TableName) -> list[TableName]:
-        """The tables that AUTO CDC may have made beside a table. The store takes them along."""
+    def _cdc_names(self, name: TableName) -> list[TableName]:
+        """The existing tables beside a table that have the names of AUTO CDC's.
+
+        The store drops and renames them together with the table.
+        """
         if not self._metastore.abilities.keeps_state_tables:
             return []
-        return [one for one in cdc.names_beside(name) if acid_table(self._metastore.find(one))]
+        return [
+            cdc_name
+            for cdc_name in cdc.names_beside(name)
+            if acid_table(self._metastore.find(cdc_name))
+        ]
 
     # ── parts of several statements ──────────────────────────────────────────────────────────
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
-        """Whether the table, or a view of its name, exists; without IF NOT EXISTS, raise
-        CatalogError if it does.
+        """Whether a table or view of the name exists, so that IF NOT EXISTS leaves nothing to do.
 
-        With OR REPLACE, the table may exist, unless it is Spark's.
+        With OR REPLACE, the result is False, and the table may exist unless it is Spark's.
+
+        Raises:
+            CatalogError: The table or view exists, and there is no IF NOT EXISTS.
         """
-        there = self._metastore.find(name)
-        if statement.or_replace and view_of(there) is None:
+        entry = self._metastore.find(name)
+        if statement.or_replace and view_of(entry) is None:
             self._refuse_to_replace(statement, name)
             return False
-        found = "a view" if view_of(there) else "an ACID table" if acid_table(there) else None
-        return self._is_taken(statement, name, found)
+        existing_kind = (
+            "a view" if view_of(entry) else "an ACID table" if acid_table(entry) else None
+        )
+        return self._is_taken(statement, name, existing_kind)
 
     def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
         if not self._metastore.abilities.replaces_tables:
@@ -368,10 +392,12 @@ class TableStatements(ConstraintStatements):
         except AcidSqlError as error:
             _log.warning("Dropped tables are still to be deleted: %s", error)
             return
-        self._delete_directories(*(one for one in pending if one.table in names and not one.until))
+        self._delete_directories(
+            *(cleanup for cleanup in pending if cleanup.table in names and not cleanup.until)
+        )
 
     def type_of(self, text: str) -> Callable[[Span], HiveType]:
-        """Asks Spark for the type of an expression of a statement."""
+        """A function that asks Spark for the type of an expression of a statement."""
 
         def type_of(span: Span) -> HiveType:
             return lower.fields(self._spark, Text(text).raw("SELECT ").user(span), {})[0][1]

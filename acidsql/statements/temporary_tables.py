@@ -25,7 +25,7 @@ class TemporaryTables:
     """The temporary tables of one session.
 
     Attributes:
-        names: The name that people say → the name under which the metastore keeps the table.
+        names: The user's name of a table → the name under which the metastore keeps the table.
     """
 
     def __init__(self, metastore: Metastore, txns: TxnManager) -> None:
@@ -38,20 +38,25 @@ class TemporaryTables:
         return self._names
 
     def need_kept(self) -> None:
-        """Check that the tables are still there. A loss is told once: then the names mean other
-        tables, or none.
+        """Check that the temporary tables still exist.
+
+        A loss raises one error. Afterwards the names of lost tables mean other tables, or none.
 
         Raises:
-            TxnError: TEMPORARY_TABLES_LOST: the session timed out, or others have dropped them.
+            TxnError: TEMPORARY_TABLES_LOST: the session timed out, or others dropped the tables.
             MetastoreError: The store cannot be reached.
         """
         if not self._names:
             return
-        there: set[TableName] = set()
+        existing_names: set[TableName] = set()
         if self._holder is not None and self._holder.is_alive:
-            there = {*self._metastore.temporary_tables()}
-        # Otherwise, the cleaner may drop them at any moment.
-        lost = [name for name, kept in [*self._names.items()] if kept not in there]
+            existing_names = {*self._metastore.temporary_tables()}
+        # Without a live holder, the cleaner may drop the tables at any moment.
+        lost = [
+            name
+            for name, stored_name in [*self._names.items()]
+            if stored_name not in existing_names
+        ]
         self._forget(lost)
         if lost:
             raise TxnError(
@@ -61,7 +66,7 @@ class TemporaryTables:
                 condition="TEMPORARY_TABLES_LOST",
             )
 
-    def dropped_with(self, database: str) -> None:
+    def forget_database(self, database: str) -> None:
         """Note that the session has dropped a database with all that is in it."""
         self._forget([name for name in self._names if name.database == database])
 
@@ -69,7 +74,7 @@ class TemporaryTables:
         for name in names:
             self._names.pop(name, None)
 
-    def new(self, name: TableName) -> TableName:
+    def new_stored_name(self, name: TableName) -> TableName:
         """The name under which the metastore will keep a temporary table.
 
         Raises:
@@ -89,9 +94,11 @@ class TemporaryTables:
         return name.held_by(self._holder.id)
 
     @contextmanager
-    def noting(self, name: TableName) -> Iterator[None]:
-        """Create, drop or rename a table in the block. Afterwards the session knows by this name
-        what the store has, whatever happened."""
+    def track(self, name: TableName) -> Iterator[None]:
+        """Follow a table that is created, dropped or renamed in the block.
+
+        Whatever happens in the block, the session then knows whether the store has the table.
+        """
         plain = TableName(name.database, name.shown)
         try:
             yield
@@ -108,7 +115,7 @@ class TemporaryTables:
             return True  # ``need_kept`` asks again
 
     def close(self) -> None:
-        """Drop the tables. The cleaner drops those for which that fails."""
+        """Drop the temporary tables. If this fails for a table, the cleaner drops it later."""
         for name in self._names.values():
             try:
                 drop_temporary(self._metastore, self._txns, name)

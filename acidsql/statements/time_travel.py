@@ -34,8 +34,8 @@ from acidsql.txn import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class When:
-    """A version of one table, or a moment of all tables; one attribute is given.
+class PointInTime:
+    """A version of one table, or a moment of all tables. Exactly one attribute is given.
 
     Attributes:
         version: A write id of the table.
@@ -54,43 +54,47 @@ class TimeTravel:
     def __init__(self, spark: SparkSession, metastore: Metastore) -> None:
         self._spark, self._metastore = spark, metastore
 
-    def when(self, as_of: AsOf, said: StatementText) -> When:
-        """What a clause of a statement means. Spark evaluates a timestamp once.
+    def resolve_as_of(self, as_of: AsOf, statement_text: StatementText) -> PointInTime:
+        """The point in time of an AS OF clause. Spark evaluates a timestamp once.
 
         Raises:
-            SqlError: Spark's error about the timestamp, or it is no time.
+            SqlError: Spark cannot evaluate the timestamp, or its value is no time.
         """
         if (span := as_of.timestamp) is None:
-            return When(version=as_of.version)
-        _, time_ms = self._evaluated(span, said)
+            return PointInTime(version=as_of.version)
+        _, time_ms = self._evaluate(span, statement_text)
         if time_ms is None:
-            raise _no_time("This is no time.", span, said)
-        return When(timestamp_ms=time_ms)
+            raise _time_error("This is no time.", span, statement_text)
+        return PointInTime(timestamp_ms=time_ms)
 
-    def said(self, span: Span, said: StatementText) -> When:
-        """What an expression means: a whole number is a version, all else is a time.
+    def resolve_expression(self, span: Span, statement_text: StatementText) -> PointInTime:
+        """The point in time of an expression: a whole number is a version, all else is a time.
 
         Raises:
-            SqlError: Spark's error about the expression, or it is neither.
+            SqlError: Spark cannot evaluate the expression, or its value is neither.
         """
-        value, time_ms = self._evaluated(span, said)
+        value, time_ms = self._evaluate(span, statement_text)
         if isinstance(value, int) and not isinstance(value, bool):
-            return When(version=value)
+            return PointInTime(version=value)
         if time_ms is None or not isinstance(value, str | date):
-            raise _no_time("This is neither a version nor a time.", span, said)
-        return When(timestamp_ms=time_ms)
+            raise _time_error("This is neither a version nor a time.", span, statement_text)
+        return PointInTime(timestamp_ms=time_ms)
 
-    def _evaluated(self, span: Span, said: StatementText) -> tuple[object, int | None]:
-        """The value of an expression, and the same as a time in milliseconds since the epoch."""
-        text = Text(said.text, placeholders(said.text))
+    def _evaluate(self, span: Span, statement_text: StatementText) -> tuple[object, int | None]:
+        """The value of an expression, and the value as a time in milliseconds since the epoch."""
+        text = Text(statement_text.text, placeholders(statement_text.text))
         text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
         text.user(span).raw(" AS value)")
         with lower.mapped_errors(text):
-            (row,) = lower.frame(self._spark, text, {}, said.args, said.time).collect()
+            (row,) = lower.frame(
+                self._spark, text, {}, statement_text.args, statement_text.time
+            ).collect()
         return row[0], None if row[1] is None else int(row[1])
 
-    def at(self, version: int | None, timestamp: date | str | None) -> When | None:
-        """The version or the time of a call; None if neither is given.
+    def resolve_arguments(
+        self, version: int | None, timestamp: date | str | None
+    ) -> PointInTime | None:
+        """The point in time of a method's arguments; None if neither is given.
 
         Raises:
             SettingError: Both are given, or the version is no number.
@@ -101,19 +105,21 @@ class TimeTravel:
                 return None
             if isinstance(version, bool) or not isinstance(version, int) or version < 0:
                 raise SettingError(f"version={version!r} is no number from 0 on.", name="version")
-            return When(version=version)
+            return PointInTime(version=version)
         if version is not None:
             raise SettingError("Pass version=… or timestamp=…, not both.", name="version")
         if isinstance(timestamp, datetime):
-            return When(timestamp_ms=_milliseconds(timestamp))
+            return PointInTime(timestamp_ms=_milliseconds(timestamp))
         query = "SELECT unix_millis(try_cast(:at AS TIMESTAMP_LTZ))"
         (row,) = self._spark.sql(query, args={"at": timestamp}).collect()
         if row[0] is None:
             raise VersionNotFoundError(f"timestamp={timestamp!r} is no time.")
-        return When(timestamp_ms=int(row[0]))
+        return PointInTime(timestamp_ms=int(row[0]))
 
-    def of_all_tables(self, timestamp: date | str | None, txn_id: int | None) -> When | None:
-        """One moment of all tables: a time, or when a transaction committed; None: the present.
+    def resolve_for_all_tables(
+        self, timestamp: date | str | None, txn_id: int | None
+    ) -> PointInTime | None:
+        """One moment of all tables: a time, or a transaction's commit. None: the present.
 
         Raises:
             SettingError: Both are given.
@@ -127,9 +133,9 @@ class TimeTravel:
             raise SettingError("Pass timestamp=… or txn_id=…, not both.", name="txn_id")
         need_versions(self._metastore, "all tables")
         if txn_id is None:
-            when = self.at(None, timestamp)
-            assert when is not None
-            return self.moment(when)
+            point_in_time = self.resolve_arguments(None, timestamp)
+            assert point_in_time is not None
+            return self.resolve_to_commit(point_in_time)
         commit = self._metastore.last_commit(txn_id=txn_id)
         if commit is None:
             raise VersionNotFoundError(
@@ -137,19 +143,23 @@ class TimeTravel:
                 "acidsql.txn.history.retention.",
                 txnId=txn_id,
             )
-        return When(commit=commit)
+        return PointInTime(commit=commit)
 
-    def moment(self, when: When) -> When:
-        """The same as the number of a commit, so that it is one moment for all tables.
+    def resolve_to_commit(self, point_in_time: PointInTime) -> PointInTime:
+        """The last commit until a time, which is one moment for all tables.
+
+        A point in time that is no time is returned as it is.
 
         Raises:
             VersionNotFoundError: The time is after now.
         """
-        if when.timestamp_ms is None:
-            return when
-        return When(commit=commit_at(self._metastore, when.timestamp_ms))
+        if point_in_time.timestamp_ms is None:
+            return point_in_time
+        return PointInTime(commit=commit_at(self._metastore, point_in_time.timestamp_ms))
 
-    def write_ids(self, table: Table, when: When, snapshot: Snapshot) -> ValidWriteIdList:
+    def write_ids(
+        self, table: Table, point_in_time: PointInTime, snapshot: Snapshot
+    ) -> ValidWriteIdList:
         """The write ids that a version shows: some of those that the snapshot sees.
 
         A moment does not show what the snapshot's own transaction has changed so far.
@@ -159,30 +169,33 @@ class TimeTravel:
             UnsupportedError: The metastore does not keep versions.
         """
         need_versions(self._metastore, table.name)
-        if when.version is not None:
-            seen = snapshot.write_ids[table.name]
+        if point_in_time.version is not None:
+            visible = snapshot.write_ids[table.name]
             # The first version of a table that was made again has the last write id of the table
             # before it, which may have been rolled back.
-            if seen.is_aborted(when.version) and any(
-                one.write_id == when.version for one in self._metastore.versions(table.name)
+            if visible.is_aborted(point_in_time.version) and any(
+                kept_version.write_id == point_in_time.version
+                for kept_version in self._metastore.versions(table.name)
             ):
-                return seen.up_to(when.version)
-            return _at_version(table, when.version, seen)
-        committed = self._committed(table, snapshot)  # before the versions: all of it is in them
+                return visible.up_to(point_in_time.version)
+            return _write_ids_up_to(table, point_in_time.version, visible)
+        # The write ids are read first, so that the versions have all of them.
+        committed = self._committed_write_ids(table, snapshot)
         versions = self._metastore.versions(table.name)
-        commit = self.moment(when).commit
+        commit = self.resolve_to_commit(point_in_time).commit
         assert commit is not None
         return at_commit(table.name, committed, versions, commit)
 
-    def _committed(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
-        own = [] if snapshot.held_by is None else [snapshot.held_by]
-        others = snapshot.valid_txns.hiding(own)
-        return self._metastore.valid_write_ids(others, [table.name])[table.name]
+    def _committed_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
+        own_txns = [] if snapshot.held_by is None else [snapshot.held_by]
+        valid_txns = snapshot.valid_txns.hiding(own_txns)
+        return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
 
     def need_kept(self, table: Table, shown: ValidWriteIdList) -> None:
-        """Check, after files were listed, that none of them had been deleted before.
+        """Check that none of a version's files was deleted before the files were listed.
 
-        The cleaner notes what is gone before it deletes it.
+        Call this method after files were listed: the cleaner notes the loss of a version before it
+        deletes files.
 
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
@@ -201,38 +214,38 @@ class TimeTravel:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """A time in milliseconds since the epoch. Without a zone it is in that of this process."""
+    """A time in milliseconds since the epoch. A time without a zone is in this process's zone."""
     return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-def need_versions(metastore: Metastore, of: object) -> None:
+def need_versions(metastore: Metastore, subject: object) -> None:
     """Raise UnsupportedError if the metastore does not keep versions."""
     if not metastore.abilities.keeps_versions:
         raise UnsupportedError(
-            f"An older version of {of} could lack rows, because this metastore does not note "
+            f"An older version of {subject} could lack rows, because this metastore does not note "
             "which files were deleted. Time travel needs acidsql's own metastore.",
             condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
         )
 
 
-def _no_time(message: str, span: Span, said: StatementText) -> AnalysisError:
+def _time_error(message: str, span: Span, statement_text: StatementText) -> AnalysisError:
     return AnalysisError(
         message,
-        said.text, span.start, span.end,
+        statement_text.text, span.start, span.end,
         condition="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR", sqlstate="42K0E",
     )  # fmt: skip
 
 
-def _at_version(table: Table, version: int, seen: ValidWriteIdList) -> ValidWriteIdList:
-    if version > seen.high_water_mark:
+def _write_ids_up_to(table: Table, version: int, visible: ValidWriteIdList) -> ValidWriteIdList:
+    if version > visible.high_water_mark:
         raise VersionNotFoundError(
-            f"{table.name} has no version {version}: the newest one is {seen.high_water_mark}.",
+            f"{table.name} has no version {version}: the newest one is {visible.high_water_mark}.",
             table=table.name, version=version,
         )  # fmt: skip
-    if not seen.is_valid(version):
-        why = "was rolled back" if seen.is_aborted(version) else "is not committed"
+    if not visible.is_valid(version):
+        reason = "was rolled back" if visible.is_aborted(version) else "is not committed"
         raise VersionNotFoundError(
-            f"{table.name} has no version {version}: its transaction {why}.",
+            f"{table.name} has no version {version}: its transaction {reason}.",
             table=table.name, version=version,
         )  # fmt: skip
-    return seen.up_to(version)
+    return visible.up_to(version)

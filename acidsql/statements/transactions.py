@@ -140,7 +140,7 @@ class TransactionStatements(Family):
 
     @runs(st.LockDatabase)
     def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
-        name = self._spark_databases.ours(statement.name, text)
+        name = self._spark_databases.require_acid_name(statement.name, text)
         kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
         self._acquire_locks([LockComponent(kind, name)], text)
 
@@ -168,7 +168,7 @@ class TransactionStatements(Family):
     @runs(st.UnlockDatabase)
     def _unlock_database(self, statement: st.UnlockDatabase, text: str) -> None:
         session_locks = self._session_locks("UNLOCK DATABASE")
-        name = self._spark_databases.ours(statement.name, text)
+        name = self._spark_databases.require_acid_name(statement.name, text)
         database_locks = [lock for lock in session_locks.held() if lock.database == name]
         _release_locks(session_locks, database_locks, f"on the database {name}, or in it")
 

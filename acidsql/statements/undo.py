@@ -14,8 +14,8 @@ from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesSince, Changes
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.family import Context
 from acidsql.statements.reverted import refuse_reverted
-from acidsql.statements.skipped_conflicts import unknown_twin, without_conflicts
-from acidsql.statements.time_travel import TimeTravel, When, need_versions
+from acidsql.statements.skipped_conflicts import exclude_conflicts, unknown_twin_reason
+from acidsql.statements.time_travel import PointInTime, TimeTravel, need_versions
 from acidsql.storage.event_records import WRITE_ID
 from acidsql.storage.reading.change_columns import (
     CHANGE_TYPE,
@@ -74,7 +74,7 @@ class UndoneChanges:
         self, table: Table, to_undo: ChangesSince, snapshot: Snapshot
     ) -> ValidWriteIdList:
         """The write ids that the table, or the state table, showed at the older version."""
-        when = When(to_undo.version, to_undo.timestamp_ms)
+        when = PointInTime(to_undo.version, to_undo.timestamp_ms)
         if (target := to_undo.target) is None:
             return self._travel.write_ids(table, when, snapshot)
         return beside_version(
@@ -120,9 +120,9 @@ class UndoneChanges:
                 for version in versions
                 if version.write_id == to_undo.version
             )
-            reason = unknown_twin(rows, changed_again, keys, updated)
+            reason = unknown_twin_reason(rows, changed_again, keys, updated)
             if reason is None:
-                return without_conflicts(rows, changed_again, keys)
+                return exclude_conflicts(rows, changed_again, keys)
             advice = (
                 f"SKIP CONFLICTS cannot tell which rows they had replaced: {reason}. Undo it by "
                 f"hand: acid.changes('{table.name}', {to_undo.version}, {to_undo.version}) shows "

@@ -326,7 +326,7 @@ def test_a_moment_shows_no_commit_that_got_the_number_of_a_dropped_table_s(
     """SQLite gives the highest number again after its row is gone."""
     fill(acid, "t (id INT)", "1")
     fill(acid, "u (id INT)", "1")
-    since, real = _after(acid, "u", 1), TimeTravel.of_all_tables
+    since, real = _after(acid, "u", 1), TimeTravel.resolve_for_all_tables
 
     def then_others_come(*args):
         found = real(*args)
@@ -334,7 +334,7 @@ def test_a_moment_shows_no_commit_that_got_the_number_of_a_dropped_table_s(
         other.sql("INSERT INTO t VALUES (2)")
         return found
 
-    monkeypatch.setattr(TimeTravel, "of_all_tables", then_others_come)
+    monkeypatch.setattr(TimeTravel, "resolve_for_all_tables", then_others_come)
     with acid.snapshot(timestamp=since):
         assert table(acid) == [(1,)]
     assert table(acid) == [(1,), (2,)]

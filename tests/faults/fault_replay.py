@@ -89,7 +89,7 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
-    scan, empty, shaped = read.scan, reader.empty, table_rows.shaped
+    scan, empty, shaped = read.scan, reader.empty, table_rows.select_standin_columns
     patch.setattr(
         read,
         "scan",
@@ -105,7 +105,7 @@ def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     for module in (reader, table_rows):
         patch.setattr(
             module,
-            "shaped",
+            "select_standin_columns",
             lambda rows, standin: memory.ask(
                 (id(rows), standin.is_target, standin.virtual), lambda: shaped(rows, standin)
             ),
