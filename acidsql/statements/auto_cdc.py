@@ -128,8 +128,10 @@ class AutoCdcStatements:
                 tally = self._apply(transaction, locked, statement_text, clock, work)
             with clock("keep"):
                 self._context.transactions.end_of_statement(transaction)
-        cdc_receipt = receipt(statement_text.text, transaction.id, work.published, clock.seconds,
-                       transaction.compaction)  # fmt: skip
+        cdc_receipt = receipt(
+            statement_text.text, transaction.id, work.published, clock.seconds,
+            transaction.compaction,
+        )  # fmt: skip
         target = str(prepared.queries[0].table.name)
         counts = tally.counts(target, cdc_receipt.write_ids.get(target))
         cdc_receipt = replace(
@@ -146,8 +148,8 @@ class AutoCdcStatements:
         mode: str | None,
         locks: Iterable[LockComponent],
     ) -> DataFrame:
-        """The rows of EXPLAIN: the rules, the locks, and the plan that decides about the folded
-        records."""
+        """The rows of EXPLAIN: the rules, the locks, and the plan of the query that decides about
+        the folded records."""
         assert isinstance(prepared, PreparedCdc)
         decision_plan = prepared.decide_without_files(prepared.decisions.join)
         (plan,) = self._reader.explain(decision_plan, statement_text, mode, locks).collect()
@@ -206,13 +208,11 @@ class AutoCdcStatements:
         The snapshot is taken after the locks (I6), so the transaction waits for other appliers of
         these tables.
         """
-        txn, names = (
-            self._context.transactions.require_transaction().txn,
-            [target.name for target in targets],
-        )
-        if names:
-            text = f"AUTO CDC INTO {', '.join(map(str, names))}"
-            txn.lock([reserve_lock(name) for name in names], agent_info=text)
+        txn = self._context.transactions.require_transaction().txn
+        target_names = [target.name for target in targets]
+        if target_names:
+            text = f"AUTO CDC INTO {', '.join(map(str, target_names))}"
+            txn.lock([reserve_lock(name) for name in target_names], agent_info=text)
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
@@ -283,68 +283,62 @@ class AutoCdcStatements:
                 f"{prepared.state.name} was dropped meanwhile. Run the statement again.",
                 table=prepared.state.name,
             )
-        with ExitStack() as temporary_files:
+        with ExitStack() as files:
             with clock("do"):
-                folded_records = self._evaluate(
-                    temporary_files, prepared.fold, transaction, locked, statement_text, {}
+                records = self._evaluate(
+                    files, prepared.fold, transaction, locked, statement_text, {}
                 )
-                record_counts = check_records(prepared, folded_records)
-                decision, queries = self._choose_decision(prepared, locked, record_counts)
-                with temp_views({prepared.files: folded_records.rows}):
+                counts = check_records(prepared, records)
+                decision, queries = self._choose_decision(prepared, locked, counts)
+                with temp_views({prepared.files: records.rows}):
                     if decision is prepared.decisions.first:  # a projection of the records
                         (query,) = decision.queries
-                        rows = lower.frame(
+                        decision_rows = lower.frame(
                             self._spark, query.query, {}, statement_text.args, statement_text.time
                         )
-                        decisions = replace(folded_records, rows=rows)
+                        decisions = replace(records, rows=decision_rows)
                     else:
                         demands = (
-                            _demands_by_view(prepared, folded_records)
+                            _demands_by_view(prepared, records)
                             if decision is prepared.decisions.join
                             else {}
                         )
                         decisions = self._evaluate(
-                            temporary_files, decision, transaction, locked, statement_text, demands
+                            files, decision, transaction, locked, statement_text, demands
                         )
                 tally = count_decisions(decisions)
                 is_history = prepared.rules.history is not None
-                expected_decisions = record_counts["orders" if is_history else "keys"]
-                if (
-                    tally.decisions != expected_decisions
-                    or tally.duplicate_targets
-                    or record_counts["truncations"]
-                ):
+                expected = counts["orders" if is_history else "keys"]
+                if tally.decisions != expected or tally.duplicate_targets or counts["truncations"]:
                     refuse_duplicate_keys(prepared, decisions.rows)
-            queries_and_partitions = zip(queries, locked.possible_partitions, strict=True)
-            changed_row_counts = (sum(tally.acts.values()), tally.state_rows)
-            queries_with_rows = [
-                (replace(query, literal_rows=decisions.few), touched)
-                for (query, touched), rows in zip(
-                    queries_and_partitions, changed_row_counts, strict=True
-                )
-                if rows
+            targets = zip(queries, locked.possible_partitions, strict=True)
+            row_counts = (sum(tally.acts.values()), tally.state_rows)
+            changed_queries = [
+                (replace(query, literal_rows=decisions.few), partitions)
+                for (query, partitions), row_count in zip(targets, row_counts, strict=True)
+                if row_count
             ]
             views = Views({prepared.decision_view: decisions.rows})
             self._writer.write_each(
-                transaction, queries_with_rows, views, statement_text, clock, work
+                transaction, changed_queries, views, statement_text, clock, work
             )
         return tally
 
     def _choose_decision(
-        self, prepared: PreparedCdc, locked: LockedStatement, record_counts: Mapping[str, int]
+        self, prepared: PreparedCdc, locked: LockedStatement, counts: Mapping[str, int]
     ) -> tuple[Prepared, Sequence[EventQuery]]:
         """The query that decides about these records, and the event queries over its decisions."""
-        ways = prepared.decisions
-        if ways.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
+        decisions = prepared.decisions
+        if decisions.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
             listings, _ = self._reader.list_files(prepared.queries[0].table, locked.snapshot)
             if not any(listing.data or listing.originals for listing in listings):
-                return ways.first, prepared.first_queries
-        truncating_decision = ways.truncate if record_counts["truncations"] else None
-        return truncating_decision or ways.join, prepared.queries
+                return decisions.first, prepared.first_queries
+        truncating_decision = decisions.truncate if counts["truncations"] else None
+        return truncating_decision or decisions.join, prepared.queries
 
     def _evaluate(
         self,
-        temporary_files: ExitStack,
+        files: ExitStack,
         part: Prepared,
         transaction: Transaction,
         locked: LockedStatement,
@@ -370,7 +364,7 @@ class AutoCdcStatements:
             location = query.table.location
             may_repeat = bool(demands) and is_of_literals(rows)
             evaluation = evaluated(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
-            return temporary_files.enter_context(evaluation)
+            return files.enter_context(evaluation)
 
         with lower.mapped_errors(query.query):
             try:
@@ -394,18 +388,16 @@ class AutoCdcStatements:
         return bigint_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
 
 
-def _demands_by_view(prepared: PreparedCdc, folded_records: Evaluated) -> Mapping[str, Demand]:
+def _demands_by_view(prepared: PreparedCdc, records: Evaluated) -> Mapping[str, Demand]:
     """The demand on each view of the target and the state table: the rows of few records' keys.
 
     Empty if the records are many, or if no key's values tell which rows the records need.
     """
     keys = prepared.rules.keys
-    if folded_records.few is None:
+    if records.few is None:
         return {}
     key_pairs = [(key, f"k{i}") for i, key in enumerate(keys)]
-    key_demand = demanded_by_source(
-        folded_records.rows, key_pairs, is_distinct=True, most=folded_records.few
-    )
+    key_demand = demanded_by_source(records.rows, key_pairs, is_distinct=True, most=records.few)
     if key_demand == ANYTHING:
         return {}
     # The floor's row in the state table has a NULL key.

@@ -55,7 +55,7 @@ class Tally:
         return ", ".join(parts)
 
 
-def check_records(prepared: PreparedCdc, folded_records: Evaluated) -> dict[str, int]:
+def check_records(prepared: PreparedCdc, records: Evaluated) -> dict[str, int]:
     """Refuse bad records before any table is changed.
 
     Returns:
@@ -68,14 +68,14 @@ def check_records(prepared: PreparedCdc, folded_records: Evaluated) -> dict[str,
     """
     key_columns = [f"k{i}" for i in range(len(prepared.rules.keys))]
     no_key_condition = f"NOT tr AND ({' OR '.join(f'{name} IS NULL' for name in key_columns)})"
-    record_counts = _totals(folded_records, {
+    counts = _totals(records, {
         "keys": "1", "orders": "m", "records": "n", "nulls": "nulls",
         "no_keys": f"CASE WHEN {no_key_condition} THEN n END", "ties": "ties",
         "truncations": "CASE WHEN tr THEN 1 END",
     })  # fmt: skip
     of_records, no_keys, nulls, ties = (
-        f"of {record_counts['records']:,} records", record_counts["no_keys"],
-        record_counts["nulls"], record_counts["ties"],
+        f"of {counts['records']:,} records", counts["no_keys"],
+        counts["nulls"], counts["ties"],
     )  # fmt: skip
     faults = (
         (NULL_KEY, no_keys, no_key_condition, f"{no_keys:,} {of_records} have a NULL in their key"),
@@ -87,13 +87,13 @@ def check_records(prepared: PreparedCdc, folded_records: Evaluated) -> dict[str,
     for condition, count, condition_sql, message in faults:
         if count:
             keys = _key_samples(
-                prepared, folded_records.rows.where(condition_sql), is_tie=condition == _CONFLICTING
+                prepared, records.rows.where(condition_sql), is_tie=condition == _CONFLICTING
             )
             raise ConstraintError(
                 f"{message}: {keys}. Nothing of them was applied.",
                 condition=condition, keys=keys,
             )  # fmt: skip
-    return record_counts
+    return counts
 
 
 def refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:

@@ -402,13 +402,13 @@ def test_a_table_that_only_has_the_name_of_a_state_table(acid, t):
 def test_a_first_load_joins_nothing_and_changes_may_overlap_it(acid, monkeypatch):
     acid.sql("CREATE TABLE t (id INT, v STRING, n INT DEFAULT 7) PARTITIONED BY (p STRING)")
     kept = []
-    keep = AutoCdcStatements._kept
+    evaluate = AutoCdcStatements._evaluate
 
     def count(self, *rest):
         kept.append(1)
-        return keep(self, *rest)
+        return evaluate(self, *rest)
 
-    monkeypatch.setattr(AutoCdcStatements, "_kept", count)
+    monkeypatch.setattr(AutoCdcStatements, "_evaluate", count)
     load = [
         Change(1, "old", 1), Change(1, "new", 2), Change(2, None, 2, op="d"), Change(3, "c", 5),
         Change(4, "too old", 1, p="y"), Change(0, None, 1, 1, op="t"),

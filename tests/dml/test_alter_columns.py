@@ -249,15 +249,15 @@ def test_a_read_that_meets_a_change_says_so(acid, spark, monkeypatch):
     """Otherwise it would read newer values as the narrower type, and NULL for values that do not
     fit."""
     fill(acid, "t (id INT)", "1")
-    look = acid._runner.transactions.look
+    read_snapshot = acid._runner.transactions.read_snapshot
     with beside(acid) as other:
 
         def change_first(tables):
             other.sql("ALTER TABLE t CHANGE id id BIGINT")
             other.sql("INSERT INTO t VALUES (9999999999)")
-            return look(tables)
+            return read_snapshot(tables)
 
-        monkeypatch.setattr(acid._runner.transactions, "look", change_first)
+        monkeypatch.setattr(acid._runner.transactions, "read_snapshot", change_first)
         with pytest.raises(acidsql.AcidSqlError, match="were changed meanwhile"):
             acid.table("t")
         monkeypatch.undo()
