@@ -13,13 +13,14 @@ from column_cases import (
     variables_of_lambda_functions_hide_no_column,
 )
 from pyspark.errors import AnalysisException
-from pyspark.sql import Window
+from pyspark.sql import Row, Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 import acidsql
 from acidsql.errors import (
     AnalysisError,
+    ArgumentTypeError,
     CatalogError,
     MergeCardinalityError,
     SettingError,
@@ -316,6 +317,29 @@ def test_rows_of_pandas_arrow_and_plain_python_are_taken_as_dataframes(acid):
         p=news, l=[{"id": 4}, {"id": 2}],
     )  # fmt: skip
     assert rows(found) == [("new",)]
+
+
+def test_a_column_of_a_list_may_have_only_nulls(acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING, st STRUCT<a: INT>)")
+    acid.insert_into("t", [{"v": None, "id": None, "st": None}])
+    acid.insert_into("t", [{"id": 1, "v": None}, {"id": 2, "st": Row(a=3)}])
+    acid.insert_into("t", [Row(id=3, v=None, st=None)], by_name=False)
+    assert table(acid) == [(1, None, None), (2, None, (3,)), (3, None, None), (None, None, None)]
+    changes = [{"id": 1, "v": None}, {"id": 4, "v": None}]
+    acid.sql(
+        "MERGE INTO t USING {changes} c ON t.id = c.id WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (c.id, c.v)",
+        changes=changes,
+    )
+    assert [row[0] for row in table(acid)] == [2, 3, 4, None]
+
+
+def test_an_empty_list_is_refused_because_nothing_says_its_columns(acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    with pytest.raises(ArgumentTypeError, match=r"pass a DataFrame that has the columns"):
+        acid.insert_into("t", [])
+    with pytest.raises(ArgumentTypeError, match="is empty"):
+        acid.merge_into([], "t", "t.id = source.id")
 
 
 def test_the_merge_builder_knows_deltas_names_and_whether_it_was_run(acid, spark):

@@ -7,6 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
+
+from acidsql.errors import ArgumentTypeError
 
 
 @runtime_checkable
@@ -23,12 +26,42 @@ Rows = DataFrame | ArrowRows | Sequence[Mapping[str, Any] | Row]
 def as_frame(spark: SparkSession, rows: Rows) -> DataFrame:
     """The rows as a DataFrame.
 
+    A column of a list's rows that has only NULLs gets the type VOID, which any column takes.
+
     Raises:
-        pyspark.errors.PySparkException: Spark takes no such rows, or there is none to take the
-            columns from.
+        ArgumentTypeError: An empty list: nothing says which columns it has.
+        pyspark.errors.PySparkException: Spark takes no such rows.
     """
     if isinstance(rows, DataFrame):
         return rows
-    is_known = isinstance(rows, Sequence) or type(rows).__module__.startswith("pandas.")
-    local: Any = rows if is_known else pa.table(rows)
+    if isinstance(rows, Sequence):
+        return _frame_of_list(spark, rows)
+    local: Any = rows if type(rows).__module__.startswith("pandas.") else pa.table(rows)
     return spark.createDataFrame(local)
+
+
+def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row]) -> DataFrame:
+    """What ``spark.createDataFrame`` makes of the rows, which refuses a column of NULLs only."""
+    if not rows:
+        raise ArgumentTypeError(
+            "The list of rows is empty, so nothing says which columns it has. Leave the call out, "
+            "or pass a DataFrame that has the columns and no rows: "
+            'spark.createDataFrame([], "id INT, name STRING").'
+        )
+    # Spark takes the names of a dict in the order of the alphabet.
+    records = [row.asDict() if isinstance(row, Row) else dict(sorted(row.items())) for row in rows]
+    columns = list(dict.fromkeys(name for record in records for name in record))
+    null_columns = {
+        name for name in columns if all(record.get(name) is None for record in records)
+    }
+    if not null_columns:
+        return spark.createDataFrame(rows)
+    others = [name for name in columns if name not in null_columns]
+    types = {}
+    if others:
+        values = [{name: record.get(name) for name in others} for record in records]
+        types = {field.name: field.dataType for field in spark.createDataFrame(values).schema}
+    schema = T.StructType([T.StructField(name, types.get(name, T.NullType())) for name in columns])
+    return spark.createDataFrame(
+        [tuple(record.get(name) for name in columns) for record in records], schema
+    )
