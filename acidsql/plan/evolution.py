@@ -182,13 +182,26 @@ def _with_new_fields(
 ) -> Column:
     """A struct column with the additional fields of the source's column.
 
-    Columns of CLUSTERED BY stay as they are, since the hash of a row's value would change, and so
-    do the columns of a Parquet table. Assignment then refuses a value with more fields.
+    Raises:
+        AnalysisError: The table is Parquet, or is clustered by the column: the hash of a row's
+            value would change with its fields.
     """
     before, table = parse_type(column.type), context.table
     united = FieldRules(is_case_sensitive=context.is_case_sensitive).unite(kind, before)
-    if united == before or table.file_format == PARQUET or column.name in table.bucket_columns:
+    if united == before:
         return column
+    reason = ""
+    if column.name in table.bucket_columns:
+        reason = "it is a column of CLUSTERED BY, and other fields put rows into other buckets"
+    elif table.file_format == PARQUET:
+        reason = f"{table.name} is stored as Parquet, and only ORC tables get new fields"
+    if reason:
+        raise AnalysisError(
+            f"WITH SCHEMA EVOLUTION adds no field to '{column.name}': {reason}. The value's type "
+            f"is {shown_type(str(kind))}, and the column's {shown_type(column.type)}.",
+            context.text, place.start, place.end,
+            condition="INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_STRUCT_FIELDS", sqlstate="KD000",
+        )  # fmt: skip
     return replace(column, type=new_column(column.name, united, context.text, place).type)
 
 

@@ -357,7 +357,7 @@ def no_log() -> Iterator[None]:
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
     place = _place(error, text) or Span(0, len(text.source))
     return kind(
-        _message_without_sql(error) + _unresolved_hint(error),
+        _message_without_sql(error) + _name_hint(error),
         text.source,
         place.start,
         place.end,
@@ -372,11 +372,18 @@ def _message_without_sql(error: Any) -> str:
     return _without_own_names(re.sub(r"^\[[\w.]+\]\s*", "", message))
 
 
-def _unresolved_hint(error: Any) -> str:
-    """A hint for an unresolved name that is a column in other letters, or a column in Hive."""
-    if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+def _name_hint(error: Any) -> str:
+    """A hint for an unresolved name that is a column in other letters, or a column in Hive; and for
+    a name that two relations of one name both have."""
+    condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
+    if condition == "AMBIGUOUS_REFERENCE":
+        candidates = re.findall(_NAMES, parameters.get("referenceNames", ""))
+        qualifiers = {name.rpartition(".")[0] for name in candidates}
+        if len(candidates) < 2 or len(qualifiers) > 1 or "" in qualifiers:
+            return ""
+        return f" If two relations are called {qualifiers.pop()} here, give one an alias: … AS source."
+    if not condition.startswith("UNRESOLVED_COLUMN"):
         return ""
-    parameters = error.getMessageParameters() or {}
     name = parameters.get("objectName", "").rpartition(".")[2].strip("`")
     if name.upper() == "DEFAULT":
         return " The word DEFAULT stands for a whole value, and not within an expression."

@@ -99,6 +99,19 @@ def test_a_name_of_a_side_without_a_row_and_one_of_both_sides_are_refused(t):
         assert "acidsql" not in error.message
 
 
+def test_an_alias_is_advised_if_both_sides_have_one_name(t):
+    t.sql("CREATE DATABASE d2")
+    t.sql("CREATE TABLE d2.t (id INT, v STRING)")
+    for statement in (
+        "MERGE INTO t USING d2.t ON default.t.id = d2.t.id WHEN MATCHED THEN DELETE",
+        "UPDATE t SET v = d2.t.v FROM d2.t WHERE t.id = d2.t.id",
+        "DELETE FROM t USING d2.t WHERE t.id = d2.t.id",
+    ):
+        error = refused(t, statement, "AMBIGUOUS_REFERENCE", None)
+        assert "If two relations are called `t` here, give one an alias" in error.message
+    t.sql("MERGE INTO t USING d2.t AS s ON t.id = s.id WHEN MATCHED THEN DELETE")
+
+
 def test_a_side_is_in_scope_whatever_it_is_called(t, conf):
     """A query without an alias, aliases of columns, a WITH clause, two columns of one name."""
     insert = "WHEN NOT MATCHED THEN INSERT (id, v) VALUES"
