@@ -247,7 +247,7 @@ def with_times(frame: DataFrame) -> DataFrame:
 
 
 def _time_column(name: str) -> Column:
-    millis = F.expr(f"try_cast(`{name}` AS BIGINT)")
+    millis = F.col(name).try_cast("bigint")
     time = F.date_format(F.timestamp_millis(millis), "yyyy-MM-dd HH:mm:ss")
     return F.when(millis > 0, time).otherwise(F.col(name).cast("string")).alias(name)
 

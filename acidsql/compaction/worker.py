@@ -38,6 +38,7 @@ from acidsql.storage.folding.compact import Compacting, take_from_dead
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.storage.spark import jobs
 from acidsql.storage.spark.job_progress import Tasks, watched_tasks
+from acidsql.storage.spark.jvm import composed_text_conf
 from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
 from acidsql.txn.locks import lock_object_name
@@ -290,7 +291,8 @@ class Worker:
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
         description = f"{entry.type.name.lower()} compaction of {_place_text(entry)}"
         resources = self._resources
-        with job_errors(), jobs.named_jobs(self._spark, description, resources.tag, resources.pool):
+        job = jobs.named_jobs(self._spark, description, resources.tag, resources.pool)
+        with job_errors(), composed_text_conf(self._spark), job:
             yield
 
 

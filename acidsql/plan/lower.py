@@ -46,7 +46,6 @@ from acidsql.storage.spark.views import queried, settled
 
 Args = Mapping[str, Any] | None
 Views = Mapping[str, DataFrame]  # by name
-_LATERAL_ALIASES = "spark.sql.lateralColumnAlias.enableImplicitResolution"
 _KINDS = {
     T.BooleanType: "boolean",
     T.ByteType: "tinyint",
@@ -131,12 +130,8 @@ def _analyse_rows(
 def _query_rows(
     spark: SparkSession, text: Text, views: Views, args: Args, *, runs: bool = False
 ) -> Iterator[DataFrame]:
-    """Analyse a query. The views and settings that it needs exist inside of the ``with`` block."""
-    # The composed text of MERGE uses lateral column aliases, which a session can turn off.
-    is_off = str(jvm.users_conf(spark, _LATERAL_ALIASES)).lower() == "false"
-    lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"} if is_off else {})
-    query = queried(spark, text.sql, views, args, runs=runs)
-    with lateral, mapped_errors(text), query as rows:
+    """Analyse a query. The views that it needs exist inside of the ``with`` block."""
+    with mapped_errors(text), queried(spark, text.sql, views, args, runs=runs) as rows:
         yield rows
 
 
@@ -381,10 +376,16 @@ def _name_hint(error: Any) -> str:
         qualifiers = {name.rpartition(".")[0] for name in candidates}
         if len(candidates) < 2 or len(qualifiers) > 1 or "" in qualifiers:
             return ""
-        return f" If two relations are called {qualifiers.pop()} here, give one an alias: … AS source."
+        name = qualifiers.pop()
+        return f" If two relations are called {name} here, give one an alias: … AS source."
     if not condition.startswith("UNRESOLVED_COLUMN"):
         return ""
     name = parameters.get("objectName", "").rpartition(".")[2].strip("`")
+    if any(sign in name for sign in "?*+|"):
+        return (
+            " If this is a pattern of names (spark.sql.parser.quotedRegexColumnNames): here, a "
+            "quoted name is a name. SELECT * EXCEPT (a, b) leaves columns out."
+        )
     if name.upper() == "DEFAULT":
         return " The word DEFAULT stands for a whole value, and not within an expression."
     if name != name.lower() and f"`{name.lower()}`" in parameters.get("proposal", ""):

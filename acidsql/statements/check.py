@@ -28,6 +28,7 @@ from acidsql.storage.checking.directories import (
 from acidsql.storage.checking.job import MOST, Checking, too_many
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.inventory import FoundFile, inventory
+from acidsql.storage.spark.jvm import composed_text_conf
 
 REPAIR_OPERATION = "REPAIR TABLE"  # the operation in a table's history
 _DROPS_PARTITIONS = (REPAIR_OPERATION, "DROP PARTITION", "RENAME PARTITION")
@@ -50,7 +51,8 @@ class TableChecks(Family):
     def check(self, table: Table, *, all_rows: bool) -> DataFrame:
         """See ``Session.check``."""
         self._transactions.need_thread()
-        with file_errors(), self._keep_files(table):
+        conf = composed_text_conf(self._spark)
+        with file_errors(), conf, self._keep_files(table):
             findings = in_order(self._findings(table, all_rows=all_rows))
         if len(findings) > MOST:
             findings = [*findings[:MOST], too_many(table.location)]

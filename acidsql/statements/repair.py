@@ -30,6 +30,7 @@ from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parquet import rows_of_parquet
 from acidsql.storage.reading.known_partitions import partition_values
 from acidsql.storage.reading.orc_reader import row_count
+from acidsql.storage.spark.jvm import composed_text_conf
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class TableRepairs(TableChecks):
     def repair(self, table: Table, *, dry_run: bool) -> DataFrame:
         """See ``Session.repair``."""
         self._transactions.need_plain("repair")
-        with file_errors():
+        with file_errors(), composed_text_conf(self._spark):
             if not dry_run:
                 # Aborts transactions of dead sessions. Otherwise they would seem alive.
                 keep_house(self._metastore, self._txns.settings)

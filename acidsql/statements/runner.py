@@ -12,8 +12,8 @@ the open transaction and sees its snapshot. COMMIT or ROLLBACK decides about the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import date
 from functools import cache
@@ -76,6 +76,7 @@ from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark.job_progress import cancelled_by_ctrl_c
+from acidsql.storage.spark.jvm import composed_text_conf
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
 from acidsql.txn.retry import again
@@ -167,7 +168,7 @@ class Runner:
         """Run one statement; see ``Session.sql``."""
 
         def run_once() -> DataFrame:
-            with file_errors(), self._missing.explain_errors(text), self._background.statement():
+            with self._composing(), self._missing.explain_errors(text), self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
@@ -204,7 +205,7 @@ class Runner:
         if table.view is not None:
             need_no_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)
-        with file_errors():
+        with self._composing():
             point_in_time = self._rows.travel.resolve_arguments(version, timestamp)
             return self._rows.live_rows(table, row_id=row_id, point_in_time=point_in_time)
 
@@ -218,7 +219,7 @@ class Runner:
 
     def history(self, table: Table, limit: int | None) -> DataFrame:
         """See ``Session.history``."""
-        with file_errors():
+        with self._composing():
             return self._history.history(table, limit)
 
     def changes(
@@ -231,17 +232,17 @@ class Runner:
     ) -> DataFrame:
         """See ``Session.changes``."""
         self.transactions.need_thread()
-        with file_errors():
+        with self._composing():
             return self._changes.changes_between(table, start, end, keys, net=net)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
-        with file_errors():
+        with self._composing():
             return self._shows.files(table)
 
     def events(self, path: str) -> DataFrame:
         """See ``Session.events``."""
-        with file_errors():
+        with self._composing():
             return self._shows.events(path)
 
     def close(self) -> None:
@@ -257,6 +258,13 @@ class Runner:
             self.transactions.current.abandon("its session was closed")
         self._temporary.close()
         self._txns.close()
+
+    @contextmanager
+    def _composing(self) -> Iterator[None]:
+        """While the block runs, Spark reads composed text as it is meant, and an error of a file
+        names the file."""
+        with file_errors(), composed_text_conf(self._spark):
+            yield
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 

@@ -34,6 +34,7 @@ from acidsql.sql.given_names import table_parts
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quoted_path
+from acidsql.storage.spark.jvm import composed_text_conf
 from acidsql.storage.spark.views import drop_view
 from acidsql.streams.query import running_query
 from acidsql.txn.retry import again
@@ -119,7 +120,8 @@ class BatchWriter(Generic[Target]):
             AcidSqlError: As ``Session.sql``. Nothing of the batch was written.
         """
         self._setup.need_plain("A batch, which has a transaction of its own,")
-        with self._runner(rows.sparkSession) as runner:
+        spark = rows.sparkSession
+        with composed_text_conf(spark), self._runner(spark) as runner:
             target = self.target(runner)
             batch = self._identity(rows, batch_id, target)
             runner.transactions.work_for(batch)

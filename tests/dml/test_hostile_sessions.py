@@ -8,7 +8,7 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from kit import counts, fill, ordered
+from kit import counts, fill, ordered, refused
 from over_hive import needs
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -20,8 +20,9 @@ from acidsql.storage.writing.staging import staged
 
 # Each session has several settings that do not affect each other: a session takes ten seconds.
 SESSIONS = {
-    "ansi off, no aliases sideways": {
+    "ansi off, no aliases sideways, quoted patterns": {
         "spark.sql.ansi.enabled": "false",
+        "spark.sql.parser.quotedRegexColumnNames": "true",
         "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
     },
     "case sensitive, raw literals": {
@@ -49,6 +50,26 @@ SESSIONS = {
         "spark.sql.adaptive.enabled": "false",
     },
 }  # fmt: skip
+
+
+def test_a_quoted_name_is_a_name_where_a_session_has_patterns_of_names(acid, conf, spark):
+    patterns = "spark.sql.parser.quotedRegexColumnNames"
+    conf(patterns, "true")
+    fill(acid, "t (id INT, `a.b` INT, axb INT, c CHAR(3)) PARTITIONED BY (`p q` INT)",
+         "1, 10, 100, 'x', 7", "2, 20, 200, 'y', 7")  # fmt: skip
+    acid.sql("UPDATE t SET `a.b` = `a.b` + 1, c = 'z' WHERE `a.b` = 10 AND `p q` = 7")
+    acid.sql("MERGE INTO t USING (SELECT 2 AS id, 5 AS `a.b`) s ON t.id = s.id "
+             "WHEN MATCHED THEN UPDATE SET `a.b` = s.`a.b`")  # fmt: skip
+    acid.sql("DELETE FROM t WHERE axb = 300")
+    rows = [(1, 11, 100, "z  ", 7), (2, 5, 200, "y  ", 7)]
+    assert sorted(map(tuple, acid.sql("SELECT * FROM t").collect())) == rows
+    assert sorted(map(tuple, acid.table("t").collect())) == rows
+    assert [row[0] for row in acid.sql("SELECT `a.b` FROM t ORDER BY id").collect()] == [11, 5]
+    acid.sql("ALTER TABLE t PARTITION (`p q` = 7) COMPACT 'major' AND WAIT")
+    assert sorted(map(tuple, acid.sql("TABLE t").collect())) == rows
+    error = refused(acid, "SELECT `(id|c)?+.+` FROM t", "UNRESOLVED_COLUMN", "`(id|c)?+.+`")
+    assert "a quoted name is a name" in error.message
+    assert spark.conf.get(patterns) == "true"
 
 
 @pytest.mark.parametrize("name", SESSIONS)

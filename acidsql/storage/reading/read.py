@@ -30,6 +30,7 @@ from acidsql.storage.reading.bucket_pruning import in_buckets
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.partition_columns import matching
 from acidsql.storage.reading.scan import Scan, scan
+from acidsql.storage.spark.jvm import composed_text_conf
 from acidsql.storage.spark.store_conf import hand_over
 
 MANY_PARTITIONS = 8
@@ -193,10 +194,11 @@ def read(
         files, sizes = _plain_files(listings)
         columns = _columns(schema or _newest_plain(files, path, file_format))
         table = Table(name, path, columns, by)
-        return read_inserts_only(spark, table, files, file_format, sizes, any_writer=True)
+        with composed_text_conf(spark):
+            return read_inserts_only(spark, table, files, file_format, sizes, any_writer=True)
     listings = list_table(fs, path, found, write_ids, txns)
     table = Table(name, path, _columns(schema or _newest(listings, path)), by)
-    with naming_missing(path):
+    with composed_text_conf(spark), naming_missing(path):
         return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
 
 

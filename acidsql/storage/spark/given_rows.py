@@ -51,9 +51,7 @@ def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row])
     # Spark takes the names of a dict in the order of the alphabet.
     records = [row.asDict() if isinstance(row, Row) else dict(sorted(row.items())) for row in rows]
     columns = list(dict.fromkeys(name for record in records for name in record))
-    null_columns = {
-        name for name in columns if all(record.get(name) is None for record in records)
-    }
+    null_columns = {name for name in columns if all(record.get(name) is None for record in records)}
     if not null_columns:
         return spark.createDataFrame(rows)
     others = [name for name in columns if name not in null_columns]

@@ -231,6 +231,27 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
             _set(spark, then)
 
 
+# What composed text needs. MERGE's has lateral column aliases, which a session can turn off; and a
+# quoted name is a name, which a session can make a pattern of names.
+_COMPOSED_TEXT = {
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+}
+
+
+@contextmanager
+def composed_text_conf(spark: SparkSession) -> Iterator[None]:
+    """Run a block in which Spark reads composed text as it is meant, whatever the user has set."""
+    values = {name: users_conf(spark, name) for name in _COMPOSED_TEXT}
+    differing = {
+        name: value
+        for name, value in _COMPOSED_TEXT.items()
+        if values[name] is not None and str(values[name]).lower() != value
+    }
+    with changed_conf(spark, differing):
+        yield
+
+
 def _values(spark: Any, names: Collection[str]) -> dict[str, str | None]:
     """The values of settings; None if unset. A server of Spark Connect tells all at once."""
     if names and is_remote(spark):
