@@ -168,7 +168,8 @@ class Runner:
         """Run one statement; see ``Session.sql``."""
 
         def run_once() -> DataFrame:
-            with self._composing(), self._missing.explain_errors(text), self._background.statement():
+            explained = self._missing.explain_errors(text)
+            with self._composing(), explained, self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.

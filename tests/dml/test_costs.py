@@ -26,9 +26,9 @@ _DROPPED = "m\nd\n"
 # is asked for clocks, and MERGE's source for the user's functions: a statement has one time.
 MOST = {
     # Three messages tell what the name means to Spark, the others run the query.
-    "SELECT * FROM t WHERE id = 1": (43, 26, 1),
+    "SELECT * FROM t WHERE id = 1": (44, 26, 1),
     # The rows are plain literals, so only the name and the result are Spark's.
-    "INSERT INTO t VALUES (7, 'g')": (16, 57, 0),
+    "INSERT INTO t VALUES (7, 'g')": (18, 57, 0),
     # Spark analyses the query, then runs it.
     "INSERT INTO t SELECT 8, 'h'": (68, 57, 1),
     # The query's columns are asked for once, too.
