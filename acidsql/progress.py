@@ -57,7 +57,7 @@ def progress_line(session: Session, text: str, tasks: Tasks) -> str:
     """What a statement does now: the tasks of its job, or the lock that it waits for."""
     if tasks.total:
         read = f", {tasks.rows:,} rows, {size(tasks.bytes)} read" if tasks.rows else ""
-        return f"{tasks.done} of {tasks.total} tasks are done, {tasks.running} run{read}"
+        return f"{tasks.finished} of {tasks.total} tasks are done, {tasks.running} run{read}"
     return _waits_for(session, text) or "in the driver: plan, files, commit"
 
 

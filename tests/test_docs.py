@@ -171,7 +171,7 @@ def test_the_orc_properties_are_those_that_can_be_set():
 
     assert [one.name for one in options.PROPERTIES] == list(options._READERS)
     defaults = {one.name: one.default for one in options.PROPERTIES if one.default}
-    assert options.OrcOptions.of(defaults) == options.OrcOptions.of({})
+    assert options.OrcOptions.from_properties(defaults) == options.OrcOptions.from_properties({})
 
 
 def test_the_errors_page_has_every_condition():

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.spark
 NAMES = (
     "operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row", "_metadata"
 )  # fmt: skip
-TRAPS = RowSchema.of((name, "bigint") for name in NAMES)
+TRAPS = RowSchema.from_fields((name, "bigint") for name in NAMES)
 GOLDEN_INSERT_ONLY = str(Path(__file__).parent / "golden" / "insert_only" / "data")
-PLAIN = RowSchema.of([("id", "int")])
+PLAIN = RowSchema.from_fields([("id", "int")])
 BUCKET = bucket_codec.encode(0, 0)
 
 
@@ -123,9 +123,9 @@ def test_a_file_that_is_gone_is_an_error_and_never_missing_rows(spark, tmp_path)
     "names", [("old", "b", "c"), ("b", "a", "c"), ("_col0", "_col1", "_col2"), ("c",)]
 )
 def test_columns_are_matched_by_position_whatever_is_pruned(spark, tmp_path, names):
-    schema = RowSchema.of((name, "int") for name in names)
+    schema = RowSchema.from_fields((name, "int") for name in names)
     write_file(tmp_path / delta_name(1, 0), schema, [(1, 2, 3)[: len(names)]])
-    own = RowSchema.of((name, "int") for name in "abc")
+    own = RowSchema.from_fields((name, "int") for name in "abc")
     write_file(tmp_path / delta_name(2, 0), own, [(1, 2, 3)], write_id=2)
     table = read(spark, str(tmp_path), "a int, b int, c int")
     for number, name in enumerate("abc", 1):
@@ -137,7 +137,7 @@ def test_columns_are_matched_by_position_whatever_is_pruned(spark, tmp_path, nam
 
 def test_a_tables_own_columns_may_be_called_like_hives_nameless_ones(spark, tmp_path):
     names = ("_col2", "_col0", "_col1")
-    schema = RowSchema.of((name, "int") for name in names)
+    schema = RowSchema.from_fields((name, "int") for name in names)
     write_file(tmp_path / delta_name(1, 0), schema, [(1, 2, 3), (4, 5, 6)])
     table = read(spark, str(tmp_path), "_col2 int, _col0 int, _col1 int")
     assert table.count() == 2
@@ -147,7 +147,7 @@ def test_a_tables_own_columns_may_be_called_like_hives_nameless_ones(spark, tmp_
 @pytest.mark.parametrize("kind", ["int", "array<int>", "struct<a:int>", "timestamp", "char(3)"])
 def test_delete_events_of_files_without_names_are_joined(spark, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(deletion_vectors, "SENT_MAX", -1)  # too many for bits
-    schema = RowSchema.of([("_col0", kind), ("_col1", "int")])
+    schema = RowSchema.from_fields([("_col0", kind), ("_col1", "int")])
     write_file(tmp_path / delta_name(1, 0), schema, [(None, 1), (None, 2), (None, 3)])
     write_file(tmp_path / delete_delta_name(2, 0), schema, deletes=[1], write_id=2)
     rows = read(spark, str(tmp_path), [("a", kind), ("b", "int")])
@@ -169,7 +169,7 @@ def moments(spark, path):
 
 @pytest.mark.parametrize("statistics", [True, False])
 def test_a_day_that_sparks_reader_loses_is_read_from_files_of_others(spark, tmp_path, statistics):
-    schema = RowSchema.of([("d", "date"), ("t", "timestamp")])
+    schema = RowSchema.from_fields([("d", "date"), ("t", "timestamp")])
     day = 86_400_000_000
     for write_id, (d, t) in enumerate([(-141_432, 0), (0, -141_432 * day), (7, 8 * day)], 1):
         place = tmp_path / delta_name(write_id, 0)
@@ -183,7 +183,7 @@ def test_a_day_that_sparks_reader_loses_is_read_from_files_of_others(spark, tmp_
 
 
 def test_only_files_of_others_that_may_hold_lost_days_are_read_by_python(spark, tmp_path):
-    schema = RowSchema.of([("d", "date")])
+    schema = RowSchema.from_fields([("d", "date")])
     for write_id, days in enumerate(([0, 7], [-719_162, -141_438], [-141_433, None]), 1):
         place = tmp_path / delta_name(write_id, 0)
         write_file(place, schema, [(day,) for day in days], write_id=write_id)
@@ -197,7 +197,7 @@ def test_only_files_of_others_that_may_hold_lost_days_are_read_by_python(spark, 
 
 
 def test_each_file_of_a_statement_of_others_is_asked_for_lost_days(spark, tmp_path):
-    schema = RowSchema.of([("d", "date")])
+    schema = RowSchema.from_fields([("d", "date")])
     for p, day in enumerate((0, -141_432)):
         place = tmp_path / f"p={p}" / delta_name(1, 0)
         write_file(place, schema, [(day,)])
@@ -208,6 +208,8 @@ def test_each_file_of_a_statement_of_others_is_asked_for_lost_days(spark, tmp_pa
 
 def test_no_more_footers_are_read_of_files_of_ours(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(scan, "with_lost_days", lambda paths: {0: set()}[len(paths)])
-    write_file(tmp_path / delta_name(1, 0), RowSchema.of([("d", "date")]), [(-719_162,), (7,)])
+    write_file(
+        tmp_path / delta_name(1, 0), RowSchema.from_fields([("d", "date")]), [(-719_162,), (7,)]
+    )
     rows = read(spark, str(tmp_path), "d date")
     assert sorted(str(row.d) for row in rows.collect()) == ["0001-01-01", "1970-01-08"]

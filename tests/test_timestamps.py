@@ -22,7 +22,7 @@ from acidsql.storage.reading.orc_reader import read_events
 from acidsql.storage.reading.read import read
 from acidsql.storage.spark.zones import fixed_offset
 
-SCHEMA = RowSchema.of([("id", "int"), ("ts", "timestamp"), ("s", "struct<ts:timestamp>")])
+SCHEMA = RowSchema.from_fields([("id", "int"), ("ts", "timestamp"), ("s", "struct<ts:timestamp>")])
 ROOT = Path(__file__).parent
 ZONES = [  # the JVM's zone, the session's zone
     ("America/New_York", "Asia/Tokyo"),  # daylight saving: Python tasks read

@@ -66,21 +66,21 @@ def pending_name(target: TableName) -> TableName:
     return TableName(target.database, f"{target.name}{_PENDING_SUFFIX}")
 
 
-def names_beside(target: TableName) -> tuple[TableName, TableName]:
+def cdc_table_names(target: TableName) -> tuple[TableName, TableName]:
     """The names of the tables beside a target: they are dropped and renamed with it."""
     return state_name(target), pending_name(target)
 
 
 def target_name(state_table: TableName) -> TableName | None:
-    """The table beside which a table of this name would be; None: none."""
+    """The target whose state or pending table has this name; None if the name is no such name."""
     for suffix in _SUFFIXES:
         if state_table.name.endswith(suffix) and state_table.name != suffix:
             return TableName(state_table.database, state_table.name.removesuffix(suffix))
     return None
 
 
-def is_named_beside(name: str, targets: frozenset[str]) -> bool:
-    """Whether a table's name is that of a table beside one of these others."""
+def is_cdc_table_name(name: str, targets: frozenset[str]) -> bool:
+    """Whether a name is that of the state or pending table of one of some targets."""
     target = target_name(TableName("", name))
     return target is not None and target.name in targets
 
@@ -95,8 +95,8 @@ def is_pending(table: Table) -> bool:
     return table.name.name.endswith(_PENDING_SUFFIX) and PENDING in table.properties
 
 
-def is_beside(table: Table) -> bool:
-    """Whether a table is one of those beside a target."""
+def is_cdc_table(table: Table) -> bool:
+    """Whether a table is a state table or a pending table."""
     return is_state(table) or is_pending(table)
 
 
@@ -142,10 +142,11 @@ def own_bond(state_table: Table) -> str:
     return state_table.bonds.get(_OWN, "")
 
 
-def belongs(state_table: Table, target: Table) -> bool:
-    """Whether a table is beside this target, and not beside another one or an earlier one.
+def belongs_to(state_table: Table, target: Table) -> bool:
+    """Whether a state or pending table belongs to a target, and not to another or earlier target.
 
-    A target without a bond has lost it, or has not got it yet: it gets the one of its number.
+    A target may have lost its bond, or may not have got it yet. Then a bond with the target's
+    number counts as its bond.
     """
     bond = own_bond(state_table)
     expected_bond = bond_of(target, state_table.name) or bond

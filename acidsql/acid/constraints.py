@@ -47,14 +47,16 @@ class Constraint:
 
     @property
     def body(self) -> str:
-        """What a metastore keeps as one text: a condition, or a key's columns as JSON."""
+        """The text that a metastore keeps: the condition, or the columns of a key as JSON."""
         if self.kind is Kind.CHECK:
             return self.condition
         return json.dumps([self.columns, self.parent, self.parent_columns], ensure_ascii=False)
 
     @classmethod
-    def of(cls, name: str, kind: Kind, body: str, *, enforced: bool, relied: bool) -> Constraint:
-        """The constraint with a ``body``."""
+    def from_body(
+        cls, name: str, kind: Kind, body: str, *, enforced: bool, relied: bool
+    ) -> Constraint:
+        """Make a constraint from its name, its kind and its ``body``."""
         if kind is Kind.CHECK:
             return cls(name, kind, body, is_enforced=enforced, is_relied=relied)
         columns, parent, parent_columns = json.loads(body)

@@ -1,6 +1,7 @@
-"""What a check of a table can find: the names of the conditions, how bad they are, what to do.
+"""The conditions that a check of a table can find, with the severity and the advice of each.
 
-A name is stable: programs may compare it. It alone decides the severity and the advice.
+The names of conditions are stable: programs may compare them. The name decides the severity and
+the advice.
 """
 
 from __future__ import annotations
@@ -77,30 +78,30 @@ CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a table.
+    """One problem of a table.
 
     Attributes:
         path: The file or directory.
         condition: One of CONDITIONS.
         message: What is wrong.
-        done: What a repair did about it, or would do; "" if nothing was asked for.
+        repair_outcome: What a repair has done about it, or would do; "" without a repair.
     """
 
     path: str
     condition: str
     message: str
-    done: str = ""
+    repair_outcome: str = ""
 
     @property
     def severity(self) -> str:
-        """error: rows are wrong, lost or unreadable, or will be. warning: something does not
-        belong there. info: what the check itself has to say."""
+        """error: rows are wrong, lost or unreadable, or will be. warning: a file or directory does
+        not belong there. info: a message about the check itself."""
         return CONDITIONS[self.condition][0]
 
     @property
     def advice(self) -> str:
-        """What to do, or what a repair did."""
-        return self.done or CONDITIONS[self.condition][1]
+        """The advice of the condition, or the outcome of a repair."""
+        return self.repair_outcome or CONDITIONS[self.condition][1]
 
     def to_json(self) -> str:
         """The finding as a line of text."""
@@ -108,12 +109,12 @@ class Finding:
 
     @classmethod
     def from_json(cls, text: str) -> Finding:
-        """The finding of a text of ``to_json``."""
+        """Parse a text of ``to_json``."""
         return cls(*json.loads(text))
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, the worst first, each once."""
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings, the worst first, and leave repeated ones out."""
     return sorted(
         set(findings),
         key=lambda finding: (

@@ -87,7 +87,7 @@ class AcidDirectory:
 
 def delta_name(write_id: int, statement_id: int) -> str:
     """The directory of one statement's insert events."""
-    return f"delta_{write_id:07d}_{write_id:07d}_{_checked(statement_id):04d}"
+    return f"delta_{write_id:07d}_{write_id:07d}_{_valid_statement_id(statement_id):04d}"
 
 
 def delete_delta_name(write_id: int, statement_id: int) -> str:
@@ -194,7 +194,7 @@ def _unescape(text: str) -> str:
     return re.sub("%([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), text)
 
 
-def _checked(statement_id: int) -> int:
+def _valid_statement_id(statement_id: int) -> int:
     if not 0 <= statement_id <= STATEMENT_ID_MAX:
         raise FormatError(
             f"A transaction has at most {STATEMENT_ID_MAX + 1} writing statements; commit it",

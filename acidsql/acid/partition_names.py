@@ -38,7 +38,7 @@ class PartitionNames:
     existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_directories(
         cls, columns: tuple[Column, ...], existing: Collection[str], doubtful: Mapping[str, Values]
     ) -> PartitionNames:
         """The names for a table with these directories.
@@ -91,7 +91,7 @@ def canonical(text: str | None, hive_type: str) -> str | None:
     return text
 
 
-def in_doubt(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
+def may_be_uncanonical(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
     """The directories whose names may not be canonical. Only Spark can tell their values."""
     checks = [_check(parse_type(column.type)) for column in columns]
     names = [column.name for column in columns]

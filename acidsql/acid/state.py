@@ -72,7 +72,7 @@ class AcidState:
 
 
 @dataclass(slots=True)
-class _Sorted:
+class _SortedChildren:
     """The children of a directory, by kind."""
 
     base: AcidDirectory | None = None
@@ -109,7 +109,7 @@ def acid_state(
         FormatError: ACID_NOT_ENOUGH_HISTORY (Hive 10327): compacted bases newer than the snapshot
             have replaced the files that it needs. Read with a newer snapshot.
     """
-    directories = _sort(children, write_ids, txns, since)
+    directories = _sort_children(children, write_ids, txns, since)
     if directories.base is None and directories.unusable_bases and not history_is_kept:
         raise history_is_gone([base.name for base in directories.unusable_bases], write_ids)
     deltas, hidden = best_deltas(directories.working, directories.base, write_ids)
@@ -160,13 +160,13 @@ def best_deltas(
     return visible_deltas, hidden
 
 
-def _sort(
+def _sort_children(
     children: Iterable[Child],
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
     since: ValidWriteIdList | None,
-) -> _Sorted:
-    sorted_children = _Sorted()
+) -> _SortedChildren:
+    sorted_children = _SortedChildren()
     for child in sorted(children, key=lambda child: child.name):
         directory = parse_directory(child.name) if child.is_directory else None
         if directory is None:
@@ -188,7 +188,7 @@ def _sort(
 
 
 def _sort_base(
-    sorted_children: _Sorted,
+    sorted_children: _SortedChildren,
     base: AcidDirectory,
     is_compacted: bool,
     write_ids: ValidWriteIdList,

@@ -1,11 +1,12 @@
-"""What ANALYZE has counted in one snapshot of a table, and the texts of it that a metastore keeps.
+"""The statistics that ANALYZE counts in one snapshot of a table, as entries in a metastore.
 
-Each fact is an entry of its own, with the version of the table that it is of: the size of the
-files, the number of rows, and one entry for each column. So sessions that count different things do
-not lose each other's entries. An entry stays when rows change, and says what it is of.
+The size of the files, the number of rows, and the facts about each column are entries of their own.
+So sessions that count different things do not lose each other's entries. Each entry has the version
+of the table in which it was counted, and stays when rows change.
 
-A column's entry has the column's place in its key, because a column never moves. It is that
-column's as long as it has its name and type. RENAME COLUMN changes the name here, too.
+The key of a column's entry has the column's ordinal, because a column never moves. The entry also
+has the column's name and type, and is valid only as long as the column has both. RENAME COLUMN
+changes the name in the entry, too.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ _SIZE, _ROWS = "size", "rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What one ANALYZE has counted.
+class AnalyzedStatistics:
+    """The statistics that one ANALYZE has counted.
 
     Attributes:
-        version: The highest write id that its snapshot saw.
-        at: When, in UTC, for a person to read.
+        version: The highest write id that the snapshot saw.
+        at: The time in UTC, as a text for users.
         bytes: The size of all files that a reader needs.
-        files: Their number.
+        files: The number of these files.
         rows: The number of live rows; None: not counted (NOSCAN).
-        columns: For each column that it looked at, the texts of ``COLUMN_FACTS``.
+        columns: The texts of ``COLUMN_FACTS`` for each column that was analyzed.
     """
 
     version: int
@@ -44,14 +45,23 @@ class Counted:
 
     def entries(self, table: Table) -> dict[str, str]:
         """The entries for the metastore."""
-        found: dict[str, dict[str, Any]] = {_SIZE: {"bytes": self.bytes, "files": self.files}}
+        facts_by_key: dict[str, dict[str, Any]] = {
+            _SIZE: {"bytes": self.bytes, "files": self.files}
+        }
         if self.rows is not None:
-            found[_ROWS] = {"rows": self.rows}
+            facts_by_key[_ROWS] = {"rows": self.rows}
         for column, facts in self.columns.items():
-            said = dict(zip(COLUMN_FACTS, facts, strict=True))
-            found[_key(table, column)] = {"name": column.name, "type": column.type, **said}
-        of = {"version": self.version, "at": self.at}
-        return {key: json.dumps({**of, **one}, ensure_ascii=False) for key, one in found.items()}
+            fact_texts = dict(zip(COLUMN_FACTS, facts, strict=True))
+            facts_by_key[_key(table, column)] = {
+                "name": column.name,
+                "type": column.type,
+                **fact_texts,
+            }
+        origin = {"version": self.version, "at": self.at}
+        return {
+            key: json.dumps({**origin, **entry}, ensure_ascii=False)
+            for key, entry in facts_by_key.items()
+        }
 
 
 def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -68,7 +78,7 @@ def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
     files = size.get("files")
     return [
         ("Statistics", text),
-        ("Statistics Of", f"{_of(size)}, {files} file{'s' * (files != 1)}"),
+        ("Statistics Of", f"{_origin_text(size)}, {files} file{'s' * (files != 1)}"),
     ]
 
 
@@ -76,21 +86,23 @@ def column_facts(
     table: Table, column: Column, entries: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
     """The rows of DESCRIBE EXTENDED about one column; None: not known."""
-    found = _entry(entries, _key(table, column))
-    if (found.get("name"), found.get("type")) != (column.name, column.type):
-        found = {}
-    facts = [(name, found.get(name)) for name in COLUMN_FACTS]
-    return [*facts, ("statistics_of", _of(found) if found else None)]
+    entry = _entry(entries, _key(table, column))
+    if (entry.get("name"), entry.get("type")) != (column.name, column.type):
+        entry = {}
+    facts = [(name, entry.get(name)) for name in COLUMN_FACTS]
+    return [*facts, ("statistics_of", _origin_text(entry) if entry else None)]
 
 
-def renamed(table: Table, names: Mapping[str, str], entries: Mapping[str, str]) -> dict[str, str]:
-    """The entries that change if columns get new names (old name → new name)."""
+def renamed_entries(
+    table: Table, names: Mapping[str, str], entries: Mapping[str, str]
+) -> dict[str, str]:
+    """The entries that change when columns are renamed (old name → new name)."""
     changed: dict[str, str] = {}
     for column in table.columns:
         entry = _entry(entries, key := _key(table, column))
         if column.name in names and entry.get("name") == column.name:
-            now = {**entry, "name": names[column.name]}
-            changed[key] = json.dumps(now, ensure_ascii=False)
+            renamed_entry = {**entry, "name": names[column.name]}
+            changed[key] = json.dumps(renamed_entry, ensure_ascii=False)
     return changed
 
 
@@ -100,14 +112,14 @@ def _key(table: Table, column: Column) -> str:
     return f"column.{table.columns.index(column)}"
 
 
-def _of(entry: Mapping[str, Any]) -> str:
+def _origin_text(entry: Mapping[str, Any]) -> str:
     return f"version {entry.get('version')}, counted at {entry.get('at')}"
 
 
 def _entry(entries: Mapping[str, str], key: str) -> dict[str, Any]:
-    """An entry; empty if there is none, or if others have written something else there."""
+    """Parse an entry. Empty if there is no entry, or if it is not one of acidsql's."""
     try:
-        found = json.loads(entries.get(key, "{}"))
+        entry = json.loads(entries.get(key, "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return entry if isinstance(entry, dict) else {}

@@ -65,7 +65,7 @@ class TableName:
 
     @property
     def shown(self) -> str:
-        """The table's name, as people say it."""
+        """The table's name as users write it."""
         return _TEMPORARY.sub("", self.name)
 
     @property
@@ -74,8 +74,8 @@ class TableName:
         name_match = _TEMPORARY.search(self.name)
         return None if name_match is None else int(name_match[1])
 
-    def held_by(self, holder: int) -> TableName:
-        """The name of a temporary table that is called so."""
+    def for_holder(self, holder: int) -> TableName:
+        """The name under which the metastore keeps a temporary table of this name."""
         return TableName(self.database, f"{self.shown}{TEMPORARY}{holder}")
 
 
@@ -156,10 +156,10 @@ class Table:
         """True for ``transactional_properties=insert_only`` (no row ids, no deletes)."""
         return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
 
-    def in_zlib(self) -> Table:
-        """The table with its ORC files in ZLIB, unless a property says otherwise."""
-        is_said = any(key.lower() == ORC_COMPRESSION for key in self.properties)
-        if is_said or self.file_format != ORC:
+    def with_zlib(self) -> Table:
+        """The table with ZLIB as its ORC compression, unless a property names another one."""
+        has_compression = any(key.lower() == ORC_COMPRESSION for key in self.properties)
+        if has_compression or self.file_format != ORC:
             return self
         return replace(self, properties={**self.properties, ORC_COMPRESSION: "ZLIB"})
 
@@ -183,7 +183,7 @@ class Table:
         """The hash of CLUSTERED BY: 2 if the property says so, otherwise 1 (Hive's rule)."""
         return 2 if self.properties.get(BUCKETING_VERSION) == "2" else 1
 
-    def lies_as(self, other_table: Table) -> bool:
+    def has_same_storage(self, other_table: Table) -> bool:
         """True if both tables have their files in the same place and in the same layout."""
         return (
             self.location == other_table.location

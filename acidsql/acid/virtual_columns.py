@@ -17,17 +17,21 @@ TYPES: Mapping[str, str] = {
 }
 
 
-def virtual_columns(table: Table, named: Collection[str]) -> tuple[str, ...]:
-    """Those of the named virtual columns that a table has, in the order of ``TYPES``.
+def virtual_columns(table: Table, requested: Collection[str]) -> tuple[str, ...]:
+    """The requested virtual columns that a table has, in the order of ``TYPES``.
 
-    A table of Hive's may have a column of its own of such a name, which hides the virtual one.
+    A table of Hive's may have a column with such a name, which hides the virtual column.
     """
-    own = {column.name for column in table.all_columns}
-    return tuple(name for name in TYPES if name in named and name not in own and _has(table, name))
+    table_columns = {column.name for column in table.all_columns}
+    return tuple(
+        name
+        for name in TYPES
+        if name in requested and name not in table_columns and _has(table, name)
+    )
 
 
 def why_missing(name: str) -> str | None:
-    """Why a name means no column where Hive would have a virtual one; None for other names."""
+    """Why a virtual column of Hive's is missing; None for a name that is no virtual column."""
     return _WHY_MISSING.get(name.lower())
 
 

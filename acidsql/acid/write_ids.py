@@ -84,7 +84,7 @@ class _Snapshot:
         """True if one of ``first..last`` is open, or begun after the snapshot."""
         return last > self.high_water_mark or any(first <= number <= last for number in self.open)
 
-    def hiding(self, numbers: Iterable[int]) -> Self:
+    def hide(self, numbers: Iterable[int]) -> Self:
         """The same as if these ids were still open."""
         return replace(self, open=tuple(sorted({*self.open, *numbers})))
 
@@ -137,12 +137,12 @@ class ValidWriteIdList(_Snapshot):
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
 
-    def without(self, later: Collection[int]) -> ValidWriteIdList:
+    def without_ids(self, later: Collection[int]) -> ValidWriteIdList:
         """The list without some committed ids."""
         mark = self.high_water_mark
         while mark in later or (mark > 0 and not self.is_valid(mark)):
             mark -= 1
-        return self.up_to(mark).hiding(number for number in later if number < mark)
+        return self.up_to(mark).hide(number for number in later if number < mark)
 
     def sql(self, number: str) -> str:
         """SQL that is true if a number, given as SQL, is visible."""
@@ -152,10 +152,10 @@ class ValidWriteIdList(_Snapshot):
             visible += f" AND {number} NOT IN ({hidden})"
         return visible
 
-    def within(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
-        """The list without the ids that another list does not show."""
+    def intersect(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
+        """The list of the ids that are visible in both lists."""
         shown = self.up_to(other_list.high_water_mark)
-        return shown.hiding(number for number in other_list.exceptions if shown.is_valid(number))
+        return shown.hide(number for number in other_list.exceptions if shown.is_valid(number))
 
     def __str__(self) -> str:
         return f"{self.table}:{self._text()}"
@@ -179,8 +179,8 @@ class NewWriteIds:
         if above <= last and self.after.is_range_valid(above, last) is not Range.NONE:
             return True
         hidden = self.before.exceptions
-        within = hidden[bisect_left(hidden, first) : bisect_right(hidden, last)]
-        return any(self.after.is_valid(number) for number in within)
+        hidden_in_range = hidden[bisect_left(hidden, first) : bisect_right(hidden, last)]
+        return any(self.after.is_valid(number) for number in hidden_in_range)
 
     def __contains__(self, number: int) -> bool:
         return self.after.is_valid(number) and not self.before.is_valid(number)
@@ -206,8 +206,8 @@ class CompactorWriteIdList(ValidWriteIdList):
     __slots__ = ()
 
     @classmethod
-    def of(cls, write_ids: ValidWriteIdList) -> CompactorWriteIdList:
-        """The list for a compactor with the snapshot ``seen``."""
+    def from_snapshot(cls, write_ids: ValidWriteIdList) -> CompactorWriteIdList:
+        """The write ids of a snapshot that a compaction can take."""
         mark = min(write_ids.high_water_mark, write_ids.min_open - 1)
         aborted = tuple(number for number in write_ids.aborted if number <= mark)
         return cls(mark, (), aborted, table=write_ids.table)

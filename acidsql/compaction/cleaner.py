@@ -58,7 +58,7 @@ from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.folding.compact import take_from_dead
 from acidsql.storage.spark.uploads import Upload, unfinished_uploads
-from acidsql.txn import AT_ONCE, Snapshot, TxnManager, snapshot_of
+from acidsql.txn import NO_WAIT_SETTINGS, Snapshot, TxnManager, snapshot_of
 
 _log = logging.getLogger(__name__)
 
@@ -216,7 +216,9 @@ class Cleaner:
                 raise
             return []  # the partition was dropped
         try:
-            state = acid_state(children, CompactorWriteIdList.of(decided), snapshot.valid_txns)
+            state = acid_state(
+                children, CompactorWriteIdList.from_snapshot(decided), snapshot.valid_txns
+            )
         except FormatError:
             # A later compaction has replaced the base. The cleaning after that one deletes this.
             return None
@@ -338,7 +340,7 @@ class Cleaner:
             fs = filesystem_for(cleanup.location)
             try:
                 size = total_bytes(fs, cleanup.location)
-                with self._txns.open(agent_info="the cleaner", waits=AT_ONCE) as txn:
+                with self._txns.open(agent_info="the cleaner", waits=NO_WAIT_SETTINGS) as txn:
                     # The name of a replaced table has a table, which others use.
                     locks = (
                         load_locks(cleanup.location)

@@ -12,7 +12,7 @@ from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan.locking import exclusive_lock
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
-from acidsql.txn import AT_ONCE, TxnManager
+from acidsql.txn import NO_WAIT_SETTINGS, TxnManager
 
 
 def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
@@ -44,7 +44,9 @@ def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> s
     Raises:
         LockTimeoutError: Somebody uses the table.
     """
-    with txns.open(agent_info=f"the end of the temporary table {name}", waits=AT_ONCE) as txn:
+    with txns.open(
+        agent_info=f"the end of the temporary table {name}", waits=NO_WAIT_SETTINGS
+    ) as txn:
         txn.lock([exclusive_lock(name)])
         if (table := acid_table(metastore.find(name))) is None:
             return None

@@ -165,7 +165,7 @@ class Initiator:
     def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
         """List the directory, and decide by the thresholds."""
         snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
-        write_ids = CompactorWriteIdList.of(snapshot.write_ids[table.name])
+        write_ids = CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name])
         fs = filesystem_for(table.location)
         (listing,) = list_table(
             fs, table.location, [candidate.partition or ""], write_ids, snapshot.valid_txns,

@@ -170,7 +170,7 @@ class Worker:
         if entry.type is CompactionType.REBALANCE:
             self._spend_write_id(table)
         snapshot = txn.snapshot([table.name])
-        write_ids = CompactorWriteIdList.of(snapshot.write_ids[table.name])
+        write_ids = CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name])
         self._metastore.begin_compaction(entry.id, txn.id, write_ids.high_water_mark)
         fs = filesystem_for(table.location)
         discard(fs, take_from_dead(fs, table.location, self._is_open))
@@ -300,7 +300,7 @@ def progress_of(work: Compacting, tasks: Tasks) -> str:
     """What a compaction does now, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``."""
     if work.phase == "publish":
         return f"publish {size(work.written[1])}"
-    finished, total = tasks.done, tasks.total
+    finished, total = tasks.finished, tasks.total
     if work.phase == "merge":  # a job may have a part of the folds only
         finished, total = work.folded + finished, len(work.plan.folds)
     tasks_of = (

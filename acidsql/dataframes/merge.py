@@ -157,7 +157,7 @@ class MergeIntoWriter:
         """Delta Lake's name of ``whenNotMatchedBySource(condition).delete()``."""
         return self.whenNotMatchedBySource(condition).delete()
 
-    def _with(
+    def _add_clause(
         self, kind: str, clause: _Clause, values: Iterable[Expression] = ()
     ) -> MergeIntoWriter:
         self._clauses[kind].append(clause)
@@ -171,7 +171,7 @@ _ACTIONS = ("update", "updateAll", "delete", "insert", "insertAll")
 
 
 class _When:
-    """One WHEN of a MERGE, which lacks its action yet."""
+    """One WHEN of a MERGE, without its action."""
 
     def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
         self._writer, self._kind, self._condition = writer, kind, condition
@@ -187,7 +187,7 @@ class _When:
                 when += f" AND {expression_sql(self._condition, columns)}"
             return f"{when} THEN {action(columns)}"
 
-        return self._writer._with(self._kind, clause, values)
+        return self._writer._add_clause(self._kind, clause, values)
 
 
 class WhenNotMatchedBySource(_When):

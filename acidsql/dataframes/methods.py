@@ -195,10 +195,10 @@ class DataFrameMethods:
             text = f"{head}{parts}{clauses} AS SELECT * FROM {{{SOURCE}}}"
             return self.sql(text, **{SOURCE: rows_or_schema})
         fields = _fields(rows_or_schema)
-        placing = [_need_field(fields, name) for name in placed]
-        others = [field for field in fields if field not in placing]
-        parts = f" PARTITIONED BY ({_definitions(placing)})" if placing else ""
-        return self.sql(f"{head} ({_definitions(others)}){parts}{clauses}")
+        partition_fields = [_need_field(fields, name) for name in placed]
+        data_fields = [field for field in fields if field not in partition_fields]
+        parts = f" PARTITIONED BY ({_definitions(partition_fields)})" if partition_fields else ""
+        return self.sql(f"{head} ({_definitions(data_fields)}){parts}{clauses}")
 
     @checked_while_open
     def script(self, text_or_path: str | Path) -> list[DataFrame]:
@@ -261,8 +261,8 @@ def _need_field(fields: Sequence[T.StructField], name: str) -> T.StructField:
     for field in fields:
         if field.name.lower() == name.lower():
             return field
-    known = ", ".join(field.name for field in fields)
-    raise SettingError(f"partitioned_by names '{name}', and the columns are {known}.")
+    column_list = ", ".join(field.name for field in fields)
+    raise SettingError(f"partitioned_by names '{name}', and the columns are {column_list}.")
 
 
 def _definitions(fields: Sequence[T.StructField]) -> str:
@@ -272,5 +272,5 @@ def _definitions(fields: Sequence[T.StructField]) -> str:
 def _definition(field: T.StructField) -> str:
     not_null = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
-    said = "" if comment is None else f" COMMENT {_string(comment)}"
-    return f"{quote(field.name)} {storable(hive_type(field.dataType))}{not_null}{said}"
+    comment_clause = "" if comment is None else f" COMMENT {_string(comment)}"
+    return f"{quote(field.name)} {storable(hive_type(field.dataType))}{not_null}{comment_clause}"

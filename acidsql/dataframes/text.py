@@ -45,7 +45,7 @@ def paths_of(values: Mapping[str, Expression], call: str = "SET") -> list[str]:
 
 
 def assignments_of(values: Mapping[str, Expression], columns: ColumnSql) -> str:
-    """What follows SET."""
+    """The assignments after SET."""
     pairs = zip(paths_of(values), values.values(), strict=True)
     return ", ".join(f"{path} = {value_sql(value, columns)}" for path, value in pairs)
 
@@ -78,7 +78,8 @@ def expression_sql(value: Expression, columns: ColumnSql) -> str:
 
 @contextmanager
 def advising_literals(values: Iterable[Expression]) -> Iterator[None]:
-    """Let an error about a value that looks like a text, and not like SQL, say how texts are given.
+    """Add advice to an error about a value that looks like a text, and not like SQL: how to pass a
+    text.
 
     ``{"city": "Rome"}`` sets the column to that of the column ``Rome``.
     """

@@ -52,7 +52,9 @@ def at_commit(
             "forgotten (acidsql.txn.history.retention). DESCRIBE HISTORY shows its versions.",
             table=table,
         )
-    return committed.without({version.write_id for version in versions if version.commit > commit})
+    return committed.without_ids(
+        {version.write_id for version in versions if version.commit > commit}
+    )
 
 
 def beside_version(
@@ -90,7 +92,7 @@ def beside_version(
         return version.commit <= newest if write_id is None else of_target.is_valid(write_id)
 
     hidden = {version.write_id for version in versions if not is_shown(version)}
-    return committed.without(hidden - {0})
+    return committed.without_ids(hidden - {0})
 
 
 def lost_before(store: Metastore, table: TableName, shown: ValidWriteIdList) -> int | None:

@@ -391,7 +391,7 @@ def refuse_target(table: Table, target: Name, text: str) -> None:
     target_kind = "an insert-only table (Hive 10414)"
     if not table.is_insert_only:
         target_kind = "a state table" if cdc.is_state(table) else "a pending table"
-    if table.is_insert_only or cdc.is_beside(table):
+    if table.is_insert_only or cdc.is_cdc_table(table):
         raise UnsupportedError(
             f"AUTO CDC INTO {target_kind} is not supported.",
             text,

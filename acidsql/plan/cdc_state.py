@@ -99,7 +99,7 @@ def need_own_table(
     Raises:
         AnalysisError: AUTOCDC_INVALID_STATE.MISSING or OF_ANOTHER_TABLE.
     """
-    if cdc.bond_of(target, name) is None if table is None else cdc.belongs(table, target):
+    if cdc.bond_of(target, name) is None if table is None else cdc.belongs_to(table, target):
         return
     if table is None:
         reason = "MISSING"

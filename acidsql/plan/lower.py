@@ -36,13 +36,13 @@ from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import may_correlate
 from acidsql.sql.tokens import Span
-from acidsql.storage.reading.orc_scan import kept_apart
+from acidsql.storage.reading.orc_scan import block_pushdown
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.char_columns import as_char
 from acidsql.storage.spark.clocks import StatementTime
 from acidsql.storage.spark.jvm import changed_conf, select
 from acidsql.storage.spark.repeatable import source_changed
-from acidsql.storage.spark.views import queried, settled
+from acidsql.storage.spark.views import query_over_views, settle
 
 Args = Mapping[str, Any] | None
 Views = Mapping[str, DataFrame]  # by name
@@ -102,7 +102,7 @@ def frame(
         views: The views of the query by name.
         args: The values of the query's parameters.
         time: The time that the query's clocks show; None: the time when it runs.
-        runs: See ``queried``.
+        runs: See ``query_over_views``.
 
     Raises:
         SqlSyntaxError, AnalysisError: Spark's error, with a caret in the user's text.
@@ -114,7 +114,7 @@ def frame(
         with mapped_errors(text):
             if not correlates or not jvm.prunes_event_columns(rows, EVENT_COLUMNS):
                 return rows
-    isolated_views = {name: kept_apart(view, f"{name}_rows") for name, view in views.items()}
+    isolated_views = {name: block_pushdown(view, f"{name}_rows") for name, view in views.items()}
     return _analyse_rows(spark, text, isolated_views, args, time, runs=runs)
 
 
@@ -123,7 +123,7 @@ def _analyse_rows(
     *, runs: bool = False,
 ) -> DataFrame:  # fmt: skip
     with _query_rows(spark, text, views, args, runs=runs) as rows:
-        return settled(rows if time is None else time.put_into(rows))
+        return settle(rows if time is None else time.put_into(rows))
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def _query_rows(
     spark: SparkSession, text: Text, views: Views, args: Args, *, runs: bool = False
 ) -> Iterator[DataFrame]:
     """Analyse a query. The views that it needs exist inside of the ``with`` block."""
-    with mapped_errors(text), queried(spark, text.sql, views, args, runs=runs) as rows:
+    with mapped_errors(text), query_over_views(spark, text.sql, views, args, runs=runs) as rows:
         yield rows
 
 
@@ -200,7 +200,7 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
         return rows
     try:
         with changed_conf(rows.sparkSession, MEANING), no_log():
-            checked_rows = settled(select(as_char(select(rows, *columns[0]), table), *columns[1]))
+            checked_rows = settle(select(as_char(select(rows, *columns[0]), table), *columns[1]))
             return checked_rows if time is None else time.put_into(checked_rows)
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
@@ -246,7 +246,7 @@ def violation_summary(rows: DataFrame, condition: str, example: str) -> DataFram
 def select_expressions(rows: DataFrame, *expressions: str) -> DataFrame:
     """Select expressions from rows. The expressions mean the same in every session."""
     with changed_conf(rows.sparkSession, MEANING), no_log():
-        return settled(select(rows, *expressions))
+        return settle(select(rows, *expressions))
 
 
 def derived_rows(

@@ -73,7 +73,7 @@ from acidsql.statements.tombstones import Tombstones
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
-from acidsql.storage.reading.source_partitions import demanded_by_source
+from acidsql.storage.reading.source_partitions import source_predicate
 from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.repeatable import is_of_literals
 from acidsql.storage.spark.views import temp_views
@@ -397,7 +397,7 @@ def _demands_by_view(prepared: PreparedCdc, records: Evaluated) -> Mapping[str, 
     if records.few is None:
         return {}
     key_pairs = [(key, f"k{i}") for i, key in enumerate(keys)]
-    key_demand = demanded_by_source(records.rows, key_pairs, is_distinct=True, most=records.few)
+    key_demand = source_predicate(records.rows, key_pairs, is_distinct=True, most=records.few)
     if key_demand == ANYTHING:
         return {}
     # The floor's row in the state table has a NULL key.

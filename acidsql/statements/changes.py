@@ -183,7 +183,7 @@ class ChangeFeed:
             before = self._travel.write_ids(table, earlier, snapshot)
         after = visible
         if change_range.end is not None:
-            after = self._travel.write_ids(table, change_range.end, snapshot).within(visible)
+            after = self._travel.write_ids(table, change_range.end, snapshot).intersect(visible)
         if not _is_in_order(change_range):
             raise VersionNotFoundError(
                 f"The range begins after its end: {_moment_text(start)} is after "

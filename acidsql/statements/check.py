@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from acidsql.acid.findings import Finding, in_order
+from acidsql.acid.findings import Finding, sort_findings
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.compaction.litter import left_by_the_dead
@@ -53,7 +53,7 @@ class TableChecks(Family):
         self._transactions.need_thread()
         conf = composed_text_conf(self._spark)
         with file_errors(), conf, self._keep_files(table):
-            findings = in_order(self._findings(table, all_rows=all_rows))
+            findings = sort_findings(self._findings(table, all_rows=all_rows))
         if len(findings) > MOST:
             findings = [*findings[:MOST], too_many(table.location)]
         return self.findings_frame(findings)

@@ -164,7 +164,7 @@ class CompactionStatements(Family):
             filesystem_for(table.location),
             job_properties(table, dict(statement.properties)),
             partition or "",
-            CompactorWriteIdList.of(write_ids),
+            CompactorWriteIdList.from_snapshot(write_ids),
             snapshot.valid_txns,
             major=statement.type is not CompactionType.MINOR,
             anyway=statement.type is CompactionType.REBALANCE,

@@ -347,7 +347,7 @@ class Transactions:
             raise TableChangedError(
                 f"The columns of {name} were changed meanwhile. Read it again.", table=name
             )
-        if current_table is not None and not current_table.lies_as(table):
+        if current_table is not None and not current_table.has_same_storage(table):
             raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
         if current_table is None:
             raise CatalogError(f"{name} was dropped meanwhile.", table=name)

@@ -45,7 +45,7 @@ from acidsql.statements.moving_files import (
 )
 from acidsql.statements.places import normalized_location
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.txn import AT_ONCE, SessionLocks, Snapshot, Txn, TxnManager
+from acidsql.txn import NO_WAIT_SETTINGS, SessionLocks, Snapshot, Txn, TxnManager
 from acidsql.txn.snapshot import snapshot_of
 
 
@@ -94,7 +94,7 @@ class Move:
     def __init__(self, old: Side, new: Side, call: str, *, user: str, host: str) -> None:
         self._old, self._new, self._call = old, new, call
         self._managers = [
-            TxnManager(side.store, AT_ONCE, user=user, host=host, passed=side.locks)
+            TxnManager(side.store, NO_WAIT_SETTINGS, user=user, host=host, passed=side.locks)
             for side in (old, new)
         ]
 
@@ -284,9 +284,9 @@ def need_no_state(store: Metastore, table: Table) -> None:
     Raises:
         UnsupportedError: UNSUPPORTED_FEATURE.MOVE.
     """
-    for name in cdc.names_beside(table.name):
+    for name in cdc.cdc_table_names(table.name):
         cdc_table = acid_table(store.find(name))
-        if cdc_table is not None and cdc.is_beside(cdc_table):
+        if cdc_table is not None and cdc.is_cdc_table(cdc_table):
             raise UnsupportedError(
                 f"{table.name} follows changes by AUTO CDC, which needs {name} beside it. A move "
                 f"would leave that table behind. DROP TABLE {name} ends the following.",

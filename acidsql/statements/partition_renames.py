@@ -27,7 +27,7 @@ from acidsql.statements.result import Clock, Receipt, receipt
 from acidsql.statements.statement_text import StatementText
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import literal, quote, quoted_path
-from acidsql.storage.reading.known_partitions import partition_values
+from acidsql.storage.reading.known_partitions import canonical_partition_values
 
 _RENAMABLE_TYPES = frozenset(
     {"tinyint", "smallint", "int", "bigint", "decimal", "string", "varchar", "date", "boolean"}
@@ -120,7 +120,7 @@ class PartitionRenames(Family):
         column_names = [quote(column.name) for column in table.partition_columns]
         types = [column.type for column in table.partition_columns]
         # Another program may have named the old directory otherwise than by its value's text.
-        old_values = partition_values(self._spark, table, [old[0]])[old[0]]
+        old_values = canonical_partition_values(self._spark, table, [old[0]])[old[0]]
         old_sql = [_value_sql(*pair) for pair in zip(old_values, types, strict=True)]
         new_sql = [_value_sql(*pair) for pair in zip(_partition_values(new), types, strict=True)]
         sets = ", ".join(

@@ -20,7 +20,7 @@ from acidsql.sql.binder import bind_partition
 from acidsql.sql.statements import PartitionItem
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.statement_text import StatementText
-from acidsql.storage.reading.known_partitions import partition_names, partition_values
+from acidsql.storage.reading.known_partitions import canonical_partition_values, partition_names
 from acidsql.storage.reading.partition_columns import partitions_frame
 
 PartitionSpec = Sequence[PartitionItem]
@@ -99,7 +99,7 @@ class Partitions:
             ConstraintError: A value does not fit the column's type.
         """
         values_of_specs = self._spec_values(table, specs, text)
-        values_by_name = partition_values(
+        values_by_name = canonical_partition_values(
             self._spark, table, self._transactions.partition_names(table)
         )
         names: dict[str, None] = {}
@@ -142,7 +142,7 @@ class Partitions:
         Raises the errors of ``matching_partitions``, but an empty result is no error.
         """
         (spec_values,) = self._spec_values(table, [spec], text)
-        values_by_name = partition_values(self._spark, table, list(dict.fromkeys(names)))
+        values_by_name = canonical_partition_values(self._spark, table, list(dict.fromkeys(names)))
         return [
             name for name, values in values_by_name.items() if _has_spec_values(values, spec_values)
         ]

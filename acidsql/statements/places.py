@@ -349,7 +349,9 @@ def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryC
     """Refuse files of an insert-only table whose values Spark's reader would show as others."""
     paths = [entry.path for entry in adopt.plain_files(fs, directory)]
     if table.file_format == PARQUET:
-        need_readable(paths, RowSchema.of((column.name, column.type) for column in table.columns))
+        need_readable(
+            paths, RowSchema.from_fields((column.name, column.type) for column in table.columns)
+        )
     if table.file_format == ORC and (misread := with_lost_days(paths)):
         raise _adoption_error(
             f"'{min(misread)}' may hold days that Spark's ORC reader shows as others: from "

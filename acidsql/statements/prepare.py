@@ -158,7 +158,7 @@ class Preparer:
         if (
             state_table is not None
             and cdc.is_state(state_table)
-            and cdc.belongs(state_table, table)
+            and cdc.belongs_to(state_table, table)
         ):
             restored.append(
                 (
@@ -181,7 +181,7 @@ class Preparer:
         fields = lower.fields(self._spark, query, views, statement_text.args)
         name = self._tables.new_name(statement, statement_text.text)
         table = self._tables.define_table(statement, statement_text.text, name, fields)
-        table = table.in_zlib() if self._abilities.read_by_hive3 else table
+        table = table.with_zlib() if self._abilities.read_by_hive3 else table
         event_query = plan_create_as_select(
             statement_text.text, table, query, fields, statement.query.span,
             is_case_sensitive=is_case_sensitive(self._spark),

@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.cdc import is_beside
+from acidsql.acid.cdc import is_cdc_table
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE, virtual_columns
 from acidsql.errors import UnsupportedError
@@ -62,7 +62,7 @@ class Previewer:
         """
         if isinstance(prepared, PreparedCdc):
             return self._auto_cdc_changes(prepared, statement_text)
-        shown_queries = [query for query in prepared.queries if not is_beside(query.table)]
+        shown_queries = [query for query in prepared.queries if not is_cdc_table(query.table)]
         shown_queries = shown_queries or list(prepared.queries)
         table, *other_tables = {query.table.name: query.table for query in shown_queries}.values()
         if other_tables:

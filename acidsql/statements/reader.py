@@ -55,7 +55,7 @@ from acidsql.storage.files.listing import Listing
 from acidsql.storage.reading.returned import no_rows
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan_columns import empty, unread
-from acidsql.storage.reading.source_partitions import demanded_by_source
+from acidsql.storage.reading.source_partitions import source_predicate
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.clocks import lasting_plan
 from acidsql.storage.spark.repeatable import (
@@ -65,7 +65,7 @@ from acidsql.storage.spark.repeatable import (
     repeatable,
     without_constants,
 )
-from acidsql.storage.spark.views import settled
+from acidsql.storage.spark.views import settle
 from acidsql.txn import Snapshot
 
 # A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
@@ -257,7 +257,7 @@ class Reader:
             return ANYTHING
         views.is_pruned = True
         with lower.mapped_errors(source_view.query):
-            return demanded_by_source(rows, column_pairs)
+            return source_predicate(rows, column_pairs)
 
     def _demands(
         self,
@@ -459,7 +459,7 @@ class Reader:
     def _run_over_frames(self, text: Text, statement_text: StatementText) -> DataFrame:
         """Run a statement of Spark's that names DataFrames but no ACID tables."""
         with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
-            return settled(self._run_verbatim(text.sql, statement_text.args))
+            return settle(self._run_verbatim(text.sql, statement_text.args))
 
     def _run_verbatim(self, text: str, args: Args) -> DataFrame:
         spark_args = dict(args) if isinstance(args, Mapping) else list(args or ())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from acidsql.acid.findings import ERROR, Finding, in_order
+from acidsql.acid.findings import ERROR, Finding, sort_findings
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import PARQUET, Partition, Table
 from acidsql.compaction.cleaner import Cleaner
@@ -28,7 +28,7 @@ from acidsql.storage.checking.job import Checking
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parquet import rows_of_parquet
-from acidsql.storage.reading.known_partitions import partition_values
+from acidsql.storage.reading.known_partitions import canonical_partition_values
 from acidsql.storage.reading.orc_reader import row_count
 from acidsql.storage.spark.jvm import composed_text_conf
 
@@ -82,7 +82,7 @@ class TableRepairs(TableChecks):
                     *_partition_findings(self._repair_catalog(table, plan), "was"),
                     *self._delete_unneeded(table, plan),
                 ]
-        return self.findings_frame(in_order(findings))
+        return self.findings_frame(sort_findings(findings))
 
     def _delete_unneeded(self, table: Table, plan: _RepairPlan) -> list[Finding]:
         if not plan.deletable_directories:
@@ -123,7 +123,9 @@ class TableRepairs(TableChecks):
             plan.reasons_to_keep.update(dict.fromkeys(plan.missing_partitions, reason_to_keep))
         if not plan.unknown_partitions:
             return plan
-        values = partition_values(self._spark, table, [*catalog_names, *plan.unknown_partitions])
+        values = canonical_partition_values(
+            self._spark, table, [*catalog_names, *plan.unknown_partitions]
+        )
         taken_values = {tuple(values[name]) for name in catalog_names}
         for name in plan.unknown_partitions:
             directory = f"{table.location}/{name}/"
@@ -153,7 +155,7 @@ class TableRepairs(TableChecks):
         listing = checking.listed(name)
         if not isinstance(listing, Listing):
             return listing.message
-        (values,) = partition_values(self._spark, table, [name]).values()
+        (values,) = canonical_partition_values(self._spark, table, [name]).values()
         pairs = zip(values, _partition_values(name), strict=True)
         if any(value is None and name_value is not None for value, name_value in pairs):
             return "its name has a text that is no value of the column"
@@ -211,11 +213,11 @@ def _partition_findings(plan: _RepairPlan, verb: str) -> list[Finding]:
     for name, reason in plan.reasons_to_keep.items():
         outcomes[name] = f"The partition {verb} left as it is: {reason}."
     findings = {**plan.missing_partitions, **plan.unknown_partitions}
-    return [replace(finding, done=outcomes[name]) for name, finding in findings.items()]
+    return [replace(finding, repair_outcome=outcomes[name]) for name, finding in findings.items()]
 
 
 def _deletion_findings(findings: Iterable[Finding], verb: str) -> list[Finding]:
-    return [replace(finding, done=f"It {verb} deleted.") for finding in findings]
+    return [replace(finding, repair_outcome=f"It {verb} deleted.") for finding in findings]
 
 
 def _row_files(listing: Listing) -> list[tuple[str, int | None]]:

@@ -79,7 +79,7 @@ from acidsql.storage.spark.job_progress import cancelled_by_ctrl_c
 from acidsql.storage.spark.jvm import composed_text_conf
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
-from acidsql.txn.retry import again
+from acidsql.txn.retry import retry_transient
 
 
 class Runner:
@@ -175,7 +175,7 @@ class Runner:
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
         retries = retries if self.transactions.is_plain else 0
         with cancelled_by_ctrl_c(self._spark):
-            return again(run_once, retries, lambda: self.transactions.is_plain)
+            return retry_transient(run_once, retries, lambda: self.transactions.is_plain)
 
     @property
     def settings(self) -> Settings:

@@ -123,13 +123,13 @@ class ShowStatements(Family):
         return [
             name
             for name in tables
-            if not (cdc.is_named_beside(name, table_names) and self._is_beside(database, name))
+            if not (cdc.is_cdc_table_name(name, table_names) and self._is_beside(database, name))
         ]
 
     def _is_beside(self, database: str, name: str) -> bool:
         """Whether AUTO CDC made this table beside another one. The name alone does not tell."""
         table = acid_table(self._metastore.find(TableName(database, name)))
-        return table is not None and cdc.is_beside(table)
+        return table is not None and cdc.is_cdc_table(table)
 
     @runs(st.ShowPartitions)
     def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:

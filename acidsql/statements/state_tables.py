@@ -15,7 +15,7 @@ from acidsql.sql.tokens import Span
 from acidsql.statements.tables import TableStatements
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import list_table
-from acidsql.txn import AT_ONCE
+from acidsql.txn import NO_WAIT_SETTINGS
 from acidsql.txn.snapshot import snapshot_of
 
 
@@ -37,7 +37,7 @@ class StateTables(TableStatements):
                 [read_lock(owner.name), exclusive_lock(state_table.name)], agent_info=text
             )
             is_there = acid_table(self._metastore.find(state_table.name)) is not None
-            if is_there or not self._look_up_again(owner.name).lies_as(owner):
+            if is_there or not self._look_up_again(owner.name).has_same_storage(owner):
                 return False
             state_table = replace(
                 state_table, properties={**state_table.properties, **cdc.new_bond(owner)}
@@ -73,7 +73,7 @@ class StateTables(TableStatements):
             if (
                 current_owner.identity == owner.identity
                 and current_cdc_table is not None
-                and cdc.belongs(current_cdc_table, current_owner)
+                and cdc.belongs_to(current_cdc_table, current_owner)
             ):
                 bond_properties = {cdc.bond_key(cdc_table.name): cdc.own_bond(current_cdc_table)}
                 self._metastore.alter_table(
@@ -91,7 +91,7 @@ class StateTables(TableStatements):
         """
         with (
             suppress(AcidSqlError, OSError),
-            self._txns.open(agent_info=text, waits=AT_ONCE) as txn,
+            self._txns.open(agent_info=text, waits=NO_WAIT_SETTINGS) as txn,
         ):
             txn.lock(drop_locks(state_table.name), agent_info=text)
             current_state = acid_table(self._metastore.find(state_table.name))

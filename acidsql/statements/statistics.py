@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from acidsql.acid.statistics import Counted
+from acidsql.acid.statistics import AnalyzedStatistics
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import UnsupportedError
@@ -86,7 +86,7 @@ class StatisticsStatements(Family):
 
     def _count_statistics(
         self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
-    ) -> Counted:
+    ) -> AnalyzedStatistics:
         snapshot = txn.snapshot([table.name])
         listings, write_ids = self._rows.list_files(table, snapshot)
         sizes = [file.size for listing in listings for file in (*listing.data, *listing.deletes)]
@@ -94,10 +94,10 @@ class StatisticsStatements(Family):
             size for listing in listings for files in listing.originals for size in files.sizes
         ]
         version, counted_at = (
-            write_ids.without(()).high_water_mark,
+            write_ids.without_ids(()).high_water_mark,
             f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
         )
-        statistics = Counted(version, counted_at, sum(sizes), len(sizes))
+        statistics = AnalyzedStatistics(version, counted_at, sum(sizes), len(sizes))
         if not reads_rows:
             return statistics
         fact_columns = [fact_column for column in columns for fact_column in _fact_columns(column)]
@@ -110,7 +110,7 @@ class StatisticsStatements(Family):
             column: values[number * step : (number + 1) * step]
             for number, column in enumerate(columns)
         }
-        return Counted(version, counted_at, sum(sizes), len(sizes), row_count, by_column)
+        return AnalyzedStatistics(version, counted_at, sum(sizes), len(sizes), row_count, by_column)
 
 
 def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:

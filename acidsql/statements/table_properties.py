@@ -209,8 +209,8 @@ def check_file_properties(
     _check_settings(statement, text)
     try:
         compression_of(properties)
-        options = OrcOptions.of(properties)
-        row = RowSchema.of((column.name, column.type) for column in columns)
+        options = OrcOptions.from_properties(properties)
+        row = RowSchema.from_fields((column.name, column.type) for column in columns)
         check_bloom_filter_columns(options, row.hive)
     except SettingError as error:
         raise _error_at_key(error, error.parameters["key"], statement, text) from None

@@ -199,7 +199,7 @@ class TableStatements(ConstraintStatements):
             altered = alter.altered_columns(table, statement, text, type_of)
             self._refuse_while_records_wait(table, altered.new_names, txn, text)
             kept_statistics = self._metastore.statistics(table.name) if altered.names else {}
-            entries = statistics.renamed(table, altered.names, kept_statistics)
+            entries = statistics.renamed_entries(table, altered.names, kept_statistics)
             if table.columns != altered.columns:
                 need_conditions(self._context, replace(table, columns=altered.columns))
             self._existing.need_readable(table, altered.columns, txn)
@@ -246,7 +246,9 @@ class TableStatements(ConstraintStatements):
             return None
         cdc_table = acid_table(self._metastore.find(name))
         is_own = (
-            cdc_table is not None and cdc.is_beside(cdc_table) and cdc.belongs(cdc_table, table)
+            cdc_table is not None
+            and cdc.is_cdc_table(cdc_table)
+            and cdc.belongs_to(cdc_table, table)
         )
         return cdc_table if is_own else None
 
@@ -311,7 +313,7 @@ class TableStatements(ConstraintStatements):
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         new_name = self._names.new_table_name(statement.new_name, text)
-        new_name = new_name if name.holder is None else new_name.held_by(name.holder)
+        new_name = new_name if name.holder is None else new_name.for_holder(name.holder)
         self._names.require_free_name(statement.new_name, new_name)
         if on_table(name, self._txns.session_locks.held()):
             message = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
@@ -320,7 +322,7 @@ class TableStatements(ConstraintStatements):
         locked = self._locked_transaction(text, *drop_locks(name), exclusive_lock(new_name))
         with noting(name), noting(new_name), locked as txn:
             if cdc_names := self._cdc_names(name):
-                pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
+                pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
                 cdc_renames = [pair for pair in pairs if pair[0] in cdc_names]
                 for _, new_cdc_name in cdc_renames:
                     need_name(new_cdc_name.name, statement.new_name, text)  # it may be too long
@@ -341,7 +343,7 @@ class TableStatements(ConstraintStatements):
             return []
         return [
             cdc_name
-            for cdc_name in cdc.names_beside(name)
+            for cdc_name in cdc.cdc_table_names(name)
             if acid_table(self._metastore.find(cdc_name))
         ]
 

@@ -91,7 +91,7 @@ class TemporaryTables:
             self._holder = self._txns.open(
                 agent_info="the temporary tables of a session", txn_type=TxnType.SESSION
             )
-        return name.held_by(self._holder.id)
+        return name.for_holder(self._holder.id)
 
     @contextmanager
     def track(self, name: TableName) -> Iterator[None]:

@@ -188,7 +188,7 @@ class TimeTravel:
 
     def _committed_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
         own_txns = [] if snapshot.held_by is None else [snapshot.held_by]
-        valid_txns = snapshot.valid_txns.hiding(own_txns)
+        valid_txns = snapshot.valid_txns.hide(own_txns)
         return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
 
     def need_kept(self, table: Table, shown: ValidWriteIdList) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 
-from acidsql.acid.cdc import TOMBSTONE_RETENTION, belongs, state_name
+from acidsql.acid.cdc import TOMBSTONE_RETENTION, belongs_to, state_name
 from acidsql.acid.table import Table, TableName
 from acidsql.metastore.foreign import acid_table
 from acidsql.plan.cdc_state import forget_statement, is_state, tombstone_retention
@@ -18,7 +18,7 @@ from acidsql.statements.hold import Holder
 from acidsql.statements.prepare import Preparer
 from acidsql.statements.result import Clock
 from acidsql.statements.write import Writer
-from acidsql.txn import AT_ONCE
+from acidsql.txn import NO_WAIT_SETTINGS
 
 _log = logging.getLogger(__name__)
 _LEAST_PAUSE_S = 3600.0
@@ -60,7 +60,7 @@ class Tombstones:
             ):
                 return None
             state = acid_table(self._context.metastore.find(state_name(name)))
-            if state is None or not is_state(state) or not belongs(state, target):
+            if state is None or not is_state(state) or not belongs_to(state, target):
                 return None
             count = self._run_delete(forget_statement(state, retention_ms))
             if forgotten_at is not None:
@@ -77,7 +77,7 @@ class Tombstones:
         statement, statement_text, prepared = self._preparer.prepare_text(text)
         with (
             self._context.transactions.own_transaction(
-                statement_text.text, waits=AT_ONCE
+                statement_text.text, waits=NO_WAIT_SETTINGS
             ) as transaction,
             transaction.statement("DELETE", statement_text.text) as work,
         ):

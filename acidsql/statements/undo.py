@@ -45,7 +45,7 @@ class UndoneChanges:
         need_versions(self._metastore, table.name)
         visible = self._feed.visible_write_ids(table, snapshot)
         if isinstance(to_undo, ChangesSince):
-            ids_before = self._ids_at_older_version(table, to_undo, snapshot).within(visible)
+            ids_before = self._ids_at_older_version(table, to_undo, snapshot).intersect(visible)
             return self._feed.rows(
                 table, NewWriteIds(ids_before, visible), snapshot, net=True, is_keyed=True
             )

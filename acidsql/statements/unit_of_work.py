@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from acidsql.acid.cdc import is_beside
+from acidsql.acid.cdc import is_cdc_table
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.arguments import checked
 from acidsql.errors import (
@@ -232,7 +232,7 @@ class Transaction:
         with file_errors():
             self._refuse_broken()
         writes = (write for work in self.works for write in work.published)
-        rows = sum(published.changed for table, published in writes if not is_beside(table))
+        rows = sum(published.changed for table, published in writes if not is_cdc_table(table))
         resolved: set[int] = set()
         dropped = keywords.get("drop_partitions") or {}
         while True:

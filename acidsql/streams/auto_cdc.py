@@ -31,7 +31,7 @@ from acidsql.streams.batches import (
     temporary_view,
 )
 from acidsql.streams.identity import numbered_batch
-from acidsql.txn.retry import again
+from acidsql.txn.retry import retry_transient
 
 _EXCLUSIVE = (
     ("column_list", "except_column_list"),
@@ -165,7 +165,7 @@ class Applier(BatchWriter[Target]):
                     return self._write_once(runner, target, rows, batch)
                 return self._apply_unnumbered(runner, target, rows)
 
-            self.last = again(once, self._setup.retries)
+            self.last = retry_transient(once, self._setup.retries)
         assert self.last is not None
         return self.last
 

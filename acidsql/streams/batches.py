@@ -37,7 +37,7 @@ from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark.jvm import composed_text_conf
 from acidsql.storage.spark.views import drop_view
 from acidsql.streams.query import running_query
-from acidsql.txn.retry import again
+from acidsql.txn.retry import retry_transient
 
 Target = TypeVar("Target")  # one table, or several
 
@@ -127,7 +127,7 @@ class BatchWriter(Generic[Target]):
             runner.transactions.work_for(batch)
             if batch.query_id and batch.run_id not in self._runs:
                 self._setup.metastore.end_other_runs(batch)
-            self.last = again(
+            self.last = retry_transient(
                 lambda: self._write_once(runner, target, rows, batch), self._setup.retries
             )
         self._runs.add(batch.run_id)

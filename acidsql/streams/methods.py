@@ -29,7 +29,7 @@ from acidsql.streams.several import SeveralCdc, Transform, appliers_by_value
 from acidsql.streams.sink import MODES, Sink
 from acidsql.streams.source_transactions import source_transactions
 from acidsql.streams.writer import AcidStreamWriter
-from acidsql.txn.retry import again
+from acidsql.txn.retry import retry_transient
 
 
 class StreamMethods:
@@ -351,7 +351,7 @@ class StreamMethods:
             with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
                 return self.sql(text, args, **frames)
 
-        return again(once, retries)
+        return retry_transient(once, retries)
 
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
         """Begin the transaction of ``Session.transaction``."""

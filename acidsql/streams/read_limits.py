@@ -66,5 +66,5 @@ def limited_end(
         is_many = max_versions is not None and count >= max_versions
         is_large = max_bytes is not None and total > max_bytes
         if count and (is_many or is_large):
-            return new.after.without(set(write_ids[count:]))
+            return new.after.without_ids(set(write_ids[count:]))
     return new.after

@@ -13,13 +13,13 @@ This package knows the metastore by its Protocols only.
 This package must not know statements, files or Spark. Read ``txn`` first.
 """
 
-from acidsql.txn.locks import AT_ONCE
+from acidsql.txn.locks import NO_WAIT_SETTINGS
 from acidsql.txn.manager import TxnManager
 from acidsql.txn.session_locks import Passed, SessionLocks
 from acidsql.txn.snapshot import Snapshot, snapshot_of
 from acidsql.txn.txn import Phase, Txn, abort_quietly
 
 __all__ = [
-    "AT_ONCE", "Passed", "Phase", "SessionLocks", "Snapshot", "Txn", "TxnManager", "abort_quietly",
-    "snapshot_of",
+    "NO_WAIT_SETTINGS", "Passed", "Phase", "SessionLocks", "Snapshot", "Txn", "TxnManager",
+    "abort_quietly", "snapshot_of",
 ]  # fmt: skip

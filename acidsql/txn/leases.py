@@ -20,7 +20,7 @@ from typing import Protocol
 _PARTS = 10  # a lease serves new snapshots for 1/10 of its time, so each has at least 9/10 left
 
 
-class Held(Protocol):
+class LeaseTxn(Protocol):
     """The part of a transaction that ``Leases`` uses."""
 
     @property
@@ -46,12 +46,12 @@ class Leases:
 
     def __init__(
         self,
-        open_lease: Callable[[], Held],
+        open_lease: Callable[[], LeaseTxn],
         timeout_ms: int,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._open, self.timeout_ms, self._elapsed = open_lease, timeout_ms, elapsed
-        self._held: deque[tuple[float, Held]] = deque()  # oldest first
+        self._held: deque[tuple[float, LeaseTxn]] = deque()  # oldest first
         self._guard = threading.Lock()
 
     def hold(self) -> int:
@@ -67,14 +67,15 @@ class Leases:
             return self._held[-1][1].id
 
     def newest(self) -> int | None:
-        """The lease that ``hold`` would return, if it is open in the store; that is not asked."""
+        """The lease that ``hold`` would return if the store still has it. The store is not
+        asked."""
         self.end_old()
         with self._guard:
             if not self._held or self._has_served(self._held[-1][0], self._elapsed()):
                 return None
             return self._held[-1][1].id
 
-    def _is_old(self, since: float, lease: Held, now: float) -> bool:
+    def _is_old(self, since: float, lease: LeaseTxn, now: float) -> bool:
         return self._has_served(since, now) or not lease.is_alive
 
     def _has_served(self, since: float, now: float) -> bool:

@@ -27,11 +27,13 @@ from acidsql.metastore.interface import (
 from acidsql.settings import FIRST_LOCK_SLEEP_MS, Settings
 
 # Limits for a lock that is not worth waiting for: if others hold it, somebody uses the table.
-AT_ONCE = Settings.of({"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1s"})
+NO_WAIT_SETTINGS = Settings.of(
+    {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1s"}
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Acquired:
+class AcquiredLock:
     """A lock that was granted.
 
     Attributes:
@@ -76,7 +78,7 @@ class LockWaiter:
 
     def acquire(
         self, txn_id: int, components: Sequence[LockComponent], agent_info: str | None = None
-    ) -> Acquired:
+    ) -> AcquiredLock:
         """Wait until all components are granted. If it raises, the request is withdrawn.
 
         Raises:
@@ -95,7 +97,7 @@ class LockWaiter:
                 raise
         if self.own is not None:
             self.own.need_held()  # now: from here on, the transaction's own locks protect it
-        return Acquired(response.lock_id, waited)
+        return AcquiredLock(response.lock_id, waited)
 
     def _wait(
         self, txn_id: int, response: LockResponse, components: Sequence[LockComponent]

@@ -1,4 +1,4 @@
-"""Runs something again after it failed because of another transaction."""
+"""Runs a statement or batch again after it failed because of another transaction."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _LONGEST_PAUSE_S = 0.2
 _Result = TypeVar("_Result")
 
 
-def again(
+def retry_transient(
     run: Callable[[], _Result], retries: int, may_repeat: Callable[[], bool] = lambda: True
 ) -> _Result:
-    """The result of ``run``, which runs again after a TransientTxnError.
+    """Call ``run``, again after each TransientTxnError, and return its result.
 
-    Once it also runs again after a TableChangedError: then it looks up its tables anew.
+    After a TableChangedError ``run`` is called again once, because it looks its tables up anew.
 
     Args:
-        run: What to run; each time it takes a new snapshot.
-        retries: How often to run again at most.
-        may_repeat: Asked after a failure: False raises the error at once.
+        run: Takes a new snapshot at each call.
+        retries: How often to call ``run`` again at most.
+        may_repeat: Called after a failure. If it returns False, the error is raised at once.
     """
-    looks_again = True
+    may_look_up_again = True
     while True:
         try:
             return run()
         except TableChangedError:
-            if not looks_again or not may_repeat():
+            if not may_look_up_again or not may_repeat():
                 raise
-            looks_again = False
+            may_look_up_again = False
         except TransientTxnError:
             if retries <= 0 or not may_repeat():
                 raise
             retries -= 1
-            # A random pause, so that two in conflict do not start together again.
+            # A random pause, so that two transactions in conflict do not start together again.
             time.sleep(random.uniform(0, _LONGEST_PAUSE_S))

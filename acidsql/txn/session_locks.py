@@ -94,11 +94,13 @@ class SessionLocks:
         """The locks that are held. Raises as ``need_held``."""
         self.need_held()
         holder = self._holder
-        return [] if holder is None else self._of(holder)
+        return [] if holder is None else self._locks_of(holder)
 
     def release(self, locks: Collection[LockInfo]) -> bool:
-        """End each lock of which all parts are meant. May be repeated. Returns False if there is
-        none. Raises as ``need_held``."""
+        """End each lock whose parts are all in ``locks``. May be repeated.
+
+        Returns False if there is no such lock. Raises as ``need_held``.
+        """
         self.need_held()
         with self._guard:
             return self._holder is not None and self._end(self._holder, lambda lock: lock in locks)
@@ -124,14 +126,14 @@ class SessionLocks:
                 self._withdraw(holder)
             raise
 
-    def _of(self, holder: Txn) -> list[LockInfo]:
+    def _locks_of(self, holder: Txn) -> list[LockInfo]:
         return [lock for lock in self._store.show_locks() if lock.txn_id == holder.id]
 
-    def _end(self, holder: Txn, is_meant: Callable[[LockInfo], bool]) -> bool:
+    def _end(self, holder: Txn, is_selected: Callable[[LockInfo], bool]) -> bool:
         parts: dict[int, list[bool]] = {}
-        for lock in self._of(holder):
-            parts.setdefault(lock.lock_id, []).append(is_meant(lock))
-        ended = [lock_id for lock_id, meant in parts.items() if all(meant)]
+        for lock in self._locks_of(holder):
+            parts.setdefault(lock.lock_id, []).append(is_selected(lock))
+        ended = [lock_id for lock_id, is_selected_parts in parts.items() if all(is_selected_parts)]
         for lock_id in ended:
             self._store.unlock(holder.id, lock_id)
             self._granted.discard(lock_id)

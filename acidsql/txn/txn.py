@@ -48,7 +48,7 @@ from acidsql.metastore import conflict_rules
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.interface import CommitSteps, LockComponent, TxnState, TxnStore
 from acidsql.txn.heartbeat import Heartbeat
-from acidsql.txn.locks import Acquired, LockWaiter
+from acidsql.txn.locks import AcquiredLock, LockWaiter
 from acidsql.txn.snapshot import Snapshot, snapshot_of
 
 _log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Txn:
 
     def lock(
         self, components: Sequence[LockComponent], *, agent_info: str | None = None
-    ) -> Acquired:
+    ) -> AcquiredLock:
         """Wait for all of these locks. The transaction holds them until it ends.
 
         Args:

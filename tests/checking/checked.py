@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from acidsql.acid.bucket_codec import encode
-from acidsql.acid.findings import in_order
+from acidsql.acid.findings import sort_findings
 from acidsql.acid.layout import ACID_VERSION, ACID_VERSION_FILE
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
@@ -23,7 +23,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.inventory import inventory
 from acidsql.storage.writing.plain_file import PlainFileWriter
 
-SCHEMA = RowSchema.of([("v", "string")])
+SCHEMA = RowSchema.from_fields([("v", "string")])
 HIGHEST, HIGHEST_TXN = 20, 100
 
 
@@ -108,7 +108,7 @@ class Files:
         found = inventory(fs, location, partitions, seen, txns, columns=columns)
         known = CatalogFacts([""] if partitions is None else partitions, HIGHEST, HIGHEST_TXN)
         checking = job.Checking(fs, self.table, seen, txns, all_rows)
-        return in_order(checking.run(None, found, known))
+        return sort_findings(checking.run(None, found, known))
 
     def below(self, path: str) -> str:
         return path.removeprefix(str(self.root)).lstrip("/")

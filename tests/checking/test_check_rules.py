@@ -11,7 +11,7 @@ import pytest
 from checked import Files
 from pyarrow import orc
 
-from acidsql.acid.findings import CONDITIONS, Finding, in_order
+from acidsql.acid.findings import CONDITIONS, Finding, sort_findings
 from acidsql.acid.layout import PAIRED_FILE
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -358,7 +358,7 @@ def test_tables_of_hives_are_sound(name):
 
 def test_findings_come_worst_first_and_travel_as_text():
     found = [Finding("p", name, "é 'x'") for name in CONDITIONS]
-    ordered = in_order([*found, *found])
+    ordered = sort_findings([*found, *found])
     assert len(ordered) == len(CONDITIONS)
     severities = [one.severity for one in ordered]
     assert severities == sorted(severities, key=["error", "warning", "info"].index)

@@ -32,7 +32,7 @@ from acidsql.storage.reading.inventory import inventory
 from acidsql.txn import TxnManager
 
 AS_HIVE = {"acidsql.history.retention": "0s"}  # nothing is kept for older versions
-SCHEMA = RowSchema.of([("v", "string")])
+SCHEMA = RowSchema.from_fields([("v", "string")])
 NAME = TableName("default", "t")
 # A session of which no job is asked.
 PAPER_SPARK = SimpleNamespace(

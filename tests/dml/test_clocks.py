@@ -25,7 +25,7 @@ CLOCKS = [
 @pytest.fixture
 def slow(monkeypatch):
     """More than a second goes by after a query has read the source's partitions."""
-    real = source_partitions.demanded_by_source
+    real = source_partitions.source_predicate
 
     def slowly(*args, **options):
         found = real(*args, **options)

@@ -115,7 +115,7 @@ def test_spark_makes_the_keys_that_a_task_would(spark):
     )
     spec = ew.WriteSpec(
         staging="", write_id=9, insert_statement_id=1, delete_statement_id=0,
-        row=RowSchema.of([("v", "string")]),
+        row=RowSchema.from_fields([("v", "string")]),
     )  # fmt: skip
     keys = events.filter(pc.greater_equal(events[ew.ACTION], ew.DELETE)).combine_chunks()
     by_task = write_inserts_pass_deletes(spec, ew.Task(0, 0), keys.to_batches())

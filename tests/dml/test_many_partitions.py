@@ -119,7 +119,7 @@ def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
 ):
     path = str(tmp_path / "source")
     spark.sql("SELECT 3 AS id, 3 AS p").write.parquet(path)
-    asked = source_partitions.demanded_by_source
+    asked = source_partitions.source_predicate
 
     def ask(*args):
         found = asked(*args)
@@ -148,7 +148,7 @@ def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
 def test_a_source_is_not_asked_for_partitions_that_the_text_names(
     t, listed, monkeypatch, more, asked
 ):
-    names, ask = [], source_partitions.demanded_by_source
+    names, ask = [], source_partitions.source_predicate
 
     def note(source, equated):
         names.extend(column.name for column, _ in equated)

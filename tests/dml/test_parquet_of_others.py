@@ -162,7 +162,7 @@ def test_queries_and_compactions_read_a_type_as_another_alike_or_refuse(
         assert "its column 'c' is of type" in str(error) and f"the table's of {kind}" in str(error)
     assert found == expected
     try:
-        (batch,) = read_parquet(str(file), RowSchema.of([("c", kind)]))
+        (batch,) = read_parquet(str(file), RowSchema.from_fields([("c", kind)]))
         assert batch.column(0)[0].as_py() == expected
     except FormatError as error:
         assert expected is None and "its column 'c' is of type" in str(error)

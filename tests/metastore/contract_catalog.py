@@ -253,7 +253,7 @@ class CatalogContract:
     def test_a_state_table_is_renamed_and_dropped_with_its_table(self, store, reopen):
         """In the same step: no death leaves a table without it, or a later namesake with it. So is
         a table of pending records."""
-        (of_t, waits_for_t), (of_u, waits_for_u) = cdc.names_beside(T), cdc.names_beside(U)
+        (of_t, waits_for_t), (of_u, waits_for_u) = cdc.cdc_table_names(T), cdc.cdc_table_names(U)
         store.create_table(table())
         bond = cdc.new_bond(store.find(T))
         store.create_table(table(of_t, properties={cdc.ORDER: "", **bond}))
@@ -273,10 +273,10 @@ class CatalogContract:
 
     def test_a_table_that_only_has_the_name_of_a_state_table_stays(self, store):
         store.create_table(table())
-        for name in cdc.names_beside(T):
+        for name in cdc.cdc_table_names(T):
             store.create_table(table(name))
         store.drop_table(T)
-        assert store.tables("default") == [name.name for name in cdc.names_beside(T)]
+        assert store.tables("default") == [name.name for name in cdc.cdc_table_names(T)]
 
     @needs("queues_cleanups")
     def test_a_directory_is_not_used_again_before_it_is_cleaned(self, store):

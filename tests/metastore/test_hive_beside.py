@@ -48,12 +48,12 @@ def by_hive(store, name, new_name):
 
 
 def belongs(store, beside, target):
-    return cdc.belongs(store.find(beside), store.find(target))
+    return cdc.belongs_to(store.find(beside), store.find(target))
 
 
 def test_bonds_are_no_properties_and_a_copy_has_none(store):
     target, state = make_both(store)
-    assert cdc.belongs(state, target) and cdc.bond_of(target, OF_T) == cdc.own_bond(state) != ""
+    assert cdc.belongs_to(state, target) and cdc.bond_of(target, OF_T) == cdc.own_bond(state) != ""
     assert not [key for one in (target, state) for key in one.properties if cdc.BOND in key]
     store.alter_table(T, set_properties={"a": "b"})
     assert store.find(T).bonds == target.bonds
@@ -66,7 +66,7 @@ def test_a_bond_that_got_lost_is_known_by_the_number_of_the_table(store):
     store.alter_table(T, unset_properties=[cdc.bond_key(OF_T)])
     assert store.find(T).bonds == {} and belongs(store, OF_T, T)
     older = Table(OF_T, "", (), bonds={"target": f"{target.identity} older"})
-    assert not cdc.belongs(older, target)
+    assert not cdc.belongs_to(older, target)
 
 
 def test_what_belongs_to_another_table_is_neither_dropped_nor_renamed(store):

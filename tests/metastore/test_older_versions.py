@@ -72,7 +72,7 @@ class Table:
         elif what == "look":
             self.snapshots.append(self.now)
             some = self.chance.sample(range(self.mark + 1), min(self.mark, 2))
-            self.snapshots.append(self.now.up_to(max(some, default=0)).hiding(some[:1]))
+            self.snapshots.append(self.now.up_to(max(some, default=0)).hide(some[:1]))
         elif self.open:
             number = self.chance.choice(sorted(self.open))
             self.open.discard(number)

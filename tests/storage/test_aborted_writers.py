@@ -19,7 +19,7 @@ from acidsql.storage.orc.options import DEFAULT
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.writing import delete_writer, event_writer
 
-ROW = RowSchema.of([("id", "int")])
+ROW = RowSchema.from_fields([("id", "int")])
 TASK = ew.Task(0, 0)
 BUCKET = bucket_codec.encode(0, 0)
 KINDS = {"events": {}, "plain": {"insert_only": True}, "parquet": {"parquet": "snappy"}}

@@ -78,7 +78,7 @@ def batch():
 
 def make(root, codec):
     """A table with one file of each kind."""
-    schema = RowSchema.of((column.name, column.type) for column in COLUMNS)
+    schema = RowSchema.from_fields((column.name, column.type) for column in COLUMNS)
     options = OrcOptions(compression=codec)
 
     def writer(kind):
@@ -168,7 +168,7 @@ def readers_of_table(root):
             drain(read_deletes(read))
 
     def compacted():
-        decided = CompactorWriteIdList.of(SEEN)
+        decided = CompactorWriteIdList.from_snapshot(SEEN)
         plan, _ = plan_compaction(FS, table, "", decided, ALL_TXNS, major=True)
         if plan is not None:
             with Compacting(FS, plan, 1) as work:

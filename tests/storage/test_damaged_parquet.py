@@ -15,7 +15,9 @@ from acidsql.storage.files import parquet
 from acidsql.storage.orc.row_schema import RowSchema
 
 TRIES = 300
-ROW = RowSchema.of([("i", "int"), ("s", "string"), ("d", "date"), ("m", "map<string,bigint>")])
+ROW = RowSchema.from_fields(
+    [("i", "int"), ("s", "string"), ("d", "date"), ("m", "map<string,bigint>")]
+)
 HIVES = {"writer.date.proleptic": "false"}  # the statistics of its dates are read
 
 

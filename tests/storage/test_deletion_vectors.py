@@ -21,7 +21,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading import deletion_vectors as vectors
 from acidsql.storage.spark import jvm
 
-SCHEMA = RowSchema.of([("v", "string")])
+SCHEMA = RowSchema.from_fields([("v", "string")])
 PARTITIONS = ["", "p=1", "p=2"]
 NUMBERS = {name: number for number, name in enumerate(PARTITIONS)}
 # Write id, bucket property, row id: the limits of each number, and values beyond them.

@@ -19,7 +19,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.writing import delete_writer, event_writer
 from acidsql.storage.writing.publish import check, publish
 
-ROW = RowSchema.of([("id", "int"), ("v", "string")])
+ROW = RowSchema.from_fields([("id", "int"), ("v", "string")])
 OLD = bucket_codec.encode(3, 0)
 FIRST = ew.Task(0, 100)
 BY_P = PartitionNames((Column("p", "string"),))

@@ -37,7 +37,7 @@ from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
 
-SCHEMA = RowSchema.of([("v", "string")])
+SCHEMA = RowSchema.from_fields([("v", "string")])
 BUCKETS = 3
 
 
@@ -96,7 +96,7 @@ class History:
 
     def compact(self, seen: ValidWriteIdList, *, major: bool) -> list[str]:
         fs = filesystem_for(self.root)
-        decided = CompactorWriteIdList.of(seen)
+        decided = CompactorWriteIdList.from_snapshot(seen)
         plan, _ = plan_compaction(fs, self.table, "", decided, ALL_TXNS, major=major)
         if plan is None:
             return []
@@ -237,7 +237,7 @@ def test_a_minor_compaction_reads_no_base(history):
     history.compact(ValidWriteIdList(2), major=True)
     history.insert(3, 0, [0])
     history.insert(4, 0, [0])
-    decided = CompactorWriteIdList.of(ValidWriteIdList(4))
+    decided = CompactorWriteIdList.from_snapshot(ValidWriteIdList(4))
     fs = filesystem_for(history.root)
     plan, _ = plan_compaction(fs, history.table, "", decided, ALL_TXNS, major=False)
     paths = [read.path for one in plan.folds for read in (*one.inserts, *one.deletes)]
@@ -292,7 +292,7 @@ def test_timestamps_that_would_be_cut_are_refused(tmp_path):
         orc.write_table(pa.table({"v": moment}), str(path))
     table = Table(TableName("d", "t"), str(tmp_path / "t"), (Column("v", "timestamp"),), ())
     fs = filesystem_for(table.location)
-    decided = CompactorWriteIdList.of(ValidWriteIdList(2))
+    decided = CompactorWriteIdList.from_snapshot(ValidWriteIdList(2))
     plan, _ = plan_compaction(fs, table, "", decided, ALL_TXNS, major=True)
     with Compacting(fs, plan, 1) as work, pytest.raises(UnsupportedError, match="microsecond"):
         fold(plan.folds[0], work.spec, Task(0, 0))

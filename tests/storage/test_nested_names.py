@@ -91,7 +91,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Made, 
 
 def test_our_reader_finds_fields_whatever_their_case(made):
     for one, path in made:
-        schema = RowSchema.of([("c", one.ours)])
+        schema = RowSchema.from_fields([("c", one.ours)])
         (batch,) = read_originals(OriginalFile(path, 0, 0, 0, 0), schema)
         assert plain(batch.column(4).to_pylist()) == [one.shown, None], one.theirs
 
@@ -161,6 +161,6 @@ def test_a_name_that_could_mean_two_fields_is_refused():
 
 def test_a_struct_without_any_of_the_fields_is_refused():
     rows = pa.array([{"s": {"x": 1}}], pa.struct([("s", pa.struct([("x", pa.int32())]))]))
-    wanted = RowSchema.of([("s", "struct<y:int>")])
+    wanted = RowSchema.from_fields([("s", "struct<y:int>")])
     with pytest.raises(FormatError, match=r"the fields x, none of the table's y"):
         conform(rows, wanted, 2)

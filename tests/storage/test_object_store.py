@@ -29,7 +29,7 @@ from acidsql.storage.reading.orc_reader import read_batches, row_count
 from acidsql.storage.writing.placing import NewDirectory, place
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
-ROW = RowSchema.of([("id", "int")])
+ROW = RowSchema.from_fields([("id", "int")])
 ALWAYS = 1000  # more often than the client asks again
 
 

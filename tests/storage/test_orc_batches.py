@@ -124,7 +124,7 @@ def test_zones_that_java_names_in_its_own_way():
             zone_of(name)
 
 
-FAR = RowSchema.of(
+FAR = RowSchema.from_fields(
     [("t", "timestamp"), ("s", "string"), ("m", "map<array<int>,string>"),
      ("n", "array<struct<s:string,t:timestamp>>")]
 )  # fmt: skip
@@ -201,7 +201,7 @@ def test_a_stripe_is_read_in_batches_by_what_its_texts_weigh(tmp_path, monkeypat
     monkeypatch.setattr(orc_batches, "_BLOCK", 1000)
     monkeypatch.setattr(orc_batches, "_BLOCKS_KEPT", 2)
     monkeypatch.setattr(orc_batches, "BATCH_BYTES", 100_000)
-    schema = RowSchema.of([("s", "string"), ("t", "timestamp"), ("l", "array<timestamp>")])
+    schema = RowSchema.from_fields([("s", "string"), ("t", "timestamp"), ("l", "array<timestamp>")])
     moments = pa.array([None if i % 7 == 0 else i * 1_000_001 for i in range(5000)], pa.int64())
     moments = moments.cast(pa.timestamp("us"))
     lists = pa.ListArray.from_arrays(pa.array(range(5001), pa.int32()), moments)

@@ -35,7 +35,7 @@ from acidsql.storage.reading.originals import original_files, read_originals
 BUCKET = 536870912
 COMPRESSIONS = ["none", "zlib", "snappy", "lz4", "zstd"]
 UTC = ZoneInfo("UTC")  # as pyorc gives it, so that values can be compared by repr (NaN, -0.0)
-EVERY_TYPE = RowSchema.of(
+EVERY_TYPE = RowSchema.from_fields(
     [
         ("operation", "boolean"),
         ("bucket", "tinyint"),
@@ -197,7 +197,7 @@ def test_no_rows_at_all(tmp_path):
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 @pytest.mark.parametrize("batch_rows", [300, 5000, 65536])
 def test_the_key_index_is_exact_with_many_stripes(tmp_path, compression, batch_rows):
-    schema = RowSchema.of([("id", "bigint"), ("noise", "binary")])
+    schema = RowSchema.from_fields([("id", "bigint"), ("noise", "binary")])
     noise = np.random.default_rng(1).bytes
     path = tmp_path / "bucket_00000"
     writer = make_writer(path, schema, compression, stripe_size=100_000, batch_rows=batch_rows)
@@ -225,7 +225,7 @@ def test_many_stripes_of_deletes(tmp_path):
 
 
 def test_a_footer_larger_than_a_compression_block(tmp_path):
-    schema = RowSchema.of(
+    schema = RowSchema.from_fields(
         [(f"a_rather_long_column_name_{i:05}", "varchar(9)") for i in range(3000)]
     )
     path = tmp_path / "bucket_00000"
@@ -245,7 +245,7 @@ TIMES = st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59,
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_fractions_before_1970(tmp_path, compression):
-    schema = RowSchema.of([("t", "timestamp"), ("l", "array<timestamp>"), ("s", "binary")])
+    schema = RowSchema.from_fields([("t", "timestamp"), ("l", "array<timestamp>"), ("s", "binary")])
     noise = np.random.default_rng(3).bytes
     old = [EPOCH - dt.timedelta(days=i * 37, microseconds=i * 13 + 1) for i in range(1, 3000)]
     old += [EPOCH - MICRO * 1_000_001, EPOCH - MICRO * 999_001, dt.datetime(1, 1, 1, 0, 0, 0, 1)]
@@ -267,7 +267,7 @@ def test_fractions_before_1970(tmp_path, compression):
 
 def test_no_negative_nanoseconds_reach_the_file(tmp_path):
     """pyorc reads them without an error, but Java does not. So the test reads the stream itself."""
-    schema = RowSchema.of([("t", "timestamp")])
+    schema = RowSchema.from_fields([("t", "timestamp")])
     path = tmp_path / "bucket_00000"
     times = [EPOCH - MICRO * n for n in (1_500_001, 1_999_999, 1_000_001, 7_000_501)]
     write(path, schema, [[t] for t in times], "none")
@@ -278,7 +278,7 @@ def test_no_negative_nanoseconds_reach_the_file(tmp_path):
 
 
 def test_the_second_that_orc_cannot_tell_is_refused(tmp_path):
-    schema = RowSchema.of([("m", "map<int,timestamp>")])
+    schema = RowSchema.from_fields([("m", "map<int,timestamp>")])
     for lost in (EPOCH - MICRO, EPOCH - 999_000 * MICRO):
         with pytest.raises(WriteError, match="1969-12-31 23:59:59"):
             write(tmp_path / "f", schema, [[[(1, lost)]]])
@@ -353,7 +353,7 @@ def typed(draw, depth=2):
 def tables(draw):
     columns = draw(st.lists(typed(), min_size=1, max_size=4))
     rows = draw(st.lists(st.tuples(*(values for _, values in columns)), max_size=20))
-    return RowSchema.of([(f"c{i}", text) for i, (text, _) in enumerate(columns)]), rows
+    return RowSchema.from_fields([(f"c{i}", text) for i, (text, _) in enumerate(columns)]), rows
 
 
 @settings(max_examples=60, deadline=None,
@@ -422,7 +422,7 @@ def test_a_schema_pickles_small():
 
 
 def test_what_does_not_fit_is_refused(tmp_path):
-    schema = RowSchema.of([("n", "tinyint")])
+    schema = RowSchema.from_fields([("n", "tinyint")])
     writer = make_writer(tmp_path / "f", schema)
     batch = pa.RecordBatch.from_arrays([pa.array([300])], names=["n"])
     with pytest.raises(WriteError, match="column 'n'"):
@@ -448,14 +448,16 @@ def test_what_is_no_orc_file(tmp_path):
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
-PLAIN = RowSchema.of([("id", "bigint"), ("d", "date"), ("l", "array<struct<a:int,b:string>>")])
+PLAIN = RowSchema.from_fields(
+    [("id", "bigint"), ("d", "date"), ("l", "array<struct<a:int,b:string>>")]
+)
 
 
 @pytest.mark.parametrize("at_once", [0, 1 << 20])
 def test_a_file_ends_where_its_side_file_says(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(orc_batches, "READ_WHOLE", at_once)
     path = tmp_path / "bucket_00000"
-    schema = RowSchema.of([("id", "int")])
+    schema = RowSchema.from_fields([("id", "int")])
     write(path, schema, [[1], [2]])
     length = path.stat().st_size
     with open(path, "ab") as file:
@@ -477,7 +479,7 @@ def test_a_file_ends_where_its_side_file_says(tmp_path, monkeypatch, at_once):
 
 
 def test_read_events_leaves_out_the_other_kind(tmp_path):
-    path, schema = tmp_path / "bucket_00000", RowSchema.of([("id", "int")])
+    path, schema = tmp_path / "bucket_00000", RowSchema.from_fields([("id", "int")])
     writer = make_writer(path, schema)
     writer.write_deletes([1], [BUCKET], [4], 2)
     writer.close()
@@ -526,7 +528,9 @@ def test_originals_take_the_tables_types_by_position(tmp_path):
     # calendar.
     write_plain(path, "struct<_col0:int,_col1:date,_col2:array<struct<z:int,a:tinyint>>>",
                 [(7, dt.date(1582, 10, 4), [(9, 1), None]), (None, None, None)])  # fmt: skip
-    schema = RowSchema.of([*zip(PLAIN.names, PLAIN.types, strict=True), ("new", "timestamp")])
+    schema = RowSchema.from_fields(
+        [*zip(PLAIN.names, PLAIN.types, strict=True), ("new", "timestamp")]
+    )
     (file,) = original_files([str(path)], write_id=4, statement_id=2)
     (batch,) = read_originals(file, schema)
     assert batch.schema.types[4:] == schema.arrow.types
@@ -549,7 +553,7 @@ def test_a_name_without_a_bucket_id(name):
 def test_what_lies_behind_nulls_is_not_written(tmp_path):
     """Arrow leaves values under nulls undefined. Its ORC writer would store them and shift the
     others."""
-    schema = RowSchema.of([("s", "struct<x:bigint,l:array<int>>"), ("m", "map<int,int>")])
+    schema = RowSchema.from_fields([("s", "struct<x:bigint,l:array<int>>"), ("m", "map<int,int>")])
     one = pa.array([None, True, None, True])
     hidden = one.is_null()
     lists = pa.ListArray.from_arrays(
@@ -576,7 +580,7 @@ def test_what_lies_behind_nulls_is_not_written(tmp_path):
 @pytest.mark.parametrize("offset", [-7, 5, 2**31 - 1])
 def test_empty_lists_of_lists_and_maps_may_have_any_offset(tmp_path, offset):
     """Arrow need not set the one offset of an array without values; Spark 4.1 does not set it."""
-    schema = RowSchema.of([("l", "array<array<int>>"), ("m", "array<map<int,int>>")])
+    schema = RowSchema.from_fields([("l", "array<array<int>>"), ("m", "array<map<int,int>>")])
     undefined = [None, pa.py_buffer(np.array([offset], np.int32).tobytes())]
     numbers = pa.array([], pa.int32())
     pairs = pa.StructArray.from_arrays([numbers, numbers], ["key", "value"])
@@ -598,4 +602,4 @@ def test_a_value_that_does_not_fit_the_tables_type(tmp_path):
     write_plain(path, "struct<n:int>", [(300,)])
     (file,) = original_files([str(path)])
     with pytest.raises(FormatError, match="column 'x'"):
-        list(read_originals(file, RowSchema.of([("x", "tinyint")])))
+        list(read_originals(file, RowSchema.from_fields([("x", "tinyint")])))

@@ -18,7 +18,7 @@ from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
 from acidsql.storage.orc.row_schema import RowSchema
 
 BUCKET = 536870912
-SCHEMA = RowSchema.of(
+SCHEMA = RowSchema.from_fields(
     [
         ("id", "int"),
         ("s", "struct<a:bigint,f:struct<x:string,y:boolean>>"),
@@ -57,12 +57,12 @@ def bloom_filters(reader):
 
 
 def test_properties_of_others_are_passed_over():
-    assert OrcOptions.of({"transactional": "true", "made.by": "hand"}) == OrcOptions()
-    assert OrcOptions.of({"orc.block.padding": "false"}) == OrcOptions()
+    assert OrcOptions.from_properties({"transactional": "true", "made.by": "hand"}) == OrcOptions()
+    assert OrcOptions.from_properties({"orc.block.padding": "false"}) == OrcOptions()
 
 
 def test_every_property_is_read():
-    assert OrcOptions.of(
+    assert OrcOptions.from_properties(
         {
             "orc.compress": "SNAPPY",
             "orc.stripe.size": "1000",
@@ -96,7 +96,7 @@ def test_every_property_is_read():
 )
 def test_what_orc_does_not_know_is_refused(key, value, words):
     with pytest.raises(SettingError, match=words) as caught:
-        OrcOptions.of({key: value})
+        OrcOptions.from_properties({key: value})
     assert caught.value.parameters["key"] == key
 
 
@@ -105,7 +105,7 @@ def test_what_orc_does_not_know_is_refused(key, value, words):
     [("nope", "'nope' is none"), ("id,s.f.y", "'s.f.y' is BOOLEAN"), ("s.b", "'s.b' is none")],
 )
 def test_a_bloom_filter_needs_a_column(columns, words):
-    options = OrcOptions.of({"orc.bloom.filter.columns": columns})
+    options = OrcOptions.from_properties({"orc.bloom.filter.columns": columns})
     with pytest.raises(SettingError, match=words):
         check_bloom_filter_columns(options, SCHEMA.hive)
 
@@ -122,7 +122,7 @@ def test_a_bloom_filter_needs_a_column(columns, words):
     ],
 )
 def test_a_bloom_filter_is_on_the_column_that_was_meant(tmp_path, columns, wanted):
-    options = OrcOptions.of({"orc.bloom.filter.columns": columns})
+    options = OrcOptions.from_properties({"orc.bloom.filter.columns": columns})
     reader = write(tmp_path / "f", options, rows=2000)
     assert bloom_filters(reader) == [wanted]
 
@@ -135,7 +135,7 @@ def test_names_have_the_numbers_that_pyorc_gives_them(tmp_path):
 
 
 def test_stripes_blocks_and_strides_are_as_wide_as_was_said(tmp_path):
-    options = OrcOptions.of(
+    options = OrcOptions.from_properties(
         {
             "orc.stripe.size": "20000",
             "orc.compress": "zlib",
@@ -148,7 +148,9 @@ def test_stripes_blocks_and_strides_are_as_wide_as_was_said(tmp_path):
     assert reader.row_index_stride == 2000
     assert reader.compression == pyorc.CompressionKind.ZLIB
     assert reader.compression_block_size == 65536  # the smallest that the writer makes
-    wide = write(tmp_path / "g", OrcOptions.of({"orc.compress.size": "8388607"}), rows=10)
+    wide = write(
+        tmp_path / "g", OrcOptions.from_properties({"orc.compress.size": "8388607"}), rows=10
+    )
     assert wide.compression_block_size == 8323072
     assert len(list(wide)) == 10
 
@@ -159,7 +161,7 @@ def test_stripes_blocks_and_strides_are_as_wide_as_was_said(tmp_path):
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_without_indexes_there_are_none(tmp_path, properties, compression):
     given = {"orc.compress": compression, "orc.bloom.filter.columns": "id", **properties}
-    options = OrcOptions.of({**given, "orc.stripe.size": "20000"})
+    options = OrcOptions.from_properties({**given, "orc.stripe.size": "20000"})
     reader = write(tmp_path / "f", options)
     assert reader.row_index_stride == 0
     assert all(not columns for columns in bloom_filters(reader))
@@ -173,7 +175,7 @@ def test_without_indexes_there_are_none(tmp_path, properties, compression):
 
 
 def test_timestamps_that_are_mended_may_have_a_bloom_filter_too(tmp_path):
-    schema = RowSchema.of([("t", "timestamp"), ("n", "int")])
+    schema = RowSchema.from_fields([("t", "timestamp"), ("n", "int")])
     options = OrcOptions(bloom_filter_columns=("t", "n"))
     file = LocalFileSystem().open_output(str(tmp_path / "f"))
     writer = EventFileWriter(file, schema, options)

@@ -72,7 +72,7 @@ def test_of_files_that_are_read_ahead_only_the_first_batch_is_decoded(monkeypatc
     monkeypatch.setattr(event_reader, "read_file", read_file)
     monkeypatch.setattr(event_reader, "_is_tiny", lambda read: True)
     reads = plain_reads({"": [f"/w/{number:06}_0" for number in range(files)]})
-    found = read_for_query(reads, RowSchema.of([]), [])
+    found = read_for_query(reads, RowSchema.from_fields([]), [])
     rows = next(found).to_pylist()
     assert {number for _, number in decoded} == {0} and len(decoded) < files
     rows += [row for batch in found for row in batch.to_pylist()]

@@ -23,7 +23,7 @@ from acidsql.storage.reading import orc_reader
 from acidsql.storage.writing import plain_file
 from acidsql.storage.writing.plain_file import PlainFileWriter
 
-SCHEMA = RowSchema.of([("i", "int"), ("s", "string")])
+SCHEMA = RowSchema.from_fields([("i", "int"), ("s", "string")])
 
 
 def batch(start, rows, weight):

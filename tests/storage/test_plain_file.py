@@ -14,7 +14,7 @@ from acidsql.storage.files.orc_schema import columns_of
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.writing.plain_file import PlainFileWriter
 
-SCHEMA = RowSchema.of(
+SCHEMA = RowSchema.from_fields(
     [
         ("id", "int"), ("c", "char(4)"), ("v", "varchar(9)"), ("d", "decimal(10,2)"), ("t", "date"),
         ("ts", "timestamp"), ("a", "array<char(2)>"), ("s", "struct<x:bigint,y:varchar(3)>"),
@@ -76,7 +76,7 @@ def test_it_says_nothing_of_events_and_that_its_days_are_gregorian(tmp_path):
 
 def test_columns_called_like_an_events_are_the_users(tmp_path):
     names = ["operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"]
-    schema = RowSchema.of((name, "int") for name in names)
+    schema = RowSchema.from_fields((name, "int") for name in names)
     batch = pa.RecordBatch.from_pylist([dict.fromkeys(names, 7)], schema=schema.arrow)
     write(tmp_path / "000000_0", batch, schema=schema)
     with (tmp_path / "000000_0").open("rb") as file:

@@ -125,7 +125,7 @@ class Place:
 
     def write(self, write_id, written, columns=None):
         """Insert rows. An older file has only the first columns."""
-        schema = RowSchema.of((c.name, c.type) for c in COLUMNS[:columns])
+        schema = RowSchema.from_fields((c.name, c.type) for c in COLUMNS[:columns])
         writer, file = self._writer(f"delta_{write_id}_{write_id}_0000", schema)
         arrays = [
             pa.array([row[i] for row in written], field.type)
@@ -143,7 +143,7 @@ class Place:
 
     def delete(self, write_id, keys):
         writer, file = self._writer(
-            f"delete_delta_{write_id}_{write_id}_0000", RowSchema.of([("a", "int")])
+            f"delete_delta_{write_id}_{write_id}_0000", RowSchema.from_fields([("a", "int")])
         )
         if keys:
             writer.write_deletes(*np.array(sorted(keys), np.int64).T, write_id)

@@ -54,7 +54,7 @@ def test_spark_sorts_by_it(spark, write_id):
 def spec(write_id, partitioned_by=()):
     return ew.WriteSpec(
         staging="", write_id=write_id, insert_statement_id=1, delete_statement_id=0,
-        row=RowSchema.of([("v", "string")]), 
+        row=RowSchema.from_fields([("v", "string")]), 
         partitions=PartitionNames(tuple(Column(name, "string") for name in partitioned_by)),
     )  # fmt: skip
 

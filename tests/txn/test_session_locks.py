@@ -20,19 +20,19 @@ from acidsql.metastore.interface import LockComponent, LockType, TxnState, TxnTy
 from acidsql.settings import Settings
 
 T, U = (LockComponent(LockType.EXCLUSIVE, "default", name) for name in "tu")
-AT_ONCE = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1ms"}
+NO_WAIT_SETTINGS = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1ms"}
 
 
 @pytest.fixture
 def ours(managers):
-    manager = managers(settings=AT_ONCE)
+    manager = managers(settings=NO_WAIT_SETTINGS)
     manager.session_locks.acquire([T], "LOCK TABLE t EXCLUSIVE")
     return manager
 
 
 @pytest.fixture
 def other(managers):
-    return managers(user="bob", settings=AT_ONCE)
+    return managers(user="bob", settings=NO_WAIT_SETTINGS)
 
 
 def things(store):
@@ -91,7 +91,7 @@ def test_a_lock_that_is_not_granted_in_time_leaves_the_earlier_ones(ours, other,
 
 def test_a_wait_obeys_the_settings_of_its_time(ours, other):
     """The transaction that holds the locks is older than the setting."""
-    ours.settings = Settings.of(AT_ONCE | {"hive.lock.sleep.between.retries": "20ms"})
+    ours.settings = Settings.of(NO_WAIT_SETTINGS | {"hive.lock.sleep.between.retries": "20ms"})
     with other.open() as txn:
         txn.lock([U])
         with pytest.raises(LockTimeoutError, match=r"in 0\.1 s"):

@@ -47,7 +47,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.event_reader import plan_deletes, plan_reads, read_deletes, read_file
 from acidsql.txn import TxnManager
 
-SCHEMA = RowSchema.of([("v", "string")])
+SCHEMA = RowSchema.from_fields([("v", "string")])
 NO_SPARK = SimpleNamespace(
     catalog=SimpleNamespace(
         tableExists=lambda _: False,

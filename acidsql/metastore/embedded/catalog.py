@@ -177,7 +177,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
     ) -> None:
         with self._write(txn_id) as connection:
             _rename_table(connection, name, new_name, txn_id)
-            pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
+            pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
             for beside, new_beside in pairs:
                 if tables.is_beside(connection, beside):
                     _rename_table(connection, beside, new_beside, txn_id)

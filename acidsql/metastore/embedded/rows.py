@@ -187,7 +187,7 @@ def _constraints(connection: Connection, table_id: int) -> tuple[Constraint, ...
 
 def _constraint(row: Row[Any]) -> Constraint:
     bits = _ENABLED if row.ENABLE_VALIDATE_RELY is None else row.ENABLE_VALIDATE_RELY
-    return Constraint.of(
+    return Constraint.from_body(
         row.CONSTRAINT_NAME, _KINDS[row.CONSTRAINT_TYPE], row.DEFAULT_VALUE,
         enforced=bool(bits & _ENABLED), relied=bool(bits & _RELIED),
     )  # fmt: skip

@@ -120,7 +120,7 @@ def drop(
         CatalogError: There is no such table.
     """
     location = remove(connection, name, txn_id)
-    for state_table in cdc.names_beside(name):
+    for state_table in cdc.cdc_table_names(name):
         if is_beside(connection, state_table):
             place = remove(connection, state_table, txn_id)
             cleanups.enqueue(connection, state_table, place, now_ms, until)
@@ -149,7 +149,7 @@ def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
 def is_beside(connection: Connection, name: TableName) -> bool:
     """Whether there is such a table, and AUTO CDC has made it beside another one."""
     table = acid_table(rows.find(connection, name))
-    return table is not None and cdc.is_beside(table)
+    return table is not None and cdc.is_cdc_table(table)
 
 
 def replace_columns(connection: Connection, name: TableName, columns: Sequence[Column]) -> None:

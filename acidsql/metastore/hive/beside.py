@@ -26,7 +26,7 @@ class HiveBeside(HiveAlterations):
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> None:
         """The tables beside it go last: if the table itself cannot be dropped, nothing is lost."""
-        found = self._seen([name, *cdc.names_beside(name)])
+        found = self._seen([name, *cdc.cdc_table_names(name)])
         beside = _beside(found, name)
         self._unbind(name, txn_id)
         if name in found:
@@ -40,9 +40,9 @@ class HiveBeside(HiveAlterations):
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
         """The tables beside it go first: so the same call, after a crash, goes on."""
-        found = self._seen([name, *cdc.names_beside(name)])
+        found = self._seen([name, *cdc.cdc_table_names(name)])
         beside = _beside(found, name)
-        pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
+        pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
         moved = list[tuple[TableName, TableName]]()
         self._unbind(name, txn_id)
         try:
@@ -88,4 +88,4 @@ def _beside(found: Mapping[TableName, Any], name: TableName) -> list[TableName]:
     target = next((one for one in tables if one.name == name), None)
     if target is None:
         return []
-    return [one.name for one in tables if cdc.is_beside(one) and cdc.belongs(one, target)]
+    return [one.name for one in tables if cdc.is_cdc_table(one) and cdc.belongs_to(one, target)]

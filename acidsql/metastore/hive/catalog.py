@@ -180,7 +180,7 @@ class HiveCatalog(HiveConstraints):
                 "acidsql can neither read nor write.",
                 condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
             )
-        return table.in_zlib() if self.features.is_hive3 else table
+        return table.with_zlib() if self.features.is_hive3 else table
 
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None

@@ -198,7 +198,9 @@ class Checking:
     def _spec(self) -> CheckSpec:
         columns = [(column.name, column.type) for column in self.table.columns]
         is_parquet = self.table.file_format == PARQUET
-        return CheckSpec(RowSchema.of(columns), is_parquet, self._clustering(), self.all_rows)
+        return CheckSpec(
+            RowSchema.from_fields(columns), is_parquet, self._clustering(), self.all_rows
+        )
 
     def _clustering(self) -> Clustering | None:
         table = self.table

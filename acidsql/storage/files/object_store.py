@@ -25,7 +25,7 @@ from acidsql.storage.orc.damage import is_gone
 
 # Bytes that come in no more time than a store takes to answer a request. So a small file is read
 # at once, and not its footer first.
-AT_ONCE = 128 * 1024
+NO_WAIT_SETTINGS = 128 * 1024
 _Object = tuple[str, int | None]  # the part of a name below a directory; bytes, None: a directory
 
 
@@ -74,7 +74,7 @@ class ObjectStore(ArrowFileSystem):
     def open_input(self, path: str) -> BinaryIO:
         # Arrow asks for the length first, and Python cannot tell it.
         file = super().open_input(path)
-        if length_of(file) > AT_ONCE:
+        if length_of(file) > NO_WAIT_SETTINGS:
             return file
         with file, self._as_file_not_found(path):
             return io.BytesIO(file.read())

@@ -26,7 +26,9 @@ _OLD_ID = (
     (ROW_ID, "bigint"),
     (PARTITION, "string"),
 )
-_SCHEMA = RowSchema.of([(ROW_ID, "bigint"), *((f"{OLD}{name}", kind) for name, kind in _OLD_ID)])
+_SCHEMA = RowSchema.from_fields(
+    [(ROW_ID, "bigint"), *((f"{OLD}{name}", kind) for name, kind in _OLD_ID)]
+)
 # A row's new version has the write id of the statement.
 DDL = (
     f"{PARTITION} string, {BUCKET_PROPERTY} int, {ROW_ID} bigint, "

@@ -71,8 +71,8 @@ class Compacting:
         self._fs, self.plan = fs, plan
         self.spec = FoldSpec(
             staging=staging_of(table.location, txn_id),
-            row=RowSchema.of((column.name, column.type) for column in table.columns),
-            orc=OrcOptions.of(table.properties),
+            row=RowSchema.from_fields((column.name, column.type) for column in table.columns),
+            orc=OrcOptions.from_properties(table.properties),
             insert_only=table.is_insert_only,
             parquet=parquet_of(table),
         )

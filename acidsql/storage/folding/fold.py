@@ -195,7 +195,7 @@ def _need_bucket(bucket_fold: Fold, batch: pa.RecordBatch) -> None:
 
 
 def _flat(row: RowSchema) -> RowSchema:
-    return RowSchema.of((f"c{i}", kind) for i, kind in enumerate(row.types))
+    return RowSchema.from_fields((f"c{i}", kind) for i, kind in enumerate(row.types))
 
 
 def write_placed(

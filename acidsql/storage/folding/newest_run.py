@@ -56,9 +56,9 @@ class Run:
     def __str__(self) -> str:
         if not self.directories_left:
             return f"all {self.directories} directories, {size(self.bytes)}"
-        of_all = f"{self.directories} of {self.directories + self.directories_left} directories"
+        share = f"{self.directories} of {self.directories + self.directories_left} directories"
         return (
-            f"the newest {of_all}, from write id {self.first} on, {size(self.bytes)}: "
+            f"the newest {share}, from write id {self.first} on, {size(self.bytes)}: "
             f"the next is more than {SIZE_RATIO} times as large"
         )
 

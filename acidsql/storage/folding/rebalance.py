@@ -90,7 +90,7 @@ def _rows(spark: SparkSession, table: Table, folds: Sequence[Fold]) -> DataFrame
 def _reader(
     folds: Sequence[Fold], table: Table
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    row = RowSchema.of((column.name, column.type) for column in table.columns)
+    row = RowSchema.from_fields((column.name, column.type) for column in table.columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()

@@ -70,7 +70,7 @@ class OrcOptions:
     bloom_filter_fpp: float = 0.01
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> OrcOptions:
+    def from_properties(cls, properties: Mapping[str, str]) -> OrcOptions:
         """The options that a table's properties set. Properties without ``orc.`` are ignored.
 
         Raises:

@@ -78,7 +78,7 @@ class RowSchema:
     types: tuple[str, ...]
 
     @classmethod
-    def of(cls, fields: Iterable[tuple[str, str]]) -> RowSchema:
+    def from_fields(cls, fields: Iterable[tuple[str, str]]) -> RowSchema:
         """Make a schema from pairs of a name and Hive's type text."""
         pairs = tuple(fields)
         return cls(tuple(name for name, _ in pairs), tuple(text for _, text in pairs))

@@ -35,7 +35,7 @@ from acidsql.storage.reading.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_rows
-from acidsql.storage.spark.views import queried, settled
+from acidsql.storage.spark.views import query_over_views, settle
 
 PAGES_MAX = 16384  # pages of 1 KiB each
 INDEX_MAX = 400_000  # numbers to find a page by
@@ -99,8 +99,8 @@ class DeletionVectors:
         # As columns first: so Spark plans each subquery once, however often the condition names
         # the column.
         columns = ", ".join(f"(SELECT {name} FROM {bits}) AS {name}" for name in sent)
-        with queried(spark, f"SELECT *, {columns} FROM {rows}", views) as rows_and_bits:
-            return jvm.drop(settled(rows_and_bits.where(self.index.is_alive)), *sent)
+        with query_over_views(spark, f"SELECT *, {columns} FROM {rows}", views) as rows_and_bits:
+            return jvm.drop(settle(rows_and_bits.where(self.index.is_alive)), *sent)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.

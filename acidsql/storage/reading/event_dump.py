@@ -41,7 +41,7 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
                 path=file,
             )
     # One statement or one compaction writes a directory, so all its files have one schema.
-    schema = RowSchema.of(columns_of(*files[0]))
+    schema = RowSchema.from_fields(columns_of(*files[0]))
     fields = ", ".join(
         f"{quote(name)}: {shown_type(kind)}"
         for name, kind in zip(schema.names, schema.types, strict=True)

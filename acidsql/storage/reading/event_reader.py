@@ -31,7 +31,7 @@ from acidsql.storage.event_records import (
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import EventFile, Listing
-from acidsql.storage.files.object_store import AT_ONCE
+from acidsql.storage.files.object_store import NO_WAIT_SETTINGS
 from acidsql.storage.files.parallel import ahead
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.row_schema import RowSchema, conform
@@ -159,7 +159,7 @@ def flat_schema(table: Table) -> RowSchema:
 
     The names in files do not matter: columns are matched by position.
     """
-    return RowSchema.of((f"c{i}", column.type) for i, column in enumerate(table.columns))
+    return RowSchema.from_fields((f"c{i}", column.type) for i, column in enumerate(table.columns))
 
 
 def read_file(
@@ -218,7 +218,7 @@ def _begun(
 
 
 def _is_tiny(read: FileRead) -> bool:
-    return 0 < read.size <= AT_ONCE and not filesystem_for(read.file).has_directories
+    return 0 < read.size <= NO_WAIT_SETTINGS and not filesystem_for(read.file).has_directories
 
 
 def _with_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:

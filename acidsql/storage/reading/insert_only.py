@@ -31,7 +31,7 @@ from acidsql.storage.files.parquet import columns_of_parquet, need_readable, nee
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.event_reader import plain_reads
 from acidsql.storage.reading.orc_scan import open_files
-from acidsql.storage.reading.partition_columns import PathPartitions, partition_values
+from acidsql.storage.reading.partition_columns import PathPartitions, partition_value_columns
 from acidsql.storage.reading.python_rows import python_rows
 from acidsql.storage.reading.scan_columns import needed, of_row
 from acidsql.storage.spark import zones
@@ -92,7 +92,7 @@ def read_inserts_only(
         rows = _text(spark, table, paths, file_columns, *text)
     else:
         if any_writer:
-            need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
+            need_readable(paths, RowSchema.from_fields((c.name, c.type) for c in table.columns))
         rows = _parquet(spark, table, paths, file_columns)
     return as_char(rows.selectExpr(*columns, *where.values, *of_row(virtual)), table)
 
@@ -122,7 +122,7 @@ def _orc_rows(
     if small_files:
         reads, file_columns = plain_reads(small_files, sizes), needed([], virtual)
         rows = python_rows(spark, table, reads, of_file=file_columns, may_change=any_writer)
-        values = partition_values(table, list(small_files), PARTITION)
+        values = partition_value_columns(table, list(small_files), PARTITION)
         parts.append(rows.selectExpr(*columns, *values, *of_row(virtual)))
     if large_files:
         if is_on(spark, _BY_CASE):

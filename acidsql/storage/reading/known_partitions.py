@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.partition_names import PartitionNames, Values, canonical, in_doubt
+from acidsql.acid.partition_names import PartitionNames, Values, canonical, may_be_uncanonical
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import PARTITION
@@ -15,11 +15,15 @@ from acidsql.storage.reading.partition_columns import partitions_frame
 
 
 def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> PartitionNames:
-    """The names of a table's partition directories; ``known`` are all that exist."""
-    return PartitionNames.of(table.partition_columns, names, _values_in_spark(spark, table, names))
+    """The names of a table's partition directories; ``names`` are all that exist."""
+    return PartitionNames.from_directories(
+        table.partition_columns, names, _values_in_spark(spark, table, names)
+    )
 
 
-def partition_values(spark: SparkSession, table: Table, names: Sequence[str]) -> dict[str, Values]:
+def canonical_partition_values(
+    spark: SparkSession, table: Table, names: Sequence[str]
+) -> dict[str, Values]:
     """The values of each directory, as their canonical texts."""
     canonical_values = _values_in_spark(spark, table, names)
     return {
@@ -32,7 +36,7 @@ def _values_in_spark(spark: SparkSession, table: Table, names: Sequence[str]) ->
     """The values that a query shows for directories whose names may not be canonical. No job runs
     for this."""
     columns = table.partition_columns
-    doubtful = in_doubt(columns, names)
+    doubtful = may_be_uncanonical(columns, names)
     if not doubtful:
         return {}
     texts = (f"CAST({quote(column.name)} AS STRING)" for column in columns)

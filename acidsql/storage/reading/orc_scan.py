@@ -15,7 +15,7 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import too_old
 from acidsql.storage.reading.partition_columns import PATH
 from acidsql.storage.spark import jvm
-from acidsql.storage.spark.views import settled
+from acidsql.storage.spark.views import settle
 
 _NO_OPTIONS: Mapping[str, str] = {}
 _OF_FILE = {PATH: "_metadata.file_path"}
@@ -44,7 +44,7 @@ def read_orc(
     return jvm.select(events, *hives, *of_file)
 
 
-def kept_apart(rows: DataFrame, name: str) -> DataFrame:
+def block_pushdown(rows: DataFrame, name: str) -> DataFrame:
     """The same rows, in a form in which Spark pushes no condition below them.
 
     For a subquery that is correlated by ``<`` Spark joins, and reads the outer table again without
@@ -68,7 +68,7 @@ def _loaded(
 ) -> DataFrame:
     try:
         rows = jvm.load(reader, spark, names)
-        return settled(jvm.select(rows, "*", *file_columns) if file_columns else rows)
+        return settle(jvm.select(rows, "*", *file_columns) if file_columns else rows)
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise

@@ -48,11 +48,11 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
     # Not as VALUES: for thousands of rows Spark's parser and analyser take seconds.
     names = local_rows(spark, pa.table({PARTITION: pa.array(partitions, pa.string())}))
     return as_char(
-        names.selectExpr(PARTITION, *partition_values(table, partitions, PARTITION)), table
+        names.selectExpr(PARTITION, *partition_value_columns(table, partitions, PARTITION)), table
     )
 
 
-def matching(
+def matching_partitions(
     spark: SparkSession, table: Table, partitions: Sequence[str], condition: Predicate
 ) -> list[str]:
     """The partitions that can have rows for which a condition holds."""
@@ -82,7 +82,7 @@ def _sql(predicate: Predicate) -> str:
             return f"({quote(column)} {operator} {f'({casts})' if operator == 'in' else casts})"
 
 
-def partition_values(table: Table, partitions: Sequence[str], directory: str) -> list[str]:
+def partition_value_columns(table: Table, partitions: Sequence[str], directory: str) -> list[str]:
     """SQL of the partition columns' values, as ``scan`` shows them.
 
     Args:
@@ -122,7 +122,7 @@ class PathPartitions:
     @property
     def values(self) -> list[str]:
         """SQL of the partition columns' values, each under its name."""
-        return partition_values(self._table, self._names, self.directory)
+        return partition_value_columns(self._table, self._names, self.directory)
 
     def number(self, numbers: Mapping[str, int]) -> str:
         """SQL of the number of a row's partition. ``numbers``: the numbers by directory."""

@@ -166,7 +166,7 @@ def column_name(ordinal: int) -> str:
 
 
 def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
-    return RowSchema.of((column_name(i), table.columns[i].type) for i in ordinals)
+    return RowSchema.from_fields((column_name(i), table.columns[i].type) for i in ordinals)
 
 
 def _in_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:

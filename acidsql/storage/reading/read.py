@@ -28,7 +28,7 @@ from acidsql.storage.files.parquet import columns_of_parquet
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.reading.bucket_pruning import in_buckets
 from acidsql.storage.reading.insert_only import read_inserts_only
-from acidsql.storage.reading.partition_columns import matching
+from acidsql.storage.reading.partition_columns import matching_partitions
 from acidsql.storage.reading.scan import Scan, scan
 from acidsql.storage.spark.jvm import composed_text_conf
 from acidsql.storage.spark.store_conf import hand_over
@@ -77,40 +77,45 @@ def read_rows(
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
         SnapshotTooOldError: A file or directory that the snapshot needs is gone.
     """
-    where = partitions if table.partition_columns else [""]
+    directories = partitions if table.partition_columns else [""]
     # Prune before listing: partitions that do not matter are not even listed.
-    is_pruned = (is_fast and len(where) > _few_partitions(table)) or refuse_lost is not None
+    is_pruned = (is_fast and len(directories) > _few_partitions(table)) or refuse_lost is not None
     if is_pruned:
-        where = matching(spark, table, where, _found(demanded).condition)
+        directories = matching_partitions(
+            spark, table, directories, _resolve_demand(demanded).condition
+        )
     if refuse_lost is not None:
-        refuse_lost(where)
-    listings = _listed(table, where, write_ids, txns, is_kept)
-    is_little = sum(file.size for one in listings for file in one.data) < MUCH_DATA
+        refuse_lost(directories)
+    listings = _list_partitions(table, directories, write_ids, txns, is_kept)
+    is_little = sum(file.size for listing in listings for file in listing.data) < MUCH_DATA
     with naming_missing(table.location):
         if table.is_insert_only:
             files, sizes = _plain_files(listings)
-            known = sizes if is_fast else {}
-            return read_inserts_only(spark, table, files, table.file_format, known, virtual=virtual)
-        what = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
+            known_sizes = sizes if is_fast else {}
+            return read_inserts_only(
+                spark, table, files, table.file_format, known_sizes, virtual=virtual
+            )
+        request = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
         if not is_fast or (is_little and not isinstance(demanded, Demand)):
-            return scan(spark, what)
-        demand = _found(demanded)
+            return scan(spark, request)
+        demand = _resolve_demand(demanded)
         if not is_pruned:
-            listings = _demanded(spark, table, listings, demand)
+            listings = _needed_listings(spark, table, listings, demand)
         chosen = in_buckets(listings, table, demand.condition)
-        return scan(spark, replace(what, listings=chosen, demand=demand), few)
+        return scan(spark, replace(request, listings=chosen, demand=demand), few)
 
 
-def _found(demanded: Demand | Callable[[], Demand]) -> Demand:
+def _resolve_demand(demanded: Demand | Callable[[], Demand]) -> Demand:
     return demanded if isinstance(demanded, Demand) else demanded()
 
 
 def _few_partitions(table: Table) -> int:
-    """How many partitions are read sooner than Spark is asked which of them the query needs."""
+    """The number of partitions up to which reading them is faster than asking Spark which of them
+    the query needs."""
     return MANY_PARTITIONS if filesystem_for(table.location).has_directories else 1
 
 
-def _listed(
+def _list_partitions(
     table: Table,
     partitions: Sequence[str],
     write_ids: ValidWriteIdList,
@@ -127,15 +132,15 @@ def _listed(
     return listings
 
 
-def _demanded(
+def _needed_listings(
     spark: SparkSession, table: Table, listings: list[Listing], demand: Demand
 ) -> list[Listing]:
     """The listings of partitions that can have rows for which the demand's condition holds."""
     if not table.partition_columns:
         return listings
     names = [listing.partition for listing in listings]
-    wanted = set(matching(spark, table, names, demand.condition))
-    return [listing for listing in listings if listing.partition in wanted]
+    needed_partitions = set(matching_partitions(spark, table, names, demand.condition))
+    return [listing for listing in listings if listing.partition in needed_partitions]
 
 
 @checked
@@ -182,22 +187,22 @@ def read(
         hand_over(spark)
     path = path.rstrip("/")
     fs = filesystem_for(path)
-    by = _columns(partitioned_by) if partitioned_by else ()
+    partition_columns = _columns(partitioned_by) if partitioned_by else ()
     if not fs.exists(path):
         raise FormatError(f"There is no directory '{path}'.", path=path)
-    found = discover_partitions(fs.list, path, [column.name for column in by])
+    partitions = discover_partitions(fs.list, path, [column.name for column in partition_columns])
     write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _everything()
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     name = TableName("", path)
     if insert_only:
-        listings = list_table(fs, path, found, write_ids, txns, plain=True)
+        listings = list_table(fs, path, partitions, write_ids, txns, plain=True)
         files, sizes = _plain_files(listings)
         columns = _columns(schema or _newest_plain(files, path, file_format))
-        table = Table(name, path, columns, by)
+        table = Table(name, path, columns, partition_columns)
         with composed_text_conf(spark):
             return read_inserts_only(spark, table, files, file_format, sizes, any_writer=True)
-    listings = list_table(fs, path, found, write_ids, txns)
-    table = Table(name, path, _columns(schema or _newest(listings, path)), by)
+    listings = list_table(fs, path, partitions, write_ids, txns)
+    table = Table(name, path, _columns(schema or _newest(listings, path)), partition_columns)
     with composed_text_conf(spark), naming_missing(path):
         return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
 

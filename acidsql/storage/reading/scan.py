@@ -61,7 +61,7 @@ from acidsql.storage.reading.partition_columns import (
     PathPartitions,
     number_of,
     partition_numbers,
-    partition_values,
+    partition_value_columns,
 )
 from acidsql.storage.reading.point_search import (
     Search,
@@ -206,7 +206,10 @@ def _found_rows(
     ]
     columns = (quote(column.name) for column in request.table.columns)
     partitions = [listing.partition for listing in request.listings]
-    more = [*partition_values(request.table, partitions, PARTITION), *of_row(request.virtual)]
+    more = [
+        *partition_value_columns(request.table, partitions, PARTITION),
+        *of_row(request.virtual),
+    ]
     rows = jvm.select(padded(events, request.table, values), *KEYS, *columns, *more)
     return dressed(rows, request.table, request.virtual)
 
@@ -397,6 +400,6 @@ def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listin
         f"{number_of(PARTITION, numbers)} AS {PARTITION_NUMBER}",
         PARTITION,
         *(quote(column.name) for column in request.table.columns),
-        *partition_values(request.table, names, PARTITION),
+        *partition_value_columns(request.table, names, PARTITION),
         *of_row(request.virtual),
     )

@@ -22,7 +22,7 @@ from acidsql.storage.columns import quote
 _MENDED = "\ufffd"  # Python gets this character for bytes that are not valid UTF-8
 
 
-def demanded_by_source(
+def source_predicate(
     source: DataFrame,
     equated: Sequence[tuple[Column, str]],
     *,
@@ -41,21 +41,24 @@ def demanded_by_source(
     """
     # Spark's own name of a type tells a string with a collation from a string without one.
     types = dict(source.dtypes)
-    found = [
+    comparable_pairs = [
         (column, name)
         for column, name in equated
         if types[name] == column.type and has_one_text(column.type)
     ]
-    if not found:
+    if not comparable_pairs:
         return ANYTHING
-    texts = [F.col(quote(name)).cast("string") for _, name in found]
+    texts = [F.col(quote(name)).cast("string") for _, name in comparable_pairs]
     values = source.select(*texts)
     values = values if is_distinct else values.distinct()
     rows = values.limit(most + 1).collect()
     if len(rows) > most:
         return ANYTHING
     return conjunction(
-        [_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)]
+        [
+            _in_list({row[i] for row in rows}, column)
+            for i, (column, _) in enumerate(comparable_pairs)
+        ]
     )
 
 
@@ -64,8 +67,8 @@ def has_one_text(kind: str) -> bool:
     return kind in (*INTEGERS, "date", "string", "boolean") or kind.startswith("decimal")
 
 
-def _among(texts: set[str | None], column: Column) -> Predicate:
-    known = sorted(text for text in texts if text is not None)
-    if not known or any(_MENDED in text for text in known):
+def _in_list(texts: set[str | None], column: Column) -> Predicate:
+    value_texts = sorted(text for text in texts if text is not None)
+    if not value_texts or any(_MENDED in text for text in value_texts):
         return ANYTHING
-    return Comparison(column.name, "in", tuple(Value(column.type, text) for text in known))
+    return Comparison(column.name, "in", tuple(Value(column.type, text) for text in value_texts))

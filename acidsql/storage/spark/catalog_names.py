@@ -19,7 +19,7 @@ def table_names(spark: SparkSession, database: str) -> list[str]:
 
 
 class Kind(Enum):
-    """What Spark has of a name."""
+    """The kinds of relations in Spark's own catalog."""
 
     TEMPORARY_VIEW = "a temporary view"
     VIEW = "a view of Spark's"
@@ -27,11 +27,11 @@ class Kind(Enum):
 
 
 def kind_of(spark: SparkSession, parts: tuple[str, ...]) -> Kind | None:
-    """What a name means to Spark alone; None: nothing, or nothing that its catalog tells."""
+    """The kind of Spark's own relation of a name; None if Spark's catalog has no such relation."""
     try:
-        found = spark.catalog.getTable(quoted_path(parts))
+        table = spark.catalog.getTable(quoted_path(parts))
     except PySparkException:
         return None
-    if found.isTemporary:
+    if table.isTemporary:
         return Kind.TEMPORARY_VIEW
-    return Kind.VIEW if found.tableType == "VIEW" else Kind.TABLE
+    return Kind.VIEW if table.tableType == "VIEW" else Kind.TABLE

@@ -85,17 +85,25 @@ def _moments(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
 
 def _local_moments(jvm: Any, instant: Any, zone: str) -> Iterator[tuple[Any, Any]]:
     """The clocks of a time zone."""
-    expression, some = _Expressions(jvm), java_class(jvm, "scala.Option").apply(zone)
+    expression, zone_option = _Expressions(jvm), java_class(jvm, "scala.Option").apply(zone)
     place = java_class(jvm, "org.apache.spark.sql.catalyst.util.DateTimeUtils").getZoneId(zone)
     local = java_class(jvm, "java.time.LocalDateTime").ofInstant(instant, place)
-    yield expression.new("CurrentDate", some), expression.literal(local.toLocalDate(), "DateType")
-    yield expression.new("LocalTimestamp", some), expression.literal(local, "TimestampNTZType")
+    yield (
+        expression.new("CurrentDate", zone_option),
+        expression.literal(local.toLocalDate(), "DateType"),
+    )
+    yield (
+        expression.new("LocalTimestamp", zone_option),
+        expression.literal(local, "TimestampNTZType"),
+    )
     # A clock without a value here is a clock in the plan still, so nothing relies on its value.
     with suppress(java_error(), TypeError):
         for digits in _PRECISIONS:
             time = local.toLocalTime()
             time = time.minusNanos(time.getNano() % 10 ** (9 - digits))
-            clock = expression.new("CurrentTime", expression.literal(digits, "IntegerType"), some)
+            clock = expression.new(
+                "CurrentTime", expression.literal(digits, "IntegerType"), zone_option
+            )
             kind = java_class(jvm, "org.apache.spark.sql.types.TimeType")(digits)
             yield clock, expression.new("Literal").create(time, kind)
 

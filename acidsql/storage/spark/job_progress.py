@@ -26,21 +26,21 @@ class Tasks:
 
     Attributes:
         total: How many there are.
-        done: How many have succeeded.
+        finished: How many have succeeded.
         running: How many run.
         rows: How many rows they have read so far.
         bytes: How many bytes they have read so far.
     """
 
     total: int = 0
-    done: int = 0
+    finished: int = 0
     running: int = 0
     rows: int = 0
     bytes: int = 0
 
     def __add__(self, other_tasks: Tasks) -> Tasks:
         return Tasks(
-            self.total + other_tasks.total, self.done + other_tasks.done,
+            self.total + other_tasks.total, self.finished + other_tasks.finished,
             self.running + other_tasks.running,
             self.rows + other_tasks.rows, self.bytes + other_tasks.bytes,
         )  # fmt: skip

@@ -29,8 +29,8 @@ def java_error() -> type[Exception]:
     """The error of a call to the JVM. Where there is no JVM, py4j may be missing, too."""
     from py4j.protocol import Py4JError
 
-    found: type[Exception] = Py4JError
-    return found
+    error_class: type[Exception] = Py4JError
+    return error_class
 
 
 def spark_context(spark: SparkSession) -> Any | None:
@@ -108,10 +108,10 @@ def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
     pattern = tree_patterns(jvm).OUTER_REFERENCE()
     if not execution.analyzed().containsPattern(pattern):
         return False
-    known = {name.lower() for name in names}
+    event_columns = {name.lower() for name in names}
     return any(
-        {name.lower() for name in scan.relation().dataSchema().fieldNames()} == known
-        and len(scan.requiredSchema().fieldNames()) < len(known)
+        {name.lower() for name in scan.relation().dataSchema().fieldNames()} == event_columns
+        and len(scan.requiredSchema().fieldNames()) < len(event_columns)
         for scan in _file_scans(execution.executedPlan())
     )
 
@@ -125,9 +125,9 @@ def _file_scans(plan: Any) -> Iterator[Any]:
     """The scans of files in a physical plan, including its subqueries."""
     if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         plan = plan.initialPlan()
-    for found in (plan.collectLeaves(), plan.subqueriesAll()):
-        for at in range(found.size()):
-            node = found.apply(at)
+    for nodes in (plan.collectLeaves(), plan.subqueriesAll()):
+        for index in range(nodes.size()):
+            node = nodes.apply(index)
             name = node.getClass().getSimpleName()
             if name == "FileSourceScanExec":
                 yield node
@@ -173,20 +173,20 @@ METHODS_THAT_JAVA_COMPILES = {"spark.sql.codegen.hugeMethodLimit": "8000"}
 
 
 @dataclass(slots=True)
-class _Changed:
+class _ChangedSetting:
     """A setting of a session that running statements have changed.
 
     Attributes:
-        users: The value that the user has set; None if unset.
-        wanted: The value that each statement wants, in the order in which the statements came.
+        users_value: The value that the user has set; None if unset.
+        requested_values: The value that each statement needs, in the order of the statements.
     """
 
-    users: str | None
-    wanted: dict[object, str] = field(default_factory=dict)
+    users_value: str | None
+    requested_values: dict[object, str] = field(default_factory=dict)
 
 
 _CHANGING = threading.Lock()
-_CHANGED: dict[tuple[str, str], _Changed] = {}  # by session and setting
+_CHANGED: dict[tuple[str, str], _ChangedSetting] = {}  # by session and setting
 _KEYS: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
@@ -206,29 +206,34 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
     """Run a block with other values of runtime settings.
 
     The threads of a session share its settings. When a block ends while other blocks run, the
-    setting gets the value that the latest of them wants. When the last block ends, the setting gets
+    setting gets the value that the latest of them needs. When the last block ends, the setting gets
     the user's value back.
     """
-    who, session = object(), session_key(spark)
+    owner, session = object(), session_key(spark)
     with _CHANGING:
-        now = _values(spark, settings)
+        current_values = _conf_values(spark, settings)
         for name, value in settings.items():
-            _CHANGED.setdefault((session, name), _Changed(now[name])).wanted[who] = value
-        _set(spark, {name: value for name, value in settings.items() if now[name] != value})
+            _CHANGED.setdefault(
+                (session, name), _ChangedSetting(current_values[name])
+            ).requested_values[owner] = value
+        _set(
+            spark,
+            {name: value for name, value in settings.items() if current_values[name] != value},
+        )
     try:
         yield
     finally:
         with _CHANGING:
-            then: dict[str, str | None] = {}
+            restored_values: dict[str, str | None] = {}
             for name, value in settings.items():
                 changed = _CHANGED[session, name]
-                del changed.wanted[who]
-                if not changed.wanted:
+                del changed.requested_values[owner]
+                if not changed.requested_values:
                     del _CHANGED[session, name]
-                last = next(reversed(changed.wanted.values()), changed.users)
+                last = next(reversed(changed.requested_values.values()), changed.users_value)
                 if last != value:
-                    then[name] = last
-            _set(spark, then)
+                    restored_values[name] = last
+            _set(spark, restored_values)
 
 
 # What composed text needs. MERGE's has lateral column aliases, which a session can turn off; and a
@@ -252,11 +257,11 @@ def composed_text_conf(spark: SparkSession) -> Iterator[None]:
         yield
 
 
-def _values(spark: Any, names: Collection[str]) -> dict[str, str | None]:
+def _conf_values(spark: Any, names: Collection[str]) -> dict[str, str | None]:
     """The values of settings; None if unset. A server of Spark Connect tells all at once."""
     if names and is_remote(spark):
-        found = spark.client.get_config_with_defaults(*((name, None) for name in names))
-        return dict(zip(names, found, strict=True))
+        values = spark.client.get_config_with_defaults(*((name, None) for name in names))
+        return dict(zip(names, values, strict=True))
     return {name: spark.conf.get(name, None) for name in names}
 
 
@@ -282,7 +287,7 @@ def users_conf(spark: SparkSession, name: str) -> str | None:
     """The value that the user has set (None if unset), even while ``changed_conf`` replaces it."""
     with _CHANGING:
         changed = _CHANGED.get((session_key(spark), name))
-        return spark.conf.get(name, None) if changed is None else changed.users
+        return spark.conf.get(name, None) if changed is None else changed.users_value
 
 
 def may_call_user_code(frame: DataFrame) -> bool:
@@ -342,10 +347,10 @@ def is_too_large_to_send(error: BaseException) -> bool:
 
 def explain(frame: DataFrame, mode: str | None) -> str:
     """Spark's plan of a DataFrame, as EXPLAIN prints it."""
-    known = {"EXTENDED", "FORMATTED", "CODEGEN", "COST"}
-    wanted = mode.lower() if mode and mode.upper() in known else "simple"
+    modes = {"EXTENDED", "FORMATTED", "CODEGEN", "COST"}
+    chosen_mode = mode.lower() if mode and mode.upper() in modes else "simple"
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         remote: Any = frame
-        return str(remote._explain_string(mode=wanted))
-    return str(jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), wanted))
+        return str(remote._explain_string(mode=chosen_mode))
+    return str(jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), chosen_mode))

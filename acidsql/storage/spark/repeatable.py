@@ -189,17 +189,21 @@ def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
     """Whether all nodes of a plan are known. Adds the stamps of the plan's files to ``stamps``."""
     name = plan.getClass().getSimpleName()
     if name == "LogicalRelation":
-        found = _files_of(plan.relation())
-        stamps += found or []
-        return found is not None and len(stamps) <= _FILES_MAX
+        files = _files_of(plan.relation())
+        stamps += files or []
+        return files is not None and len(stamps) <= _FILES_MAX
     if name in _LEAVES:
         return True
     is_reader = name == "MapInArrow" and plan.functionExpr().name() == READER
     if name not in _PLANS and not is_reader:
         return False
     # Subqueries in expressions stand beside the children.
-    below = [plan.children(), plan.subqueries()]
-    return all(_is_known(some.apply(i), stamps) for some in below for i in range(some.size()))
+    children_and_subqueries = [plan.children(), plan.subqueries()]
+    return all(
+        _is_known(nodes.apply(i), stamps)
+        for nodes in children_and_subqueries
+        for i in range(nodes.size())
+    )
 
 
 def _files_of(relation: Any) -> list[_Stamp] | None:
@@ -212,8 +216,8 @@ def _files_of(relation: Any) -> list[_Stamp] | None:
     files = index.allFiles()
     if files.size() > _FILES_MAX:
         return None
-    found = _STATUS.findall(files.mkString("\n"))
-    return found if len(found) == files.size() else None
+    stamps = _STATUS.findall(files.mkString("\n"))
+    return stamps if len(stamps) == files.size() else None
 
 
 def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:
@@ -223,5 +227,5 @@ def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:
     files = name.getFileSystem(conf)
     if not files.exists(name):
         return None
-    found = _STATUS.findall(files.getFileStatus(name).toString())
-    return found[0] if found else None
+    stamps = _STATUS.findall(files.getFileStatus(name).toString())
+    return stamps[0] if stamps else None

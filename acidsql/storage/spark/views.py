@@ -33,8 +33,8 @@ _unneeded: WeakKeyDictionary[SparkSession, deque[str]] = WeakKeyDictionary()
 def temp_views(views: Mapping[str, DataFrame]) -> Iterator[None]:
     """Let Spark's SQL name these DataFrames in the block. What is analysed there keeps the plans.
 
-    A view replaces another of its name, so the names must be the caller's own. What leaves the
-    block must be ``settled``.
+    A view replaces another view of its name, so the names must be the caller's own. A DataFrame
+    that leaves the block must be settled.
     """
     made_views = []
     try:
@@ -60,7 +60,7 @@ def drop_view(session: SparkSession, name: str) -> None:
 
 
 @contextmanager
-def queried(
+def query_over_views(
     spark: SparkSession,
     text: str,
     views: Mapping[str, DataFrame],
@@ -68,18 +68,19 @@ def queried(
     *,
     runs: bool = False,
 ) -> Iterator[DataFrame]:
-    """The rows of a query that may name these DataFrames, in the block only, or ``settled`` there.
+    """The rows of a query that may name DataFrames as views.
 
-    ``runs``: the text may be no query, but a statement that runs at once.
+    The rows can be used inside of the block only, unless ``settle`` was called there. ``runs``: the
+    text may also be a statement that runs at once.
     """
     if is_remote(spark):
-        yield _carrying(spark, text, views, args, runs=runs)
+        yield _query_with_views(spark, text, views, args, runs=runs)
         return
     with temp_views(views):
         yield spark.sql(text, args=dict(args)) if args else sql(spark, text)
 
 
-def _carrying(
+def _query_with_views(
     spark: Any, text: str, views: Mapping[str, Any], args: Mapping[str, Any] | None, *, runs: bool
 ) -> DataFrame:
     """A DataFrame of Spark Connect whose plan has its views with it: the server makes and drops
@@ -101,8 +102,8 @@ def _carrying(
     return Remote(plan.CachedRelation(properties["sql_command_result"]), spark)
 
 
-def settled(frame: DataFrame) -> DataFrame:
-    """The same rows, lazily, as Spark analyses the DataFrame now. No job runs.
+def settle(frame: DataFrame) -> DataFrame:
+    """Settle a DataFrame: keep it as Spark analyses it now. No job runs.
 
     The plan of a classic DataFrame is settled from the beginning.
     """
@@ -141,6 +142,6 @@ def drop_unneeded(spark: SparkSession) -> None:
 
 
 def drop_at_last(spark: SparkSession) -> None:
-    """As ``drop_unneeded``, if there still is a server."""
+    """Like ``drop_unneeded``, if there still is a server."""
     if _unneeded.get(spark):
         briefly(lambda: drop_unneeded(spark))
