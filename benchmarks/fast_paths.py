@@ -44,9 +44,9 @@ def plain_order(names: Any) -> Any:
 
 # name → the patch, and the statements that should become faster by the fast path
 PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
-    "plain literals": ([(runner.Runner, "_plain", nothing)], ["insert 1", "insert 1000"]),
+    "plain literals": ([(runner.Runner, "_literal_rules", nothing)], ["insert 1", "insert 1000"]),
     "literal rows": (
-        [(runner.Runner, "_plain", nothing), (save, "collect_rows", nothing)],
+        [(runner.Runner, "_literal_rules", nothing), (save, "collect_rows", nothing)],
         ["insert 1", "insert 1000"],
     ),
     "few rows": ([(save, "collect_few", nothing)], ["update 1", "delete 1", "merge 1"]),

@@ -21,7 +21,7 @@ def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bo
     if (place := _overwritten(text, double_quoted)) is None:
         return
     try:
-        owners = Places(metastore).neighbours(real(place.value))
+        owners = Places(metastore).overlapping_owners(real(place.value))
     except (AcidSqlError, OSError, ValueError):
         return  # no table can be there; Spark says what is wrong with the path
     for owner in owners:

@@ -244,10 +244,10 @@ class Move:
         """Raise unless readers find the same files by both metastores."""
         if self._new.high_water_mark > self._old.high_water_mark:
             return  # a program that does not know the mark has used the table already
-        before = snapshot_files(table, partitions, self._old.snapshot(), self._old.name)
-        after = snapshot_files(table, partitions, self._new.snapshot(), self._new.name)
-        if before != after:
-            differences = sorted(set(before) ^ set(after)) or sorted(before)
+        old_files = snapshot_files(table, partitions, self._old.snapshot(), self._old.name)
+        new_files = snapshot_files(table, partitions, self._new.snapshot(), self._new.name)
+        if old_files != new_files:
+            differences = sorted(set(old_files) ^ set(new_files)) or sorted(old_files)
             raise UnsupportedError(
                 f"Readers of {self._new.store_name} would not see the same files of "
                 f"{self._old.name} (for example {differences[0][0]}). Run a major compaction, and "
@@ -273,9 +273,9 @@ class Move:
 
 
 def _remove_label(location: str) -> None:
-    files, label = filesystem_for(location), f"{location}/{MOVED_FILE}"
-    if files.exists(label):
-        files.delete_file(label)
+    fs, label_path = filesystem_for(location), f"{location}/{MOVED_FILE}"
+    if fs.exists(label_path):
+        fs.delete_file(label_path)
 
 
 def need_no_state(store: Metastore, table: Table) -> None:

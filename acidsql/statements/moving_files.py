@@ -75,12 +75,12 @@ def refuse_zstd(table: Table, partitions: Sequence[Partition], snapshot: Snapsho
     """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not."""
     if table.file_format != ORC:
         return
-    files = filesystem_for(table.location)
+    fs = filesystem_for(table.location)
     for path, kind in snapshot_files(table, partitions, snapshot, table.name):
-        size = 0 if kind == "newer" else files.size(path)
+        size = 0 if kind == "newer" else fs.size(path)
         if not size:
             continue  # no file, or one without rows
-        with naming_damage(path), files.open_input(path) as file:
+        with naming_damage(path), fs.open_input(path) as file:
             _, script = read_tail(file, size)
         if script.compression == ZSTD:
             raise UnsupportedError(
@@ -97,28 +97,30 @@ _CLEAN = "Let it be deleted first: by acid.clean(), or by Hive's cleaner after a
 def _need_settled_directory(
     table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
 ) -> None:
-    first, last = directory.min_write_id, directory.max_write_id
-    if last > write_ids.high_water_mark:
+    min_write_id, max_write_id = directory.min_write_id, directory.max_write_id
+    if max_write_id > write_ids.high_water_mark:
         raise _move_refusal(
             table, f"'{entry.path}' has a write id that the metastore never gave out", _CLEAN
         )
     # A compaction leaves out the rows of aborted write ids, and a base has none of them.
     is_compacted = directory.visibility_txn_id > 0
-    if is_compacted or (directory.kind is Kind.BASE and not write_ids.is_aborted(last)):
+    if is_compacted or (directory.kind is Kind.BASE and not write_ids.is_aborted(max_write_id)):
         return
-    aborted = [write_id for write_id in write_ids.exceptions if first <= write_id <= last]
-    if aborted:
+    aborted_write_ids = [
+        write_id for write_id in write_ids.exceptions if min_write_id <= write_id <= max_write_id
+    ]
+    if aborted_write_ids:
         raise _move_refusal(
-            table, f"'{entry.path}' may have rows of write id {aborted[0]}, which was aborted",
-            _CLEAN,
+            table, f"'{entry.path}' may have rows of write id {aborted_write_ids[0]}, which was "
+            "aborted", _CLEAN,
         )  # fmt: skip
 
 
 def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> None:
-    files = filesystem_for(table.location)
+    fs = filesystem_for(table.location)
     for location in _partition_locations(table, partitions):
-        listed = {entry.name for entry in files.list(location) if not is_hidden(entry.name)}
-        visible = {entry.name for entry in visible_entries(files, location)[0]}
+        listed = {entry.name for entry in fs.list(location) if not is_hidden(entry.name)}
+        visible = {entry.name for entry in visible_entries(fs, location)[0]}
         for name in sorted(listed - visible):
             raise _move_refusal(
                 table, f"'{location}/{name}' is half of a compaction that did not end, and Hive "
@@ -141,38 +143,43 @@ def strip_visibility_txns(
         snapshot: The snapshot in the old metastore.
         new_valid_txns: The transactions that are valid in the new metastore.
     """
-    files = filesystem_for(table.location)
+    fs = filesystem_for(table.location)
     for entry, directory in list(_acid_directories(table, partitions)):
-        number = directory.visibility_txn_id
-        is_visible_there = number <= new_valid_txns.high_water_mark and new_valid_txns.is_valid(
-            number
+        visibility_txn_id = directory.visibility_txn_id
+        is_visible_in_new_store = (
+            visibility_txn_id <= new_valid_txns.high_water_mark
+            and new_valid_txns.is_valid(visibility_txn_id)
         )
-        if not number or is_visible_there or not snapshot.valid_txns.is_valid(number):
+        if (
+            not visibility_txn_id
+            or is_visible_in_new_store
+            or not snapshot.valid_txns.is_valid(visibility_txn_id)
+        ):
             continue
-        if not files.has_directories:
+        if not fs.has_directories:
             raise _move_refusal(
                 table, f"'{entry.path}' has a transaction of this metastore in its name, and an "
                 "object store cannot rename it",
                 "CREATE TABLE … AS SELECT copies the rows into a table of the other metastore.",
             )  # fmt: skip
         target = entry.path[: entry.path.rindex("_v")]
-        if files.exists(target):
+        if fs.exists(target):
             raise _move_refusal(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)
         marker = f"{entry.path}/{METADATA_FILE}"
-        if directory.kind is Kind.BASE and not files.exists(marker):
-            files.write_file(marker, COMPACTED_METADATA)
-            files.sync_directory(entry.path)
-        files.rename(entry.path, target)
-        files.sync_directory(target.rpartition("/")[0])
+        if directory.kind is Kind.BASE and not fs.exists(marker):
+            fs.write_file(marker, COMPACTED_METADATA)
+            fs.sync_directory(entry.path)
+        fs.rename(entry.path, target)
+        fs.sync_directory(target.rpartition("/")[0])
 
 
 def _acid_directories(
     table: Table, partitions: Sequence[Partition]
 ) -> Iterator[tuple[Entry, AcidDirectory]]:
     """All bases and deltas of a table, whether a reader sees them or not."""
-    files = filesystem_for(table.location)
+    fs = filesystem_for(table.location)
     for location in _partition_locations(table, partitions):
-        for entry in files.list(location):
+        for entry in fs.list(location):
             directory = parse_directory(entry.name) if entry.is_dir else None
             if directory is not None:
                 yield entry, directory

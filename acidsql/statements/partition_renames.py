@@ -70,15 +70,19 @@ class PartitionRenames(Family):
                 held = self._holder.hold(
                     transaction.txn, update_statement, statement_text, prepared
                 )
-            old, new = old_and_new
-            old_files = self._places.directories(table, old)
-            publish_empty_directories(transaction.txn, work, table, [new], overwrite=False)
+            old_partitions, new_partition = old_and_new
+            old_files = self._places.directories(table, old_partitions)
+            publish_empty_directories(
+                transaction.txn, work, table, [new_partition], overwrite=False
+            )
             self._writer.write(transaction, held, statement_text, clock, work)
             with clock("keep"):
-                transaction.commit(drop_partitions={table.name: [*map(_partition_values, old)]})
-        old_prefixes = tuple(f"{table.location}/{partition}/" for partition in old)
+                transaction.commit(
+                    drop_partitions={table.name: [*map(_partition_values, old_partitions)]}
+                )
+        old_prefixes = tuple(f"{table.location}/{partition}/" for partition in old_partitions)
         delete_directories = [path for _, path in work.directories if path.startswith(old_prefixes)]
-        self._places.remove(table, old, [*old_files, *delete_directories])
+        self._places.remove(table, old_partitions, [*old_files, *delete_directories])
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
 
     def _old_and_new_partitions(
@@ -101,37 +105,43 @@ class PartitionRenames(Family):
                     "moves its rows, and DROP PARTITION drops it.",
                     text, statement.name.span.start, statement.name.span.end,
                 )  # fmt: skip
-        new, spec = statement.new_partition, statement.partition
-        _, name = self._partitions.fully_named_partitions(table, [spec, new], text)
-        old = self._partitions.matching_partitions(table, [spec], text)
-        if name in self._transactions.partition_names(table):
+        new_spec, old_spec = statement.new_partition, statement.partition
+        _, new_partition = self._partitions.fully_named_partitions(
+            table, [old_spec, new_spec], text
+        )
+        old_partitions = self._partitions.matching_partitions(table, [old_spec], text)
+        if new_partition in self._transactions.partition_names(table):
             raise AnalysisError(
-                f"{table.name} has the partition {name} already: UPDATE moves rows into it. If it "
-                "is empty, DROP PARTITION drops it.",
-                text, new[0].span.start, new[-1].span.end,
+                f"{table.name} has the partition {new_partition} already: UPDATE moves rows into "
+                "it. If it is empty, DROP PARTITION drops it.",
+                text, new_spec[0].span.start, new_spec[-1].span.end,
                 condition="PARTITIONS_ALREADY_EXIST", sqlstate="428FT",
             )  # fmt: skip
-        return old, name
+        return old_partitions, new_partition
 
     def _moving_update(
-        self, table: Table, old: list[str], new: str
+        self, table: Table, old_partitions: list[str], new_partition: str
     ) -> tuple[Changing, StatementText, Prepared]:
         """The UPDATE that moves the rows: the statement, its text, and the prepared statement."""
         column_names = [quote(column.name) for column in table.partition_columns]
         types = [column.type for column in table.partition_columns]
         # Another program may have named the old directory otherwise than by its value's text.
-        old_values = canonical_partition_values(self._spark, table, [old[0]])[old[0]]
+        old_values = canonical_partition_values(self._spark, table, [old_partitions[0]])[
+            old_partitions[0]
+        ]
         old_sql = [_value_sql(*pair) for pair in zip(old_values, types, strict=True)]
-        new_sql = [_value_sql(*pair) for pair in zip(_partition_values(new), types, strict=True)]
+        new_sql = [
+            _value_sql(*pair) for pair in zip(_partition_values(new_partition), types, strict=True)
+        ]
         sets = ", ".join(
             f"{name} = {value}" for name, value in zip(column_names, new_sql, strict=True)
         )
-        where = " AND ".join(
+        condition = " AND ".join(
             f"{name} IS NULL" if value == "NULL" else f"{name} = {value}"
             for name, value in zip(column_names, old_sql, strict=True)
         )
         path = quoted_path((table.name.database, table.name.name))
-        return self._preparer.prepare_text(f"UPDATE {path}\nSET {sets}\nWHERE {where}")
+        return self._preparer.prepare_text(f"UPDATE {path}\nSET {sets}\nWHERE {condition}")
 
 
 def _partition_values(partition: str) -> tuple[str | None, ...]:

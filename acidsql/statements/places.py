@@ -103,7 +103,7 @@ class Places:
         """The owners of the directory ``path``. Compares real paths, not the catalog's texts."""
         return [owner for owner, place in self._owners() if may_be_within(path, place)]
 
-    def neighbours(self, path: str) -> list[Owner]:
+    def overlapping_owners(self, path: str) -> list[Owner]:
         """The owners of the directory ``path``, and the owners of directories inside ``path``."""
         return [owner for owner, place in self._owners() if overlap(path, place)]
 
@@ -111,7 +111,7 @@ class Places:
         owners = self._metastore.owners()
         return zip(owners, reals(owner.location for owner in owners), strict=True)
 
-    def free(self, table: Table, txn_id: int) -> Table:
+    def choose_location(self, table: Table, txn_id: int) -> Table:
         """The same table, in a directory that no other table owns.
 
         Usually this is the directory with the table's name. Another table owns that directory if
@@ -121,8 +121,8 @@ class Places:
             table: The table, which does not exist yet.
             txn_id: The transaction's id, which makes the name of another directory unique.
         """
-        for owner in self.neighbours(table.location):
-            # ``prepare`` deletes the files of a dropped namesake, unless somebody may read them.
+        for owner in self.overlapping_owners(table.location):
+            # If nobody reads the files of a dropped namesake, ``prepare_directory`` deletes them.
             is_own = owner.is_dropped and owner.table == table.name and not owner.has_readers
             if not is_own or not is_same(owner.location, table.location):
                 return replace(table, location=f"{table.location}_{txn_id}")
@@ -130,7 +130,7 @@ class Places:
             return replace(table, location=f"{table.location}_{txn_id}")
         return table
 
-    def prepare(self, table: Table, *, adopt: bool) -> AdoptedFiles:
+    def prepare_directory(self, table: Table, *, adopt: bool) -> AdoptedFiles:
         """Check that a new table's directory is empty or, with ``adopt``, take over its files.
 
         Call this method under the table's lock. The method first deletes the files that a dropped
@@ -146,8 +146,8 @@ class Places:
             is_own = cleanup.table == table.name and not cleanup.until
             if is_own and is_same(cleanup.location, table.location):
                 delete_dropped(self._metastore, cleanup)
-        if adopt:  # otherwise ``free`` has chosen the directory
-            for owner in self.neighbours(table.location):
+        if adopt:  # otherwise ``choose_location`` has chosen the directory
+            for owner in self.overlapping_owners(table.location):
                 raise owner.refusal(table.location)
             if has_moved_away(table.location):
                 raise _moved_away_error(table.location)
@@ -187,7 +187,7 @@ class Places:
             CatalogError: The files cannot be those of a full-ACID table, or the metastore has
                 other partitions than the table's directory.
         """
-        for owner in self.neighbours(table.location):
+        for owner in self.overlapping_owners(table.location):
             raise owner.refusal(table.location)
         fs = filesystem_for(table.location)
         columns = [column.name for column in table.partition_columns]
@@ -214,7 +214,7 @@ class Places:
             for path in sorted(directory_locations)
         }
 
-    def make(self, table: Table) -> None:
+    def make_directory(self, table: Table) -> None:
         """Make a table's directory, durably."""
         fs = filesystem_for(table.location)
         fs.create_directory(table.location)

@@ -136,7 +136,7 @@ class Previewer:
         )
         if table.partition_columns:
             partition_values = events
-            values = [f"{ew.VALUE}{i}" for i in range(len(table.partition_columns))]
+            values = [f"{ew.VALUE}{ordinal}" for ordinal in range(len(table.partition_columns))]
             if query.static_partition is not None:
                 static_row = lower.frame(
                     self._spark,
@@ -147,8 +147,8 @@ class Previewer:
                 )
                 partition_values = static_row.toDF(*values)
             is_same_partition = " AND ".join(
-                f"{quote(column.name)} <=> {partition_value(column, i)}"
-                for i, column in enumerate(table.partition_columns)
+                f"{quote(column.name)} <=> {partition_value(column, ordinal)}"
+                for ordinal, column in enumerate(table.partition_columns)
             )
             live_rows = live_rows.join(
                 partition_values.selectExpr(*values).distinct(),

@@ -25,7 +25,7 @@ class StatementText:
 
     Attributes:
         text: The text, with ``${…}`` variables substituted.
-        args: The arguments by name, see ``by_name``.
+        args: The arguments by name, see ``named_args``.
         double_quoted: A text in double quotes is a name in this session, not a string.
         time: The statement's one time; None: each query reads the clock when it runs.
     """

@@ -74,8 +74,8 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=transaction.id, notes=notes)
 
     def new_name(self, statement: st.CreateTable, text: str) -> TableName:
-        """The full name of the new table. Raises as ``Names.new_table_name`` and
-        ``TemporaryTables.new``."""
+        """The full name of the new table. Raises the errors of ``Names.new_table_name`` and
+        ``TemporaryTables.new_stored_name``."""
         name = self._names.new_table_name(statement.name, text)
         return self._temporary.new_stored_name(name) if statement.temporary else name
 
@@ -113,8 +113,8 @@ class TableStatements(ConstraintStatements):
                 row_changes={table.name: {"": RowChange(0)}},
             )
             return ()
-        adopted = self._places.prepare(table, adopt=True)
-        self._places.make(table)
+        adopted = self._places.prepare_directory(table, adopt=True)
+        self._places.make_directory(table)
         transaction.txn.commit(
             create_table=table,
             first_write_id=adopted.first_write_id,
@@ -125,7 +125,8 @@ class TableStatements(ConstraintStatements):
     def define_table(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
-        """The table that a CREATE TABLE defines. Raises as ``define_table`` and ``bound``."""
+        """The table that a CREATE TABLE defines. Raises the errors of ``define_table`` and
+        ``extended_constraints``."""
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.require_table(statement.like, text)
@@ -150,15 +151,15 @@ class TableStatements(ConstraintStatements):
         Returns:
             The table, and the argument ``cleaned`` of the commit.
         """
-        table = self._places.free(table, transaction.id)
-        self._places.prepare(table, adopt=False)
+        table = self._places.choose_location(table, transaction.id)
+        self._places.prepare_directory(table, adopt=False)
         cleanup = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
         if cleanup is None:
-            files = filesystem_for(table.location)
-            transaction.when_abandoned.append(lambda: files.delete_directory(table.location))
+            fs = filesystem_for(table.location)
+            transaction.when_abandoned.append(lambda: fs.delete_directory(table.location))
         else:
             transaction.when_abandoned.append(lambda: self._delete_directories(cleanup))
-        self._places.make(table)
+        self._places.make_directory(table)
         return table, None if cleanup is None else cleanup.id
 
     @runs(st.DropTable)

@@ -52,17 +52,17 @@ class TemporaryTables:
         if self._holder is not None and self._holder.is_alive:
             existing_names = {*self._metastore.temporary_tables()}
         # Without a live holder, the cleaner may drop the tables at any moment.
-        lost = [
+        lost_names = [
             name
             for name, stored_name in [*self._names.items()]
             if stored_name not in existing_names
         ]
-        self._forget(lost)
-        if lost:
+        self._forget(lost_names)
+        if lost_names:
             raise TxnError(
-                f"This session has lost its temporary tables {', '.join(map(str, lost))}: the "
-                "transaction that kept them has ended, or their database was dropped. The names "
-                "do not mean them any more: CREATE TEMPORARY TABLE makes them again.",
+                f"This session has lost its temporary tables {', '.join(map(str, lost_names))}: "
+                "the transaction that kept them has ended, or their database was dropped. The "
+                "names do not mean them any more: CREATE TEMPORARY TABLE makes them again.",
                 condition="TEMPORARY_TABLES_LOST",
             )
 
@@ -99,14 +99,14 @@ class TemporaryTables:
 
         Whatever happens in the block, the session then knows whether the store has the table.
         """
-        plain = TableName(name.database, name.shown)
+        user_name = TableName(name.database, name.shown)
         try:
             yield
         finally:
             if name.holder is not None and self._may_be_there(name):
-                self._names[plain] = name
+                self._names[user_name] = name
             elif name.holder is not None:
-                self._names.pop(plain, None)
+                self._names.pop(user_name, None)
 
     def _may_be_there(self, name: TableName) -> bool:
         try:

@@ -191,7 +191,7 @@ class TimeTravel:
         valid_txns = snapshot.valid_txns.hide(own_txns)
         return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
 
-    def need_kept(self, table: Table, shown: ValidWriteIdList) -> None:
+    def need_kept(self, table: Table, shown_write_ids: ValidWriteIdList) -> None:
         """Check that none of a version's files was deleted before the files were listed.
 
         Call this method after files were listed: the cleaner notes the loss of a version before it
@@ -200,9 +200,9 @@ class TimeTravel:
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
         """
-        if (oldest := lost_before(self._metastore, table.name, shown)) is None:
+        if (oldest := lost_before(self._metastore, table.name, shown_write_ids)) is None:
             return
-        needed = shown.complete_up_to
+        needed = shown_write_ids.complete_up_to
         raise SnapshotTooOldError(
             f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
             f"after a compaction, a partition was dropped, or the table was replaced. The oldest "

@@ -270,14 +270,14 @@ def test_debezium_s_transactions_are_applied_as_a_whole(acid):
 @pytest.mark.needs("keeps_versions")
 def test_a_batch_locks_all_its_tables_before_it_looks_at_what_waits(acid, both, monkeypatch):
     """Otherwise each batch of another stream into these tables would be a conflict."""
-    seen, read = [], commit_points._Batch._read
+    seen, read = [], commit_points._Batch._read_waiting
 
     def looks(batch):
         seen.append(batch.runner.transactions.require_transaction().txn.has_looked)
         seen.extend(sorted((one.table, one.lock_type.name) for one in acid.metastore.show_locks()))
         return read(batch)
 
-    monkeypatch.setattr(commit_points._Batch, "_read", looks)
+    monkeypatch.setattr(commit_points._Batch, "_read_waiting", looks)
     both.apply(frame(acid, one("a", 1, 1, None)))
     assert seen == [False, ("a", "EXCL_WRITE"), ("b", "EXCL_WRITE")]
     assert rows(acid, "a") == [(1, "v1")] and acid.metastore.show_locks() == []

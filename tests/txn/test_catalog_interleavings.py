@@ -128,7 +128,7 @@ def no_spark(monkeypatch):
 
     monkeypatch.setattr(reading, "scan", lambda _spark, scan, _few=0: Rows(scan))
     monkeypatch.setattr(PartitionStatements, "_matching_partitions", matching)
-    monkeypatch.setattr(Partitions, "wholly_named", lambda *_: ["p=9"])
+    monkeypatch.setattr(Partitions, "fully_named_partitions", lambda *_: ["p=9"])
     monkeypatch.setattr(
         TableStatements,
         "type_of",
