@@ -90,7 +90,7 @@ class Migration:
             )
         need_hive(url)
         with self._lock:
-            self._runner.transactions.need_plain(call)
+            self._runner.transactions.require_autocommit(call)
             hive, _ = open_hive(url, None)
             try:
                 locks = self._runner.session_locks

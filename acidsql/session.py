@@ -253,7 +253,7 @@ class Session(
             pool: Compact only entries of this pool. Default: entries without a pool.
             tell: Called with one line of text for each thing done.
         """
-        self._runner.compactions.need_worker()
+        self._runner.compactions.require_worker()
         service = Service(
             self.spark,
             self.metastore,

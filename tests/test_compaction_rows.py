@@ -244,7 +244,7 @@ class Store:
         return {number: states.get(number) for number in numbers}
 
 
-def need(name: Any, text: str) -> Any:
+def require_table(name: Any, text: str) -> Any:
     """A catalog with the one table default.empty."""
     if name.parts == ("empty",):
         return SimpleNamespace(name=TableName("default", "empty"))
@@ -262,7 +262,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(
         acidsql.statements.shows, "rows_frame", lambda spark, schema, rows: list(rows)
     )
-    names: Any = SimpleNamespace(need=need, qualify=qualify)
+    names: Any = SimpleNamespace(require_table=require_table, qualify=qualify)
     nothing: Any = None
 
     def run(text: str, store: Any) -> Any:
@@ -302,12 +302,14 @@ def test_compactions_are_aborted(ask: Any) -> None:
 def commands(*, pinned: bool) -> TransactionStatements:
     """The statements of a session with an open transaction, or in a ``snapshot()`` block."""
 
-    def need_writable(what: str) -> None:
+    def require_writable(what: str) -> None:
         if pinned:
             raise TxnError(f"{what} is not allowed", condition="READ_ONLY_TRANSACTION")
 
     transactions: Any = SimpleNamespace(
-        is_plain=False, need_writable=need_writable, need=lambda: SimpleNamespace(id=5)
+        is_autocommit=False,
+        require_writable=require_writable,
+        require_transaction=lambda: SimpleNamespace(id=5),
     )
     nothing: Any = None
     return TransactionStatements(
@@ -324,13 +326,13 @@ def commands(*, pinned: bool) -> TransactionStatements:
 )
 def test_what_cannot_be_undone_is_no_part_of_a_transaction(text: str, name: str) -> None:
     with pytest.raises(UnsupportedError, match=f"{name} cannot be part of") as caught:
-        commands(pinned=False).allow(statement_of(text), text)
+        commands(pinned=False).require_allowed(statement_of(text), text)
     assert caught.value.condition == "OP_NOT_ALLOWED_IN_TXN"
     with pytest.raises(TxnError, match=name):
-        commands(pinned=True).allow(statement_of(text), text)
+        commands(pinned=True).require_allowed(statement_of(text), text)
 
 
 @pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("text", ["SHOW COMPACTIONS", "EXPLAIN ALTER TABLE t COMPACT 'major'"])
 def test_what_only_tells_is_allowed_everywhere(text: str, pinned: bool) -> None:
-    commands(pinned=pinned).allow(statement_of(text), text)
+    commands(pinned=pinned).require_allowed(statement_of(text), text)

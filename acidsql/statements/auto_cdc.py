@@ -119,7 +119,7 @@ class AutoCdcStatements:
         with clock("say"):
             prepared = self._prepare(statement, statement_text, resolve)
         with (
-            self._state_table_ready(prepared, statement, statement_text) as prepared,
+            self._ensure_state_table(prepared, statement, statement_text) as prepared,
             self._context.transactions.changing_transaction(statement_text.text) as transaction,
         ):
             with transaction.statement("AUTO CDC", statement_text.text) as work:
@@ -127,7 +127,7 @@ class AutoCdcStatements:
                     locked = self._holder.hold(transaction.txn, statement, statement_text, prepared)
                 tally = self._apply(transaction, locked, statement_text, clock, work)
             with clock("keep"):
-                self._context.transactions.end_of_statement(transaction)
+                self._context.transactions.end_statement(transaction)
         cdc_receipt = receipt(
             statement_text.text, transaction.id, work.published, clock.seconds,
             transaction.compaction,
@@ -137,7 +137,7 @@ class AutoCdcStatements:
         cdc_receipt = replace(
             cdc_receipt, counts=(counts,), notes=(str(tally), *_order_warnings(prepared))
         )
-        if self._context.transactions.is_plain:
+        if self._context.transactions.is_autocommit:
             cdc_receipt = cdc_receipt.with_note(self.tombstones.forget(prepared.queries[0].table))
         return cdc_receipt, self._counts_frame(cdc_receipt, tally)
 
@@ -155,7 +155,7 @@ class AutoCdcStatements:
         (plan,) = self._reader.explain(decision_plan, statement_text, mode, locks).collect()
         return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
 
-    def faults(self, text: str) -> DataFrame:
+    def records_with_faults(self, text: str) -> DataFrame:
         """The unchanged records of a statement over a temporary view, as a lazy DataFrame.
 
         The column ``cdc_fold.FAULT`` is the error condition with which the statement would refuse
@@ -232,7 +232,7 @@ class AutoCdcStatements:
         return prepared
 
     @contextmanager
-    def _state_table_ready(
+    def _ensure_state_table(
         self, prepared: PreparedCdc, statement: AutoCdc, statement_text: StatementText
     ) -> Iterator[PreparedCdc]:
         """Create the state table for the first statement, and drop it if this statement fails.

@@ -103,7 +103,7 @@ class ChangeFeed:
 
     def no_rows(self, table: Table) -> DataFrame:
         """No rows, with the columns of a call of ``table_changes``."""
-        return self._with_commits(no_changes(self._spark, table), table, ())
+        return self._add_commit_columns(no_changes(self._spark, table), table, ())
 
     def _resolve_moment(self, moment: Moment) -> PointInTime:
         if isinstance(moment, int):
@@ -129,13 +129,13 @@ class ChangeFeed:
         if change_range.net:
             rows = only_differences(rows, table)
         if keys:
-            rows = _with_update_images(rows, table, keys, by_version=not change_range.net)
+            rows = _pair_updates(rows, table, keys, by_version=not change_range.net)
         shown_versions = [
             version
             for version in versions
             if version.write_id in new_write_ids or version.write_id == creating_version
         ]
-        return self._with_commits(rows, table, shown_versions)
+        return self._add_commit_columns(rows, table, shown_versions)
 
     def _creating_version(
         self, table: Table, change_range: ChangeRange, versions: Sequence[Version]
@@ -194,7 +194,7 @@ class ChangeFeed:
 
     def visible_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
         """The write ids that reads see: now or, in ``acid.snapshot(timestamp=…)``, at that time."""
-        if (pinned_moment := self._transactions.when) is None:
+        if (pinned_moment := self._transactions.pinned_moment) is None:
             return snapshot.write_ids[table.name]
         return self._travel.write_ids(table, pinned_moment, snapshot)
 
@@ -220,10 +220,10 @@ class ChangeFeed:
         partition_names = self._transactions.partition_names(table)
         partitions = partition_names if table.partition_columns else [""]
         lost_partitions = self._transactions.lost_partitions(table)
-        self._transactions.refuse_lost(table, partitions)
+        self._transactions.refuse_lost_partitions(table, partitions)
 
         def check_unchanged() -> None:
-            self._transactions.need_unchanged(table, partition_names, snapshot, lost_partitions)
+            self._transactions.require_unchanged(table, partition_names, snapshot, lost_partitions)
             self._travel.need_kept(table, new_write_ids.before)
 
         with check_after_block(check_unchanged):
@@ -235,7 +235,7 @@ class ChangeFeed:
                 ),
             )
 
-    def _with_commits(
+    def _add_commit_columns(
         self, rows: DataFrame, table: Table, versions: Iterable[Version]
     ) -> DataFrame:
         """The rows with the columns that the user sees, and the facts about their commits."""
@@ -276,7 +276,7 @@ def _moment_text(when: PointInTime | None) -> str:
     return datetime.fromtimestamp(when.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _with_update_images(
+def _pair_updates(
     rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool
 ) -> DataFrame:
     """Turn a deletion and an insertion of one key into the two images of an update.

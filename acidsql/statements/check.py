@@ -50,7 +50,7 @@ class TableChecks(Family):
 
     def check(self, table: Table, *, all_rows: bool) -> DataFrame:
         """See ``Session.check``."""
-        self._transactions.need_thread()
+        self._transactions.require_same_thread()
         conf = composed_text_conf(self._spark)
         with file_errors(), conf, self._keep_files(table):
             findings = sort_findings(self._findings(table, all_rows=all_rows))
@@ -98,11 +98,11 @@ class TableChecks(Family):
         partition_names = (
             self._transactions.partition_names(table) if table.partition_columns else None
         )
-        self._transactions.refuse_lost(table, partition_names or ())
+        self._transactions.refuse_lost_partitions(table, partition_names or ())
         write_ids, txns = snapshot.write_ids[name], snapshot.valid_txns
 
         def check_unchanged() -> None:
-            self._transactions.need_unchanged(table, partition_names or (), snapshot)
+            self._transactions.require_unchanged(table, partition_names or (), snapshot)
 
         with check_after_block(check_unchanged):
             litter = self._litter(table)

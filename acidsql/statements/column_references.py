@@ -263,11 +263,11 @@ def check_lists(properties: Mapping[str, str], columns: Sequence[str]) -> None:
         for name in names:
             if name not in columns:
                 column_list = ", ".join(columns)
-                raise _invalid_property(
+                raise _property_error(
                     key, f"'{name}' is none of the table's columns ({column_list})"
                 )
             if names.count(name) > 1:
-                raise _invalid_property(key, f"'{name}' is there twice")
+                raise _property_error(key, f"'{name}' is there twice")
 
 
 def _listed_names(key: str, text: str) -> list[str]:
@@ -276,10 +276,10 @@ def _listed_names(key: str, text: str) -> list[str]:
     try:
         return [*names_in(text)]
     except SqlError:
-        raise _invalid_property(key, f"'{text}' is no list of columns") from None
+        raise _property_error(key, f"'{text}' is no list of columns") from None
 
 
-def _invalid_property(key: str, problem: str) -> SettingError:
+def _property_error(key: str, problem: str) -> SettingError:
     return SettingError(
         f"{key}: {problem}.", condition="INVALID_PROPERTY_VALUE", sqlstate="22023", key=key
     )

@@ -77,7 +77,7 @@ def altered_columns(
     if isinstance(statement, ChangeColumns):
         columns = list(table.columns)
         for change in statement.changes:
-            position = _position(table, columns, change, text)
+            position = _column_position(table, columns, change, text)
             columns[position] = _changed_column(table, columns[position], change, text, type_of)
             _refuse_duplicate_name(table, columns, position, (change.new_name or change).span, text)
     else:
@@ -150,13 +150,15 @@ def has_default(column: Column) -> bool:
 # ── CHANGE, RENAME COLUMN, ALTER COLUMN ──────────────────────────────────────────────────────
 
 
-def _position(table: Table, columns: Sequence[Column], change: ColumnChange, text: str) -> int:
+def _column_position(
+    table: Table, columns: Sequence[Column], change: ColumnChange, text: str
+) -> int:
     name, span = change.column.parts[-1].lower(), change.column.span
     for position, column in enumerate(columns):
         if column.name == name:
             return position
     if any(column.name == name for column in table.partition_columns):
-        raise _unsupported_change(
+        raise _change_error(
             f"The partition column '{name}' cannot be changed: directories are named by it.",
             text, span,
         )  # fmt: skip
@@ -174,7 +176,7 @@ def _changed_column(
     if change.type is not None or change.default is not None:
         type_span = change.type or change.span
         definition = ColumnDef(name, type_span, True, change.default, None, change.span)
-        new = _with_definition(old, definition, change.type is not None, text, type_of)
+        new = _redefined_column(old, definition, change.type is not None, text, type_of)
     new = replace(
         new,
         name=name.lower(),
@@ -188,7 +190,7 @@ def _changed_column(
     return new
 
 
-def _with_definition(
+def _redefined_column(
     old: Column, definition: ColumnDef, has_type: bool, text: str, type_of: TypeOf
 ) -> Column:
     """The old column with the type and the DEFAULT of a definition, where it has them."""
@@ -209,7 +211,7 @@ def _replaced_columns(
     columns may follow."""
     definitions = statement.columns
     if len(definitions) < len(table.columns):
-        raise _unsupported_change(
+        raise _change_error(
             f"REPLACE COLUMNS cannot drop columns (Hive 10313): {table.name} has "
             f"{len(table.columns)}, {len(definitions)} are given. Files hold columns by position; "
             "use CREATE TABLE … AS SELECT the columns to keep.",
@@ -226,7 +228,7 @@ def _replaced_columns(
         else:
             old = table.columns[position]
             if new.name != old.name and new.name in old_names:
-                raise _unsupported_change(
+                raise _change_error(
                     f"REPLACE COLUMNS cannot move column '{new.name}' (Hive 10311): files hold "
                     f"columns by position, and '{old.name}' has this position.",
                     text, definition.span,
@@ -249,32 +251,32 @@ def _check_type_change(table: Table, old: Column, new: Column, place: Span, text
         return
     change = f"from {old.type.upper()} to {new.type.upper()}"
     if not can_change(before, after):
-        raise _unsupported_change(
+        raise _change_error(
             f"Column '{old.name}' cannot be changed {change} (Hive 10312): not every value in the "
             "existing files would fit, or be read alike by all readers. Add a column and fill it "
             "by UPDATE.",
             text, place,
         )  # fmt: skip
     if old.name in table.bucket_columns and not keeps_bucket(before, after):
-        raise _unsupported_change(
+        raise _change_error(
             f"The table is CLUSTERED BY '{old.name}': as {new.type.upper()} its values would "
             "belong to other buckets.",
             text, place,
         )  # fmt: skip
     if old.name in [by.name for by in table.sort_columns] and not can_widen(before, after):
-        raise _unsupported_change(
+        raise _change_error(
             f"The table is SORTED BY '{old.name}': as {new.type.upper()} its values would sort "
             "otherwise.",
             text, place,
         )  # fmt: skip
     is_same = can_widen(before, after) or adds_fields(before, after)
-    if not is_same and (reason := _reason_to_keep(table, old, new)):
-        raise _unsupported_change(
+    if not is_same and (reason := _reason_to_keep_type(table, old, new)):
+        raise _change_error(
             f"Column '{old.name}' cannot be changed {change}: {reason}", text, place
         )
 
 
-def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
+def _reason_to_keep_type(table: Table, old: Column, new: Column) -> str | None:
     """Why a column keeps its type, although readers could cast the values; None: no reason."""
     before, after, name = parse_type(old.type), parse_type(new.type), quote(old.name)
     if table.file_format != ORC:
@@ -288,7 +290,7 @@ def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
     default = new.default if (new.default or "NULL").upper() != "NULL" else None
     if becomes_number and default is not None and default == old.default:
         return f"its DEFAULT is a text. First ALTER TABLE … ALTER COLUMN {name} DROP DEFAULT."
-    if default is not None and _is_longer(default, after):
+    if default is not None and _is_too_long(default, after):
         drop = f"ALTER TABLE … ALTER COLUMN {name} DROP DEFAULT"
         return f"its DEFAULT {default} is longer. First {drop}."
     may_be_null = becomes_number or before.kind in ("float", "double")
@@ -300,7 +302,7 @@ def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
     return None
 
 
-def _is_longer(default: str, kind: HiveType) -> bool:
+def _is_too_long(default: str, kind: HiveType) -> bool:
     """Whether a text literal is too long for a type. Spaces at its end do not count."""
     tokens = tokenize(default)
     if kind.kind not in ("char", "varchar") or [token.kind for token in tokens] != [Kind.STRING]:
@@ -322,7 +324,7 @@ def _refuse_parquet_changes(
     for old, new in zip(table.columns, columns, strict=False):
         change = "a new name" if old.name != new.name else "another type"
         if (old.name, old.type) != (new.name, new.type):
-            raise _unsupported_change(
+            raise _change_error(
                 f"Column '{old.name}' cannot get {change}: {table.name} is STORED AS PARQUET, "
                 "whose columns are matched by name and read in the type that they were written in. "
                 "Add a column, or use CREATE TABLE … AS SELECT.",
@@ -352,5 +354,5 @@ def _not_null_error(column: Column, text: str, span: Span) -> UnsupportedError:
     )  # fmt: skip
 
 
-def _unsupported_change(message: str, text: str, span: Span) -> UnsupportedError:
+def _change_error(message: str, text: str, span: Span) -> UnsupportedError:
     return UnsupportedError(message, text, span.start, span.end, condition=_CONDITION)

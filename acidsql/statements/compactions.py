@@ -93,7 +93,7 @@ class CompactionStatements(Family):
         self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
     ) -> DataFrame:
         """See ``Session.compact``."""
-        self._transactions.need_plain("compact")
+        self._transactions.require_autocommit("compact")
         request = CompactionRequest(
             table.name, None, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
         )
@@ -128,7 +128,7 @@ class CompactionStatements(Family):
 
     def clean(self) -> DataFrame:
         """See ``Session.clean``."""
-        self._transactions.need_plain("clean")
+        self._transactions.require_autocommit("clean")
         # Transactions of dead processes would hold back the cleaner.
         keep_house(self._metastore, self._txns.settings)
         end_leases = self._txns.end_old_leases
@@ -138,7 +138,7 @@ class CompactionStatements(Family):
         ]
         return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
 
-    def need_worker(self) -> None:
+    def require_worker(self) -> None:
         """Raise UnsupportedError if sessions cannot compact over this metastore."""
         if not self._metastore.abilities.can_work:
             raise UnsupportedError(

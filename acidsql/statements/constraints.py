@@ -62,7 +62,7 @@ class ConstraintStatements(Family):
             constraints = extended_constraints(self._context, table, [definition], text)
             new_constraint = constraints[-1]
             if new_constraint.is_enforced and definition.traits.validated is not False:
-                self._existing.need_condition(
+                self._existing.require_condition(
                     table, new_constraint.name, new_constraint.condition, txn
                 )
             self._metastore.alter_table(table.name, constraints=constraints, txn_id=txn.id)
@@ -128,7 +128,7 @@ def extended_constraints(
     return tuple(constraints)
 
 
-def need_conditions(context: Context, table: Table) -> None:
+def require_conditions(context: Context, table: Table) -> None:
     """Refuse a change of columns after which a CHECK is not a valid condition any more.
 
     ``table``: the table with its new columns.

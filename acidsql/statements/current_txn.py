@@ -33,21 +33,21 @@ class Transactions:
     Attributes:
         current: The transaction that BEGIN opened, until it ends; otherwise None.
         on_commit: Called with each transaction after its commit.
-        when: The moment that all reads see in ``acid.snapshot(…)``; None: the present.
+        pinned_moment: The moment that all reads see in ``acid.snapshot(…)``; None: the present.
     """
 
     def __init__(self, metastore: Catalog, txns: TxnManager, same_rows: SameRows) -> None:
         self._metastore, self._txns, self._same_rows = metastore, txns, same_rows
         self.current: Transaction | None = None
         self.on_commit: Callable[[Transaction], None] = lambda _: None
-        self._pinned: Txn | None = None
-        self.when: PointInTime | None = None
+        self._pinned_txn: Txn | None = None
+        self.pinned_moment: PointInTime | None = None
         self._thread = 0
 
     @property
-    def is_plain(self) -> bool:
-        """True if each statement runs in a transaction of its own."""
-        return self.current is None and self._pinned is None
+    def is_autocommit(self) -> bool:
+        """Whether each statement runs in a transaction of its own: neither BEGIN nor a snapshot."""
+        return self.current is None and self._pinned_txn is None
 
     def begin(
         self,
@@ -65,7 +65,7 @@ class Transactions:
         Raises:
             TxnError: A transaction is open already, or this is in ``acid.snapshot()``.
         """
-        self.need_plain("BEGIN")
+        self.require_autocommit("BEGIN")
         self._txns.hold_lease()  # a lazy DataFrame of the transaction may be read after its end
         only_reads = read_only or replayed is not None
         txn = self._txns.open(
@@ -80,7 +80,7 @@ class Transactions:
         )  # fmt: skip
         return self.current
 
-    def work_for(self, batch: Batch) -> None:
+    def set_batch(self, batch: Batch) -> None:
         """Tell the store of which stream's batch all later transactions are a part."""
         self._txns.batch = batch
 
@@ -94,7 +94,7 @@ class Transactions:
             )
         return self.current
 
-    def end_of_statement(self, transaction: Transaction) -> None:
+    def end_statement(self, transaction: Transaction) -> None:
         """Commit a transaction of one statement; a transaction that BEGIN opened goes on."""
         if transaction is not self.current:
             transaction.commit(self._same_rows)
@@ -193,23 +193,23 @@ class Transactions:
         ``moment`` is called after the snapshot is taken. After a DROP, SQLite may use the number of
         a commit again; a later commit with the same number is then not in the snapshot.
         """
-        self.need_plain("acid.snapshot()")
+        self.require_autocommit("acid.snapshot()")
         txn = self._txns.open(
             agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY, several=True
         )
         try:
             txn.snapshot([])
             when = moment()
-            self._thread, self._pinned, self.when = threading.get_ident(), txn, when
+            self._thread, self._pinned_txn, self.pinned_moment = threading.get_ident(), txn, when
             yield
         finally:
-            self._pinned = self.when = None
+            self._pinned_txn = self.pinned_moment = None
             txn.end_quietly()
 
     @property
     def _snapshot_txn(self) -> Txn | None:
         """The transaction whose snapshot all reads see. None: each read has its own snapshot."""
-        return self.current.txn if self.current is not None else self._pinned
+        return self.current.txn if self.current is not None else self._pinned_txn
 
     # The catalog has no snapshots. So read the catalog first, and then check whether its answer is
     # newer than the snapshot.
@@ -240,7 +240,7 @@ class Transactions:
             )  # fmt: skip
         return entry
 
-    def need_same_view(self, view: Table) -> None:
+    def require_same_view(self, view: Table) -> None:
         """Check, after the snapshot was taken, that a view still has the query that was read.
 
         Raises:
@@ -295,14 +295,14 @@ class Transactions:
             if change.partition
         }
 
-    def refuse_lost(self, table: Table, partitions: Iterable[str]) -> None:
+    def refuse_lost_partitions(self, table: Table, partitions: Iterable[str]) -> None:
         """Raise SnapshotTooOldError if one of these partitions is lost, or as ``find`` does."""
         lost_partitions = self.lost_partitions(table)
         for name in partitions:
             if name in lost_partitions:
                 raise self._too_old_error(table.name, lost_partitions[name])
 
-    def need_unchanged(
+    def require_unchanged(
         self,
         table: Table,
         partitions: Collection[str],
@@ -391,7 +391,7 @@ class Transactions:
 
     # ── refusals ─────────────────────────────────────────────────────────────────────────────
 
-    def need_plain(self, operation: str) -> None:
+    def require_autocommit(self, operation: str) -> None:
         """Raise TxnError if a transaction is open, or in ``acid.snapshot()``."""
         if self.current is not None:
             raise TxnError(
@@ -401,24 +401,24 @@ class Transactions:
                 sqlstate="25001",
                 txnId=self.current.id,
             )
-        if self._pinned is not None:
+        if self._pinned_txn is not None:
             raise _read_only_error(operation, "acid.snapshot()")
 
-    def need_plain_thread(self, operation: str) -> None:
-        """Call ``need_plain`` if this thread opened the transaction; other threads may go on."""
+    def require_autocommit_in_thread(self, operation: str) -> None:
+        """Like ``require_autocommit``, but only for the thread that opened the transaction."""
         if self._thread == threading.get_ident():
-            self.need_plain(operation)
+            self.require_autocommit(operation)
 
-    def need_writable(self, operation: str) -> None:
+    def require_writable(self, operation: str) -> None:
         """Raise TxnError if only reads are allowed."""
-        if self._pinned is not None:
+        if self._pinned_txn is not None:
             raise _read_only_error(operation, "acid.snapshot()")
         if self.current is not None and self.current.read_only:
             raise _read_only_error(operation, f"transaction {self.current.id}, which is READ ONLY")
 
-    def need_thread(self) -> None:
+    def require_same_thread(self) -> None:
         """Raise TxnError in a thread other than the one that opened the transaction."""
-        if not self.is_plain and self._thread != threading.get_ident():
+        if not self.is_autocommit and self._thread != threading.get_ident():
             raise TxnError(
                 "Another thread has a transaction open in this session. Give each thread a session "
                 "of its own: acidsql.connect().",

@@ -24,7 +24,7 @@ def create_statement(table: Table) -> str:
     kind = "TABLE" if table.name.holder is None else "TEMPORARY TABLE"
     lines = [f"CREATE {kind} {_quoted_name(table)} (\n  {columns})"]
     if table.comment:
-        lines.append(f"COMMENT {_string(table.comment)}")
+        lines.append(f"COMMENT {_string_literal(table.comment)}")
     if table.partition_columns:
         names = ", ".join(_column_sql(column, table) for column in table.partition_columns)
         lines.append(f"PARTITIONED BY ({names})")
@@ -39,12 +39,13 @@ def create_statement(table: Table) -> str:
 
 def _create_view(view: Table, text: ViewText) -> str:
     columns = ",\n  ".join(
-        quote(column.name) + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+        quote(column.name)
+        + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
         for column in view.columns
     )
     lines = [f"CREATE VIEW {_quoted_name(view)} (\n  {columns})"]
     if view.comment:
-        lines.append(f"COMMENT {_string(view.comment)}")
+        lines.append(f"COMMENT {_string_literal(view.comment)}")
     if properties := users_properties(view):
         lines.append(_tblproperties(properties))
     return "\n".join([*lines, f"AS {text.expanded}"])
@@ -55,7 +56,9 @@ def _quoted_name(table: Table) -> str:
 
 
 def _tblproperties(properties: Mapping[str, str]) -> str:
-    pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(properties.items()))
+    pairs = ",\n  ".join(
+        f"{_string_literal(k)}={_string_literal(v)}" for k, v in sorted(properties.items())
+    )
     return f"TBLPROPERTIES (\n  {pairs})"
 
 
@@ -97,10 +100,10 @@ def _column_sql(column: Column, table: Table) -> str:
             sql += f" {_constraint_sql(constraint)}"
     if column.default is not None:
         sql += f" DEFAULT {column.default}"
-    return sql + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+    return sql + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
 
 
-def _string(text: str) -> str:
+def _string_literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -110,7 +113,7 @@ def column_row(column: Column) -> tuple[str, str, str]:
     return column.name, column.type, column.comment or ""
 
 
-def details(table: Table) -> list[tuple[str, str]]:
+def detail_rows(table: Table) -> list[tuple[str, str]]:
     """The facts about a table or view that DESCRIBE EXTENDED adds."""
     if (text := table.view) is not None:
         return [

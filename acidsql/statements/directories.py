@@ -1,4 +1,4 @@
-"""Refuses INSERT OVERWRITE DIRECTORY if the directory is that of an ACID table."""
+"""Refuses INSERT OVERWRITE DIRECTORY with the directory of an ACID table."""
 
 from __future__ import annotations
 
@@ -11,48 +11,51 @@ from acidsql.storage.files.filesystem import real
 
 
 def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bool) -> None:
-    """Refuse to let Spark overwrite a table's directory, one inside of it, or one around it.
+    """Refuse an overwrite of a table's directory, of one inside of it, or of one around it.
 
-    A dropped table's directory counts until it is deleted: the cleaner would delete the new files.
+    A dropped table's directory counts until it is deleted: the cleaner would delete new files.
 
     Raises:
         UnsupportedError: The directory belongs to a table.
     """
-    if (place := _overwritten(text, double_quoted)) is None:
+    if (path_token := _path_token(text, double_quoted)) is None:
         return
     try:
-        owners = Places(metastore).overlapping_owners(real(place.value))
+        owners = Places(metastore).overlapping_owners(real(path_token.value))
     except (AcidSqlError, OSError, ValueError):
-        return  # no table can be there; Spark says what is wrong with the path
+        return  # no table can have this path; Spark raises the error about it
     for owner in owners:
         raise UnsupportedError(
             f"INSERT OVERWRITE DIRECTORY would delete files of {owner.table}, which has the "
             f"directory '{owner.location}'. Choose another directory.",
-            text, place.start, place.end,
+            text, path_token.start, path_token.end,
             condition="UNSUPPORTED_FEATURE.OVERWRITE_DIRECTORY",
         )  # fmt: skip
 
 
-def _overwritten(text: str, double_quoted: bool) -> Token | None:
-    """The path of ``INSERT OVERWRITE [LOCAL] DIRECTORY 'path'`` or ``… OPTIONS (path 'path')``."""
+def _path_token(text: str, double_quoted: bool) -> Token | None:
+    """The token of the path in ``INSERT OVERWRITE [LOCAL] DIRECTORY 'path'``.
+
+    Also of the path in ``… OPTIONS (path 'path')``. None: the text is another statement.
+    """
     if "directory" not in text.lower():
         return None
-    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
-    if c.is_at("WITH"):
-        c.skip_ctes()
-    if not c.accept("INSERT", "OVERWRITE"):
+    cursor = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if cursor.is_at("WITH"):
+        cursor.skip_ctes()
+    if not cursor.accept("INSERT", "OVERWRITE"):
         return None
-    c.accept("LOCAL")
-    if not c.accept("DIRECTORY"):
+    cursor.accept("LOCAL")
+    if not cursor.accept("DIRECTORY"):
         return None
-    if c.token.kind is Kind.STRING:
-        return c.token
-    c.skip_to(("OPTIONS", "("), ("SELECT",))
-    behind_path = False
-    for token in c.tokens[c.index :]:
-        if token.kind is Kind.STRING and behind_path:
+    if cursor.token.kind is Kind.STRING:
+        return cursor.token
+    cursor.skip_to(("OPTIONS", "("), ("SELECT",))
+    is_path_next = False
+    for token in cursor.tokens[cursor.index :]:
+        if token.kind is Kind.STRING and is_path_next:
             return token
-        behind_path = token.value.lower() == "path" or (behind_path and token.text == "=")
+        is_path_next = token.value.lower() == "path" or (is_path_next and token.text == "=")
         if token.upper == "SELECT":
             break
     return None

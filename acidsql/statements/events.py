@@ -1,4 +1,4 @@
-"""What ``reader`` makes: the views that a statement reads, and the events that it gives."""
+"""The results of ``reader``: the views that a statement reads, and the events that it yields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Views(dict[str, DataFrame]):
     """The DataFrames of a statement's views, by the names of the views.
 
     Attributes:
-        is_pruned: Values of MERGE's source decided which partitions of the target are listed.
+        is_pruned: Values of MERGE's source decided which partitions of the target were listed.
         target: The rows of the stand-in for the target of UPDATE, DELETE or MERGE.
     """
 
@@ -29,7 +29,7 @@ class Events:
 
     Attributes:
         rows: One row for each event.
-        source: MERGE's source, if it is read more than once: to find partners or partitions of the
+        source: MERGE's source, if it is read several times: to find partners or partitions of the
             target, and for the events. Its files must be the same after the write as before.
         otherwise: See ``Writing.events``.
     """
@@ -38,6 +38,6 @@ class Events:
     source: Repeatable | None = None
     otherwise: Callable[[], DataFrame] | None = None
 
-    def unchanged(self, spark: SparkSession) -> AbstractContextManager[None]:
+    def require_unchanged_source(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Raise TransientTxnError at the end of the block if a file of ``source`` has changed."""
         return nullcontext() if self.source is None else self.source.unchanged(spark)

@@ -29,7 +29,7 @@ class ExistingRows:
     def __init__(self, context: Context) -> None:
         self._rows = TableRows(context)
 
-    def need_condition(self, table: Table, name: str, condition: str, txn: Txn) -> None:
+    def require_condition(self, table: Table, name: str, condition: str, txn: Txn) -> None:
         """Raise ConstraintError if a CHECK is false for a row."""
         named_columns = columns_of(condition, table.all_columns)
         violations = self._violations(table, condition, named_columns, txn)
@@ -43,7 +43,7 @@ class ExistingRows:
                 rows=violations.n, constraint=name,
             )  # fmt: skip
 
-    def need_values(self, table: Table, columns: Iterable[Column], txn: Txn) -> None:
+    def require_values(self, table: Table, columns: Iterable[Column], txn: Txn) -> None:
         """Raise ConstraintError if a row has a NULL in one of these columns."""
         for column in columns:
             other_columns = [
@@ -63,7 +63,7 @@ class ExistingRows:
                     rows=violations.n, column=column.name,
                 )  # fmt: skip
 
-    def need_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
+    def require_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
         """Raise UnsupportedError if a file has a type that no reader converts to the new type.
 
         Readers can convert the types of each single change. But an earlier change may have led to

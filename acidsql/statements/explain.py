@@ -90,7 +90,7 @@ def tables_section(
 def _table_lines(
     table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList, scans: Scans | None
 ) -> list[str]:
-    files = [file for listing in listings for file in _files(table, listing)]
+    files = [file for listing in listings for file in _snapshot_files(table, listing)]
     read_files = _read_files(files, scans)
     directories = list(dict.fromkeys(file.directory for file in files))
     read_directories = list(dict.fromkeys(file.directory for file in read_files))
@@ -124,7 +124,7 @@ def _table_lines(
     return lines
 
 
-def _files(table: Table, listing: Listing) -> list[_File]:
+def _snapshot_files(table: Table, listing: Listing) -> list[_File]:
     files = []
     for event_files, has_deletes in ((listing.data, False), (listing.deletes, True)):
         for file in event_files:

@@ -1,4 +1,4 @@
-"""The statement families that the runner does not call itself."""
+"""The statement families whose methods the runner calls only by the type of the statement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from acidsql.statements.write import Writer
 
 
 def plain_families(context: Context) -> list[Family]:
-    """Those that need nothing but the context of their session."""
+    """The families that need only the context of their session."""
     return [
         DatabaseStatements(context),
         PartitionStatements(context),
@@ -34,7 +34,7 @@ def updating_families(
     holder: Holder,
     writer: Writer,
 ) -> list[Family]:
-    """Those whose statements are an UPDATE and a change of the catalog in one commit."""
+    """The families whose statements are an UPDATE and a change of the catalog in one commit."""
     return [
         PartitionRenames(context, preparer, holder, writer),
         FilledColumns(context, tables, preparer, holder, writer),

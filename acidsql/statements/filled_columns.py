@@ -46,7 +46,7 @@ class FilledColumns(Family):
             table = self._names.require_table(statement.name, text)
             self._check_table(table, statement, text)
             columns = added_columns(table, statement, text, self._tables.type_of(text))
-            _need_defaults(columns, statement, text)
+            _require_defaults(columns, statement, text)
             update, statement_text, prepared = self._prepare_update(table, columns)
         own_transaction = self._transactions.own_transaction(text)
         with own_transaction as transaction, transaction.statement("ADD COLUMNS", text) as work:
@@ -81,7 +81,7 @@ class FilledColumns(Family):
         return update, statement_text, self._preparer.prepare_change(update, statement_text)
 
 
-def _need_defaults(columns: list[Column], statement: st.AddFilledColumns, text: str) -> None:
+def _require_defaults(columns: list[Column], statement: st.AddFilledColumns, text: str) -> None:
     for column in columns:
         if not has_default(column):
             raise _unsupported_error(

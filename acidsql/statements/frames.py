@@ -1,4 +1,4 @@
-"""The DataFrames that a statement names (``{name}``): a temporary view for each."""
+"""Makes a temporary view of each DataFrame that a statement names (``{name}``)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from acidsql.storage.spark.views import temp_views
 def named_frames(
     spark: SparkSession, text: str, args: Args, frames: Mapping[str, Rows]
 ) -> Iterator[Args]:
-    """Views of the DataFrames that a statement names, while the block runs.
+    """Keep temporary views of the DataFrames that a statement names, while the block runs.
 
     Yields:
         The statement's arguments, with the views' names among them.
 
     Raises:
         AnalysisError: A DataFrame is a stream, or belongs to another Spark session.
-        pyspark.errors.PySparkException: Spark can make no DataFrame of the rows.
+        pyspark.errors.PySparkException: Spark cannot make a DataFrame of the rows.
     """
     for name, rows in frames.items():
         if isinstance(rows, DataFrame):
-            _need_usable(spark, name, rows)
+            _require_usable(spark, name, rows)
     text = substitute_variables(spark, text) if frames else ""
-    named = {token.text[1:-1] for token in frame_tokens(text, double_quoted=False)}
-    views = {name: view_name() for name in frames if name in named}
+    used_names = {token.text[1:-1] for token in frame_tokens(text, double_quoted=False)}
+    views = {name: view_name() for name in frames if name in used_names}
     if not views:
         yield args
         return
@@ -42,15 +42,15 @@ def named_frames(
         yield {**(named_args(args) or {}), **{frame_argument(name): views[name] for name in views}}
 
 
-def _need_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:
+def _require_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:
     if frame.isStreaming:
-        raise _unusable(f"The DataFrame '{name}' is a stream. Use acid.write_stream.")
+        raise _unusable_frame_error(f"The DataFrame '{name}' is a stream. Use acid.write_stream.")
     if session_key(frame.sparkSession) != session_key(spark):
-        raise _unusable(
+        raise _unusable_frame_error(
             f"The DataFrame '{name}' belongs to another Spark session than this session of "
             "acidsql. Open one there: acidsql.connect(df.sparkSession, …)."
         )
 
 
-def _unusable(message: str) -> AnalysisError:
+def _unusable_frame_error(message: str) -> AnalysisError:
     return AnalysisError(message, condition="UNSUPPORTED_FEATURE.DATAFRAME", sqlstate="0A000")

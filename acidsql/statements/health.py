@@ -108,14 +108,14 @@ class TableHealth(Family):
         Raises:
             CatalogError: There is no such partition.
         """
-        self._transactions.need_thread()
+        self._transactions.require_same_thread()
         return self._inspect_partitions(
             table, self._outlook(), self._target_partitions(table, partition)
         )
 
     def health_of_all_tables(self) -> list[Health]:
         """The health of each table as a whole. ``problem`` says why a table cannot be inspected."""
-        self._transactions.need_thread()
+        self._transactions.require_same_thread()
         outlook = self._outlook()
         return [self._health_of_whole_table(name, outlook) for name in all_tables(self._metastore)]
 
@@ -133,7 +133,7 @@ class TableHealth(Family):
         snapshot = self._transactions.read_snapshot([table.name])
         partition_names = sorted(partition for partition in partitions if partition is not None)
         with check_after_block(
-            lambda: self._transactions.need_unchanged(table, partition_names, snapshot)
+            lambda: self._transactions.require_unchanged(table, partition_names, snapshot)
         ):
             files = self._table_rows.inventory(table, snapshot)
             targets = partition_names if table.partition_columns else [None]
@@ -180,16 +180,20 @@ def health_of_partitions(
     def health_of_partition(partition: str | None) -> Health:
         partition_files = files_by_partition[partition or ""]
         directory = f"{table.location}/{partition or ''}".rstrip("/")
-        health = _with_files(Health(str(table.name), partition or ""), partition_files, write_ids)
+        health = _add_file_facts(
+            Health(str(table.name), partition or ""), partition_files, write_ids
+        )
         if not partition_files and not fs.exists(directory):
             problem = f"'{directory}' is missing: acid.check says what to do"
             health = replace(health, rows=None, deleted_rows=None, problem=problem)
-        return _with_outlook(health, table, partition, partition_files, outlook)
+        return _add_outlook(health, table, partition, partition_files, outlook)
 
     return in_threads(health_of_partition, partitions)
 
 
-def _with_files(health: Health, files: Sequence[FoundFile], write_ids: ValidWriteIdList) -> Health:
+def _add_file_facts(
+    health: Health, files: Sequence[FoundFile], write_ids: ValidWriteIdList
+) -> Health:
     visible_files = [file for file in files if file.state == "visible"]
     data_files = [file for file in visible_files if file.file is not None]
     sizes = dict.fromkeys(_KINDS, 0)
@@ -260,7 +264,7 @@ def _is_partly_visible(file: FoundFile, write_ids: ValidWriteIdList) -> bool:
     return not is_ours(file.path, file.length)
 
 
-def _with_outlook(
+def _add_outlook(
     health: Health,
     table: Table,
     partition: str | None,
@@ -268,16 +272,16 @@ def _with_outlook(
     outlook: Outlook,
 ) -> Health:
     if (txn := outlook.oldest_txn(table.name, partition)) is not None:
-        health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_time(txn.started_ms))
+        health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_timestamp(txn.started_ms))
     states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE
     if states and (holder := outlook.holder(table, partition, states)) is not None:
-        health = replace(health, held_by=holder.description, held_since=_time(holder.since_ms))
+        health = replace(health, held_by=holder.description, held_since=_timestamp(holder.since_ms))
     decision = outlook.next(table, partition)
     next_type = None if decision.type is None else decision.type.name.lower()
     return replace(health, next=next_type, why=decision.why)
 
 
-def _time(milliseconds: int | None) -> datetime | None:
+def _timestamp(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
@@ -286,7 +290,7 @@ def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
 
     It has sums, the oldest holder, the oldest transaction, and the largest compaction that is due.
     """
-    totals: dict[str, Any] = {field: _total(parts, field) for field in _SUMMED_FIELDS}
+    totals: dict[str, Any] = {field: _field_total(parts, field) for field in _SUMMED_FIELDS}
     no_health = Health(str(name))
     held_parts = [part for part in parts if part.held_by is not None]
     holder = min(held_parts, key=lambda part: part.held_since or _LATEST_TIME, default=no_health)
@@ -317,6 +321,6 @@ def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> st
     return (f"{largest.partition}: " if largest.partition else "") + f"{largest.why}{omission}"
 
 
-def _total(parts: Sequence[Health], name: str) -> int | None:
+def _field_total(parts: Sequence[Health], name: str) -> int | None:
     values = [getattr(part, name) for part in parts]
     return None if None in values else sum(values)

@@ -109,7 +109,7 @@ class LoadStatements(Family):
                 work.when_committed.append(
                     lambda: unremoved_paths.extend(_remove_files(plan.sources))
                 )
-            self._transactions.end_of_statement(transaction)
+            self._transactions.end_statement(transaction)
         notes = tuple(f"'{path}' could not be removed" for path in unremoved_paths)
         return replace(receipt(text, transaction.id, work.published, {}), notes=notes)
 

@@ -43,7 +43,7 @@ class PartitionStatements(Family):
             partitions = self._matching_partitions(table, [statement.partition], text)
             transaction.refuse_overwritten(table, partitions, overwrite=True)
             published = publish_empty_directories(transaction.txn, work, table, partitions)
-            self._transactions.end_of_statement(transaction)
+            self._transactions.end_statement(transaction)
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
     def _lock_rows(

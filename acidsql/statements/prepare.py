@@ -115,7 +115,7 @@ class Preparer:
                 "or CHANGE COLUMN, before.",
                 condition="UNSUPPORTED_FEATURE.SCHEMA_EVOLUTION",
             )
-        self._transactions.need_plain(f"A change of the columns of {table.name}")
+        self._transactions.require_autocommit(f"A change of the columns of {table.name}")
 
     def _tables_to_undo(
         self, statement: st.Undo, statement_text: StatementText

@@ -168,7 +168,7 @@ class Reader:
                 return rows_by_demand[key]
             few_of_standin = few if standin.is_target or explicit_demand else 0
             if standin.query is not None:
-                self._transactions.need_same_view(standin.table)
+                self._transactions.require_same_view(standin.table)
                 return view_rows(self._spark, standin, views)
             rows = self._tables.rows(
                 standin,

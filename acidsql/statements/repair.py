@@ -65,7 +65,7 @@ class TableRepairs(TableChecks):
 
     def repair(self, table: Table, *, dry_run: bool) -> DataFrame:
         """See ``Session.repair``."""
-        self._transactions.need_plain("repair")
+        self._transactions.require_autocommit("repair")
         with file_errors(), composed_text_conf(self._spark):
             if not dry_run:
                 # Aborts transactions of dead sessions. Otherwise they would seem alive.

@@ -173,9 +173,9 @@ class Runner:
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
-        retries = retries if self.transactions.is_plain else 0
+        retries = retries if self.transactions.is_autocommit else 0
         with cancelled_by_ctrl_c(self._spark):
-            return retry_transient(run_once, retries, lambda: self.transactions.is_plain)
+            return retry_transient(run_once, retries, lambda: self.transactions.is_autocommit)
 
     @property
     def settings(self) -> Settings:
@@ -200,7 +200,7 @@ class Runner:
         timestamp: date | str | None = None,
     ) -> DataFrame:
         """The live rows of a table or view, as a SELECT would see them, or in an older version."""
-        self.transactions.need_thread()
+        self.transactions.require_same_thread()
         self._temporary.need_kept()
         table = need_acid_table(self._spark, self._names.peek_table_or_view(parts), parts)
         if table.view is not None:
@@ -232,7 +232,7 @@ class Runner:
         net: bool,
     ) -> DataFrame:
         """See ``Session.changes``."""
-        self.transactions.need_thread()
+        self.transactions.require_same_thread()
         with self._composing():
             return self._changes.changes_between(table, start, end, keys, net=net)
 
@@ -270,7 +270,7 @@ class Runner:
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, text: str, args: Args) -> DataFrame:
-        self.transactions.need_thread()
+        self.transactions.require_same_thread()
         self._temporary.need_kept()
         clock = Clock()
         with clock("say"):
@@ -385,7 +385,7 @@ class Runner:
                 self._writer.write(transaction, held, statement_text, clock, work)
                 returned = self._returned_rows.rows(held, work, statement_text)
             with clock("keep"):
-                self.transactions.end_of_statement(transaction)
+                self.transactions.end_statement(transaction)
         self.last_receipt = _receipt(
             statement_text, transaction, work, clock, returns_rows=returned is not None
         )

@@ -24,7 +24,7 @@ from acidsql.metastore.lock_rules import strength
 from acidsql.sql import statements as st
 from acidsql.sql.binder import column_of
 from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
-from acidsql.statements.described import column_row, create_statement, details
+from acidsql.statements.described import column_row, create_statement, detail_rows
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import rows_frame
 from acidsql.statements.table_rows import TableRows
@@ -178,7 +178,7 @@ class ShowStatements(Family):
             rows += [column_row(column) for column in table.partition_columns]
         if statement.extended:
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
-            facts = [*details(table), *table_facts(self._statistics(table))]
+            facts = [*detail_rows(table), *table_facts(self._statistics(table))]
             rows += [(key, value, "") for key, value in facts]
         return self._frame("col_name string, data_type string, comment string", rows)
 

@@ -91,7 +91,7 @@ class TableRows:
         write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
 
         def check_unchanged() -> None:
-            self._transactions.need_unchanged(table, partition_names, snapshot, lost_partitions)
+            self._transactions.require_unchanged(table, partition_names, snapshot, lost_partitions)
             if is_old:
                 self.travel.need_kept(table, write_ids)
 
@@ -105,7 +105,7 @@ class TableRows:
                 demand,
                 lambda: is_old or self._is_kept(snapshot),
                 few,
-                (lambda needed: self._transactions.refuse_lost(table, needed))
+                (lambda needed: self._transactions.refuse_lost_partitions(table, needed))
                 if lost_partitions
                 else None,
                 is_fast=self._txns.settings.fast_paths,
@@ -120,7 +120,7 @@ class TableRows:
         """The files of a table, and the write ids that are visible in them."""
         write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
         partitions = self._transactions.partition_names(table) if table.partition_columns else [""]
-        self._transactions.refuse_lost(table, partitions)
+        self._transactions.refuse_lost_partitions(table, partitions)
         fs = filesystem_for(table.location)
         listings = list_table(
             fs, table.location, partitions, write_ids, snapshot.valid_txns, history_is_kept=True
@@ -143,14 +143,14 @@ class TableRows:
             columns=columns,
             oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
         )
-        self._transactions.refuse_lost(table, names or ())
+        self._transactions.refuse_lost_partitions(table, names or ())
         return files
 
     def _visible_write_ids(
         self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None
     ) -> tuple[ValidWriteIdList, bool]:
         """The visible write ids, and whether they are those of an older version."""
-        point_in_time = point_in_time or self._transactions.when
+        point_in_time = point_in_time or self._transactions.pinned_moment
         if point_in_time is None:
             return snapshot.write_ids[table.name], False
         return self.travel.write_ids(table, point_in_time, snapshot), True

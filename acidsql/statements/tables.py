@@ -38,7 +38,7 @@ from acidsql.statements.column_references import (
 from acidsql.statements.constraints import (
     ConstraintStatements,
     extended_constraints,
-    need_conditions,
+    require_conditions,
 )
 from acidsql.statements.family import Context, runs
 from acidsql.statements.places import Places, normalized_location
@@ -202,9 +202,9 @@ class TableStatements(ConstraintStatements):
             kept_statistics = self._metastore.statistics(table.name) if altered.names else {}
             entries = statistics.renamed_entries(table, altered.names, kept_statistics)
             if table.columns != altered.columns:
-                need_conditions(self._context, replace(table, columns=altered.columns))
-            self._existing.need_readable(table, altered.columns, txn)
-            self._existing.need_values(table, altered.newly_required, txn)
+                require_conditions(self._context, replace(table, columns=altered.columns))
+            self._existing.require_readable(table, altered.columns, txn)
+            self._existing.require_values(table, altered.newly_required, txn)
             self._metastore.alter_table(
                 table.name,
                 columns=altered.columns,

@@ -83,5 +83,5 @@ class Tombstones:
         ):
             held = self._holder.hold(transaction.txn, statement, statement_text, prepared)
             self._writer.write(transaction, held, statement_text, clock, work)
-            self._context.transactions.end_of_statement(transaction)
+            self._context.transactions.end_statement(transaction)
         return sum(published.deleted for _, published in work.published)

@@ -55,13 +55,13 @@ class TransactionStatements(Family):
             UnsupportedError: The statement cannot be undone (Hive: 20007 OP_NOT_ALLOWED_IN_TXN).
             TxnError: Only reads are allowed here.
         """
-        if self._transactions.is_plain:
+        if self._transactions.is_autocommit:
             return
         spark_changes = isinstance(statement, st.SparkStatement) and (
             statement.effect is st.Effect.CHANGES
         )
         if isinstance(statement, _CHANGES) or spark_changes:
-            self._transactions.need_writable(statement_name(statement))
+            self._transactions.require_writable(statement_name(statement))
         if isinstance(statement, _DDL) or spark_changes:
             transaction = self._transactions.require_transaction()
             raise UnsupportedError(
@@ -179,7 +179,7 @@ class TransactionStatements(Family):
             TxnError: A transaction is open.
             UnsupportedError: The metastore keeps no locks of sessions.
         """
-        self._transactions.need_plain(label)
+        self._transactions.require_autocommit(label)
         if not self._metastore.abilities.keeps_session_locks:
             raise UnsupportedError(
                 f"{label} outside of a transaction is not possible with this metastore, where this "

@@ -75,7 +75,9 @@ class WaitingRecords:
         show what waits now. And None if a pending table cannot be read: the other columns of SHOW
         STREAMS do not depend on it.
         """
-        tables = self._pending_tables(entries) if entries and self._transactions.is_plain else {}
+        tables = (
+            self._pending_tables(entries) if entries and self._transactions.is_autocommit else {}
+        )
         try:
             groups = self._count_groups(tables)
         except AcidSqlError as error:

@@ -151,7 +151,7 @@ class Writer:
             return
         events = self._reader.events(query, views, statement_text)
         with (
-            events.unchanged(self._context.spark),
+            events.require_unchanged_source(self._context.spark),
             lower.mapped_errors(query.query),
             lower.naming_checks(events.rows, query.table),
         ):

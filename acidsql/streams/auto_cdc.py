@@ -256,7 +256,7 @@ class AutoCdc(Applier[Table]):
             return self.apply_all(runner, target, rows)
         few_rows = runner.settings.few_rows
         with temporary_view(rows) as view:
-            judged_records = runner.auto_cdc.faults(
+            judged_records = runner.auto_cdc.records_with_faults(
                 self._clauses.text(table_name(target.name), view)
             )
         # A clause may ask for the time, or call any function, so it is evaluated once per record.

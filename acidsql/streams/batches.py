@@ -124,7 +124,7 @@ class BatchWriter(Generic[Target]):
         with composed_text_conf(spark), self._runner(spark) as runner:
             target = self.target(runner)
             batch = self._identity(rows, batch_id, target)
-            runner.transactions.work_for(batch)
+            runner.transactions.set_batch(batch)
             if batch.query_id and batch.run_id not in self._runs:
                 self._setup.metastore.end_other_runs(batch)
             self.last = retry_transient(

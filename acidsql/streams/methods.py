@@ -313,7 +313,7 @@ class StreamMethods:
         need_count(retries, "retries")
         if txn_app_id is not None:
             check_app_id(txn_app_id)
-        need_plain = self._runner.transactions.need_plain_thread
+        need_plain = self._runner.transactions.require_autocommit_in_thread
         make = self._runner_for_batch
         return Setup(self.spark, self.metastore, make, txn_app_id, retries, need_plain)
 

@@ -128,7 +128,7 @@ class Side:
                     self._publish(transaction, work, name, rows, step.overwrite)
                 if step.fails:
                     raise ConstraintError("a row is wrong")
-            self.transactions.end_of_statement(transaction)
+            self.transactions.end_statement(transaction)
 
     def _publish(
         self, transaction: Transaction, work: Work, name: TableName, rows: Rows, overwrite: bool

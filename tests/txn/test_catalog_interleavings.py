@@ -252,7 +252,7 @@ def test_no_table_is_emptied_but_the_one_that_was_looked_at(warehouse, monkeypat
         except AcidSqlError as error:
             assert error.condition in {TOO_OLD, CONFLICT, *MEANWHILE}
             ends.add(error.condition)
-            if not session.transactions.is_plain:
+            if not session.transactions.is_autocommit:
                 session.transactions.rollback()
             gone = frozenset()
         run.end()
