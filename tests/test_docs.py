@@ -43,7 +43,7 @@ def test_the_pages_run(spark, acid):
             exec(compile(text, str(block.page), "exec"), names)
         elif block.language == "sql":
             for span in split_statements(block.text):
-                acid.sql(span.of(block.text)).collect()
+                acid.sql(span.slice(block.text)).collect()
         drawn = drawn or [(row.directory, row.rows) for row in acid.files("planes").collect()]
     picture = re.findall(r"^      (\w+_\d+_\d+_\d+)/bucket_00000 .* (\d) \w+ event",
                          README.read_text(), re.MULTILINE)  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_block_of_code_is_right_in_itself(block: Block):
         compile(block.text.replace("…", "..."), str(block), "exec")
     elif block.language == "sql":
         for span in split_statements(block.text):
-            found = parse(span.of(block.text), is_acid=lambda parts: True)
+            found = parse(span.slice(block.text), is_acid=lambda parts: True)
             assert not block.reason or not isinstance(found, SparkStatement)
     else:
         assert block.reason is None, "such a block is never run"

@@ -32,7 +32,7 @@ def slow(monkeypatch):
         time.sleep(1.1)
         return found
 
-    monkeypatch.setattr("acidsql.statements.reader.demanded_by_source", slowly)
+    monkeypatch.setattr("acidsql.statements.reader.source_predicate", slowly)
 
 
 @pytest.fixture

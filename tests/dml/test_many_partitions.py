@@ -127,7 +127,7 @@ def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
         spark.catalog.refreshByPath(path)
         return found
 
-    monkeypatch.setattr(reader, "demanded_by_source", ask)
+    monkeypatch.setattr(reader, "source_predicate", ask)
     with pytest.raises(TransientTxnError, match="was changed while"):
         t.sql(MERGE.format(f"(SELECT * FROM parquet.`{path}`)"))
     assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(60,)]
@@ -154,7 +154,7 @@ def test_a_source_is_not_asked_for_partitions_that_the_text_names(
         names.extend(column.name for column, _ in equated)
         return ask(source, equated)
 
-    monkeypatch.setattr(reader, "demanded_by_source", note)
+    monkeypatch.setattr(reader, "source_predicate", note)
     # Spark does not know its value as a constant.
     source = "(SELECT INT(id), INT(id) AS p FROM range(3, 4))"
     merge = MERGE.format(source).partition("WHEN NOT")[0]

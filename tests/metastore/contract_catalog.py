@@ -172,13 +172,13 @@ class CatalogContract:
     @needs("keeps_temporary_tables")
     def test_temporary_tables_are_apart_from_the_others(self, store):
         store.create_table(table())
-        for kept in (T.held_by(12), U.held_by(7)):
+        for kept in (T.for_holder(12), U.for_holder(7)):
             store.create_table(table(kept, location=f"/wh/{kept.name}"))
             assert (str(kept), kept.holder) in {("default.t", 12), ("default.u", 7)}
         assert store.tables("default") == ["t"]
-        assert store.temporary_tables() == [T.held_by(12), U.held_by(7)]
-        store.rename_table(U.held_by(7), TableName("default", "v").held_by(7))
-        store.drop_table(T.held_by(12))
+        assert store.temporary_tables() == [T.for_holder(12), U.for_holder(7)]
+        store.rename_table(U.for_holder(7), TableName("default", "v").for_holder(7))
+        store.drop_table(T.for_holder(12))
         assert store.find(T) is not None
         assert [one.key for one in store.temporary_tables()] == ["default.v@txn_7"]
 

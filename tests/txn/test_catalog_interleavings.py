@@ -132,7 +132,7 @@ def no_spark(monkeypatch):
     monkeypatch.setattr(
         TableStatements,
         "type_of",
-        lambda _self, text: lambda span: parse_type(span.of(text).lower()),
+        lambda _self, text: lambda span: parse_type(span.slice(text).lower()),
     )
 
 

@@ -135,7 +135,7 @@ class Session:
     def rows(self, name: str) -> frozenset[str] | None:
         """The rows that a query shows; None: there is no such table."""
         table = self.names.find_acid_table(("d", name))
-        return None if table is None else self.tables.of(table, row_id=False).collect()  # type: ignore[return-value]
+        return None if table is None else self.tables.live_rows(table, row_id=False).collect()  # type: ignore[return-value]
 
     def run(self, text: str) -> None:
         """Run a statement that returns no rows."""
