@@ -15,7 +15,7 @@ from acidsql.compaction.initiator import Initiator, by_place
 from acidsql.compaction.kept_history import settings_of
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
-from acidsql.metastore.conflict_rules import who
+from acidsql.metastore.conflict_rules import author_text
 from acidsql.metastore.interface import (
     LockComponent,
     LockState,
@@ -142,7 +142,7 @@ class Outlook:
         readers = [txn for txn in self._open.values() if not txn.is_session]
         oldest = min(readers, key=lambda txn: txn.txn_id, default=None)
         if oldest is not None and oldest.txn_id < (entry.next_txn_id or 0):
-            return Holder(who(oldest), oldest.started_ms)
+            return Holder(author_text(oldest), oldest.started_ms)
         retention_ms, since_ms = self._settings.compactor_cleaner_retention_ms, entry.committed_ms
         if (since_ms or 0) + retention_ms > self._now_ms:
             return Holder("hive.compactor.cleaner.retention.time.seconds", since_ms)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from acidsql.acid.constraints import Constraint
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
-from acidsql.metastore.foreign import ForeignTable, Found
+from acidsql.metastore.foreign import CatalogEntry, ForeignTable
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 
@@ -70,9 +70,9 @@ class Catalog(Protocol):
     def temporary_tables(self) -> list[TableName]:
         """The temporary tables of all sessions (``TableName.holder``). *Read-only.*"""
 
-    def find(self, name: TableName) -> Found:
-        """What a name means; ``foreign.acid_table`` and ``foreign.view_of`` are about the answer.
-        *Read-only.* A metastore that has only ACID tables and views knows no ``ForeignTable``."""
+    def find(self, name: TableName) -> CatalogEntry:
+        """The entry of a name; ``foreign.acid_table`` and ``foreign.view_of`` say what it is.
+        *Read-only.* A metastore that has only ACID tables and views returns no ``ForeignTable``."""
 
     def with_partitions(self, table: ForeignTable) -> ForeignTable:
         """A table that ``find`` has found, with its partitions. One of them may be a reason for
@@ -85,12 +85,12 @@ class Catalog(Protocol):
         files: they are its rows, with write id 0. ``rows``: how many there are in each partition's
         directory, or in the table's own."""
 
-    def glance(self, name: TableName) -> Found:
-        """As ``find``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
+    def glance(self, name: TableName) -> CatalogEntry:
+        """Like ``find``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
         *Read-only.*
 
-        A Hive Metastore needs a call of its own for them, and reads need none of them. Who writes
-        compares the table with ``find`` under a lock.
+        A Hive Metastore needs a call of its own for these constraints, and reads do not need them.
+        A writer compares the table with ``find`` under a lock.
         """
 
     def create_table(
@@ -131,19 +131,20 @@ class Catalog(Protocol):
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
         constraints: Sequence[Constraint] | None = None,
-        beside: Table | None = None,
+        cdc_table: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
         """Change a table in one step. *Cannot-retry.* ``columns`` replace the data columns,
         ``bucket_columns`` and ``sort_columns`` those of CLUSTERED BY and SORTED BY, and
         ``constraints`` all constraints; None keeps them. ``add_columns`` are appended.
-        ``beside``: a table beside it (``acid.cdc``), which gets these columns, bucketing columns
-        and properties along with it. A metastore that changes one table in a call changes it first.
-        Raises CatalogError if the table is missing, or would have a column twice
-        (COLUMN_ALREADY_EXISTS, 42711)."""
+        ``cdc_table``: a table of AUTO CDC beside the table (``acid.cdc``), with its new columns,
+        bucketing columns and properties. A metastore that changes one table in a call changes the
+        ``cdc_table`` first. Raises CatalogError if the table is missing, or would have a column
+        twice (COLUMN_ALREADY_EXISTS, 42711)."""
 
     def statistics(self, name: TableName) -> Mapping[str, str]:
-        """What ``keep_statistics`` has noted; nothing if there is no such table. *Read-only.*"""
+        """The facts that ``keep_statistics`` has noted; none if there is no such table.
+        *Read-only.*"""
 
     def keep_statistics(
         self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None

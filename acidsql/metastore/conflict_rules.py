@@ -83,8 +83,8 @@ class Rival:
     changes: Sequence[Change]
 
 
-class _Met(NamedTuple):
-    """The common thing of two changes: the narrower of their two things."""
+class _CommonObject(NamedTuple):
+    """The table or partition that two changes have in common: the narrower of their objects."""
 
     database: str
     table: str
@@ -100,7 +100,7 @@ def rival_operations(ours: Iterable[Operation]) -> frozenset[Operation]:
 
 
 def is_conflict(own_change: Change, rival_change: Change) -> bool:
-    """The table above, for two changes of a common thing; ``theirs`` is the rival's."""
+    """Whether two changes of a common object conflict, by the table in the module's docstring."""
     pair = (own_change.operation, rival_change.operation)
     if Operation.INSERT not in pair:
         return True
@@ -114,7 +114,7 @@ def is_conflict(own_change: Change, rival_change: Change) -> bool:
 
 
 def conflicts(ours: Sequence[Change], rivals: Iterable[Rival]) -> list[WriteConflict]:
-    """The conflicts, one for each common thing, in the order of the rivals' numbers.
+    """The conflicts, one for each common object, in the order of the rivals' numbers.
 
     Args:
         ours: Our transaction's changes.
@@ -127,14 +127,15 @@ def conflicts(ours: Sequence[Change], rivals: Iterable[Rival]) -> list[WriteConf
 
 def _conflicts_with(ours: LocksByObject[Change], rival: Rival) -> Iterator[WriteConflict]:
     changes_of_rival = LocksByObject((change, change) for change in rival.changes)
-    met = {
-        _Met(their.database, their.table, our.partition or their.partition): their.write_id
+    write_ids_by_place = {
+        _CommonObject(their.database, their.table, our.partition or their.partition): their.write_id
         for their in rival.changes
         for our in ours.overlapping(their)
         if is_conflict(our, their)
     }
     for conflict_place in sorted(
-        met, key=lambda conflict_place: (*conflict_place[:2], conflict_place.partition or "")
+        write_ids_by_place,
+        key=lambda conflict_place: (*conflict_place[:2], conflict_place.partition or ""),
     ):
         changes_there = (
             *ours.overlapping(conflict_place),
@@ -144,7 +145,7 @@ def _conflicts_with(ours: LocksByObject[Change], rival: Rival) -> Iterator[Write
             txn_id=rival.txn_id,
             table=TableName(conflict_place.database, conflict_place.table),
             partition=conflict_place.partition,
-            write_id=met[conflict_place],
+            write_id=write_ids_by_place[conflict_place],
             by_row=all(change.operation in BY_ROW for change in changes_there),
             user=rival.user,
             host=rival.host,
@@ -152,8 +153,8 @@ def _conflicts_with(ours: LocksByObject[Change], rival: Rival) -> Iterator[Write
         )
 
 
-def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError:
-    """The error for the transaction that lost: which transaction was first, where, what to do.
+def conflict_error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError:
+    """The error for the transaction that lost: which transaction was first, where, and advice.
 
     Args:
         txn_id: The transaction that lost.
@@ -161,10 +162,10 @@ def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError
     """
     first = conflicts[0]
     where = f"{first.table}/{first.partition}" if first.partition else str(first.table)
-    conflict_error = WriteConflictError(
-        f"{who(first)} committed a change to {where} first, and transaction {txn_id}, which "
-        f"changes it too, does not see it{_and_others(first, conflicts)}. ROLLBACK, and run it "
-        "again on a fresh snapshot; retries=n does so.",
+    write_conflict = WriteConflictError(
+        f"{author_text(first)} committed a change to {where} first, and transaction {txn_id}, "
+        f"which changes it too, does not see it{_and_others(first, conflicts)}. ROLLBACK, and "
+        "run it again on a fresh snapshot; retries=n does so.",
         txnId=txn_id,
         winnerTxnId="" if first.txn_id is None else first.txn_id,
         table=first.table,
@@ -173,8 +174,8 @@ def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError
         winnerHost=first.host,
         winnerStatement=first.agent_info,
     )
-    conflict_error.conflicts = tuple(conflicts)
-    return conflict_error
+    write_conflict.conflicts = tuple(conflicts)
+    return write_conflict
 
 
 def _and_others(first: WriteConflict, conflicts: Collection[WriteConflict]) -> str:
@@ -184,7 +185,7 @@ def _and_others(first: WriteConflict, conflicts: Collection[WriteConflict]) -> s
     return f" ({count} other transaction{'s' if count > 1 else ''} did so, too)"
 
 
-class _Doer(Protocol):
+class _Author(Protocol):
     @property
     def txn_id(self) -> int | None: ...
 
@@ -198,13 +199,15 @@ class _Doer(Protocol):
     def agent_info(self) -> str: ...
 
 
-def who(doer: _Doer) -> str:
-    """The transaction that did something, with its user, host and statement; "Another program" if
-    the metastore does not tell."""
-    if doer.txn_id is None:
+def author_text(author: _Author) -> str:
+    """The text that names a transaction with its user, host and statement.
+
+    "Another program" if the metastore does not know the transaction.
+    """
+    if author.txn_id is None:
         return "Another program"
-    doing = f" (statement: {brief(doer.agent_info)})" if doer.agent_info.strip() else ""
-    return f"Transaction {doer.txn_id} of user {doer.user} on host {doer.host}{doing}"
+    doing = f" (statement: {brief(author.agent_info)})" if author.agent_info.strip() else ""
+    return f"Transaction {author.txn_id} of user {author.user} on host {author.host}{doing}"
 
 
 def brief(statement: str) -> str:

@@ -1,4 +1,4 @@
-"""What a name means in a metastore; tables that are not ACID tables, as queries need them."""
+"""The entries of a catalog, and tables that are not ACID tables, as queries read them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class ForeignTable:
     """A plain or external table of Hive's, a materialized view, or a table of another engine.
 
     Attributes:
-        name: Its name.
-        table: Its columns and its place; None if acidsql cannot read it.
-        partitions: Its partitions, which may lie anywhere; only ``with_partitions`` finds them.
-        text: How to read its text files.
-        refusal: Why acidsql cannot read it, and what to do.
-        is_external: Its files are not its own: DROP leaves them.
+        name: The name of the table.
+        table: The columns and the location; None if acidsql cannot read the table.
+        partitions: The partitions, which may lie anywhere; only ``with_partitions`` finds them.
+        text: How to read the text files of the table.
+        refusal: Why acidsql cannot read the table, and what to do.
+        is_external: Whether DROP leaves the files, because they do not belong to the table.
     """
 
     name: TableName
@@ -48,24 +48,26 @@ class ForeignTable:
         return self.table
 
     def refused(self) -> UnsupportedError:
-        """The error of a statement that acidsql cannot run on it."""
-        why = self.refusal or (
+        """The error of a statement that acidsql cannot run on this table."""
+        reason = self.refusal or (
             "is no ACID table, so acidsql only reads it in queries. For all else use Hive, or a "
             "Spark session with Hive support."
         )
-        return UnsupportedError(f"{self.name} {why}", condition="UNSUPPORTED_FEATURE.FOREIGN_TABLE")
+        return UnsupportedError(
+            f"{self.name} {reason}", condition="UNSUPPORTED_FEATURE.FOREIGN_TABLE"
+        )
 
 
-# What a name means in a metastore: an ACID table, a view (a ``Table`` with ``view``), another
-# table; None: nothing.
-Found = Table | ForeignTable | None
+# The entry of a name in a metastore: an ACID table, a view (a ``Table`` with ``view``), or another
+# table; None: the metastore has no such name.
+CatalogEntry = Table | ForeignTable | None
 
 
-def acid_table(entry: Found) -> Table | None:
-    """The ACID table, if the name is that of one."""
+def acid_table(entry: CatalogEntry) -> Table | None:
+    """The entry, if it is an ACID table; else None."""
     return entry if isinstance(entry, Table) and entry.view is None else None
 
 
-def view_of(entry: Found) -> Table | None:
-    """The view, if the name is that of one."""
+def view_of(entry: CatalogEntry) -> Table | None:
+    """The entry, if it is a view; else None."""
     return entry if isinstance(entry, Table) and entry.view is not None else None

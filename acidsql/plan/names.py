@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
-from acidsql.metastore.foreign import ForeignTable, Found, acid_table, view_of
+from acidsql.metastore.foreign import CatalogEntry, ForeignTable, acid_table, view_of
 from acidsql.plan.query import VIEW_PREFIX, no_acid_table
 from acidsql.plan.view_text import ViewQuery, mark_view_name, need_table, split_view_mark
 from acidsql.sql.frames import is_frame
@@ -28,10 +28,10 @@ from acidsql.storage.spark.catalog_names import kind_of
 class Tables(Protocol):
     """Finds the metastore's entry for the full name of a table or view."""
 
-    def find(self, name: TableName) -> Found:
+    def find(self, name: TableName) -> CatalogEntry:
         """The entry of a name. See ``Catalog.find``."""
 
-    def glance(self, name: TableName) -> Found:
+    def glance(self, name: TableName) -> CatalogEntry:
         """The entry of a name, perhaps with earlier constraints. See ``Catalog.glance``."""
 
 
@@ -63,7 +63,9 @@ class Names:
         """Like ``find_acid_table``, but perhaps with earlier constraints (``Catalog.glance``)."""
         return acid_table(self._look_up(parts, self._tables.glance))
 
-    def _look_up(self, parts: tuple[str, ...], find: Callable[[TableName], Found]) -> Found:
+    def _look_up(
+        self, parts: tuple[str, ...], find: Callable[[TableName], CatalogEntry]
+    ) -> CatalogEntry:
         name = self._metastore_name(parts)
         return None if name is None else find(name)
 
@@ -76,11 +78,11 @@ class Names:
         """Look an ACID table, or a view of ACID tables, up. The constraints may be earlier ones."""
         return self.acid_table_or_view(parts, self.peek_entry(parts))
 
-    def peek_entry(self, parts: tuple[str, ...]) -> Found:
+    def peek_entry(self, parts: tuple[str, ...]) -> CatalogEntry:
         """Look the metastore's entry of a name up. The constraints may be earlier ones."""
         return self._look_up(parts, self._tables.glance)
 
-    def acid_table_or_view(self, parts: tuple[str, ...], entry: Found) -> Table | None:
+    def acid_table_or_view(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
         """The ACID table or view of a metastore entry.
 
         None for a view that Spark has, too, and whose query names no ACID table: Spark reads such
@@ -101,7 +103,7 @@ class Names:
         """
         return self.readable_table(parts, self._look_up(parts, self._tables.find))
 
-    def readable_table(self, parts: tuple[str, ...], entry: Found) -> Table | None:
+    def readable_table(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
         """Like ``find_readable``, for a metastore entry that has been looked up already."""
         if isinstance(entry, ForeignTable):
             return None if self.is_in_spark(parts) else entry.need_table()

@@ -10,8 +10,8 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.errors import CatalogError, SnapshotTooOldError, TableChangedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
-from acidsql.metastore.conflict_rules import who
-from acidsql.metastore.foreign import Found, acid_table
+from acidsql.metastore.conflict_rules import author_text
+from acidsql.metastore.foreign import CatalogEntry, acid_table
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 from acidsql.settings import Settings
@@ -214,7 +214,7 @@ class Transactions:
     # The catalog has no snapshots. So read the catalog first, and then check whether its answer is
     # newer than the snapshot.
 
-    def find(self, name: TableName) -> Found:
+    def find(self, name: TableName) -> CatalogEntry:
         """The catalog's entry of a name at the time of the transaction's snapshot.
 
         See ``Catalog``. A ``ForeignTable`` has no snapshots.
@@ -226,11 +226,11 @@ class Transactions:
         """
         return self._check_in_snapshot(name, self._metastore.find(name))
 
-    def glance(self, name: TableName) -> Found:
+    def glance(self, name: TableName) -> CatalogEntry:
         """As ``find``, at a glance (see ``Catalog``)."""
         return self._check_in_snapshot(name, self._metastore.glance(name))
 
-    def _check_in_snapshot(self, name: TableName, entry: Found) -> Found:
+    def _check_in_snapshot(self, name: TableName, entry: CatalogEntry) -> CatalogEntry:
         self._partition_changes(name)
         if isinstance(entry, Table) and entry.moving is not None:
             raise CatalogError(
@@ -372,7 +372,7 @@ class Transactions:
         assert self._snapshot_txn is not None
         changed_name = f"{name}/{change.partition}" if change.partition else str(name)
         return SnapshotTooOldError(
-            f"{who(change)} changed the meaning of {changed_name} in the catalog, after "
+            f"{author_text(change)} changed the meaning of {changed_name} in the catalog, after "
             f"transaction {self._snapshot_txn.id} had taken its snapshot. So the rows of that "
             "snapshot cannot be read or changed. End this transaction, or snapshot, and begin "
             "a new one.",

@@ -214,7 +214,7 @@ class TableStatements(ConstraintStatements):
                     **altered.properties,
                     **{f"{STATISTICS}{key}": value for key, value in entries.items()},
                 },
-                beside=self._renamed_state(table, altered.names),
+                cdc_table=self._renamed_state(table, altered.names),
                 txn_id=txn.id,
             )  # fmt: skip
             txn.end_quietly()

@@ -300,7 +300,7 @@ class Txn:
         by_row = self._waiter.settings.conflicts_by_row
         certain = [conflict for conflict in conflicts if not (by_row and conflict.by_row)]
         if certain:
-            raise conflict_rules.error(self.id, certain)
+            raise conflict_rules.conflict_error(self.id, certain)
 
     def _ended_elsewhere(self) -> Phase:
         """How the transaction ended, if the store has no open transaction of this number.

@@ -150,7 +150,7 @@ class CatalogContract:
         )  # fmt: skip
         now = (SortColumn("z", descending=True), SortColumn("a"))
         columns = [store.find(T).columns[0], Column("z", "string")]
-        store.alter_table(T, columns=columns, sort_columns=now, beside=beside)
+        store.alter_table(T, columns=columns, sort_columns=now, cdc_table=beside)
         assert reopen().find(T).sort_columns == now
         found = reopen().find(U)
         assert (found.columns, found.bucket_columns) == (beside.columns, ("n",))

@@ -115,7 +115,7 @@ def lost_to(txn_id, **fields):
     ],
 )  # fmt: skip
 def test_the_error_names_the_first_conflict(conflicts, says):
-    error = conflict_rules.error(7, conflicts)
+    error = conflict_rules.conflict_error(7, conflicts)
     assert says in error.message
     assert error.getMessageParameters()["partition"] == (conflicts[0].partition or "")
 

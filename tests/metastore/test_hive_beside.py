@@ -85,7 +85,7 @@ def test_what_belongs_to_another_table_is_neither_dropped_nor_renamed(store):
 
 def test_after_a_crash_a_rename_goes_on_and_one_that_is_refused_changes_nothing(store, monkeypatch):
     make_both(store)
-    rename, calls = HiveCatalog._rename_found, []
+    rename, calls = HiveCatalog._rename_existing, []
 
     def dies(self, raw, new_name, txn_id):
         calls.append(TableName(raw.dbName, raw.tableName))
@@ -93,7 +93,7 @@ def test_after_a_crash_a_rename_goes_on_and_one_that_is_refused_changes_nothing(
             raise calls_error
         rename(self, raw, new_name, txn_id)
 
-    monkeypatch.setattr(HiveCatalog, "_rename_found", dies)
+    monkeypatch.setattr(HiveCatalog, "_rename_existing", dies)
     for calls_error, left in ((CatalogError("no"), OF_T), (SystemExit(), OF_U)):
         with pytest.raises(type(calls_error)):
             store.rename_table(T, U)

@@ -40,9 +40,13 @@ class TestHive(MetastoreContract):
         transactions go on."""
         hive_metastore = request.getfixturevalue(self.server)
         self._server, real = hive_metastore, str(hive_metastore.warehouse)
-        ours, theirs = convert.ours, convert.theirs
-        monkeypatch.setattr(convert, "ours", lambda one: _moved(ours(one), real, WAREHOUSE))
-        monkeypatch.setattr(convert, "theirs", lambda one: theirs(_moved(one, WAREHOUSE, real)))
+        ours, theirs = convert.from_server_location, convert.to_server_location
+        monkeypatch.setattr(
+            convert, "from_server_location", lambda one: _moved(ours(one), real, WAREHOUSE)
+        )
+        monkeypatch.setattr(
+            convert, "to_server_location", lambda one: theirs(_moved(one, WAREHOUSE, real))
+        )
         yield
         hive_metastore.query(self.end_txns)
         store = self.open(None, None)
@@ -75,8 +79,8 @@ class TestHive3(TestHive):
 class AsGiven(HiveMetastore):
     """Without the properties that the server adds."""
 
-    def _look(self, name, known):
-        found = super()._look(name, known)
+    def _catalog_entry(self, name, known):
+        found = super()._catalog_entry(name, known)
         if found is None:
             return None
         kept = {key: value for key, value in found.properties.items() if key not in ADDED}

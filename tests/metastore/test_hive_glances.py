@@ -61,7 +61,7 @@ def test_a_look_takes_nothing_that_another_thread_has_asked_before(store, monkey
 
     def meets(name):
         raw = real(name)
-        store._constraints_seen[name] = (convert.identity(raw), before)  # it notes its old answer
+        store._cached_constraints[name] = (convert.identity(raw), before)  # it notes its old answer
         return raw
 
     allow_null(store)

@@ -96,7 +96,7 @@ class DictStore:
         if snapshot is not None:
             found = self._conflicts(txn_id, snapshot, narrowed)
             if left := [one for one in found if one.txn_id not in resolved]:
-                raise conflict_rules.error(txn_id, left)
+                raise conflict_rules.conflict_error(txn_id, left)
         self.changes[txn_id] = narrowed
         self._end(txn_id, TxnState.COMMITTED)
 

@@ -68,8 +68,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
 
     def get_database(self, name: str) -> Database | None:
         with self._store.read() as connection:
-            found = tables.databases(connection, DBS.c.NAME == name)
-            return found[0] if found else None
+            databases = tables.databases(connection, DBS.c.NAME == name)
+            return databases[0] if databases else None
 
     def create_database(self, database: Database) -> None:
         with self._store.write() as connection:
@@ -108,22 +108,28 @@ class EmbeddedCatalog(views.EmbeddedViews):
             )
         with self._write(txn_id) as connection:
             db_id = tables.need_database(connection, name)
-            left, left_views = (
-                rows.names(connection, name, kind) for kind in (MANAGED_TABLE, VIRTUAL_VIEW)
+            table_names, view_names = (
+                rows.table_names(connection, name, kind) for kind in (MANAGED_TABLE, VIRTUAL_VIEW)
             )
-            if (left or left_views) and not cascade:
-                what = f"the {_named(left[0])}" if left else f"the view '{left_views[0]}'"
+            if (table_names or view_names) and not cascade:
+                label = (
+                    f"the {_table_label(table_names[0])}"
+                    if table_names
+                    else f"the view '{view_names[0]}'"
+                )
                 raise CatalogError(
-                    f"The database '{name}' is not empty: it has {what}.",
+                    f"The database '{name}' is not empty: it has {label}.",
                     condition="SCHEMA_NOT_EMPTY",
                     sqlstate="2BP01",
                     schemaName=name,
                 )
             dropped = [
-                self._delete_later(connection, one, tables.remove(connection, one, txn_id))
-                for one in (TableName(name, table) for table in left)
+                self._delete_later(
+                    connection, table_name, tables.remove(connection, table_name, txn_id)
+                )
+                for table_name in (TableName(name, table) for table in table_names)
             ]
-            for view in left_views:
+            for view in view_names:
                 views.drop(connection, TableName(name, view), txn_id)
             connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
             return dropped
@@ -132,8 +138,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
 
     def tables(self, database: str) -> list[str]:
         with self._store.read() as connection:
-            found = rows.names(connection, database, MANAGED_TABLE)
-        return [name for name in found if TableName(database, name).holder is None]
+            names = rows.table_names(connection, database, MANAGED_TABLE)
+        return [name for name in names if TableName(database, name).holder is None]
 
     def temporary_tables(self) -> list[TableName]:
         with self._store.read() as connection:
@@ -178,9 +184,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
         with self._write(txn_id) as connection:
             _rename_table(connection, name, new_name, txn_id)
             pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
-            for beside, new_beside in pairs:
-                if tables.is_beside(connection, beside):
-                    _rename_table(connection, beside, new_beside, txn_id)
+            for cdc_table, new_cdc_table in pairs:
+                if tables.is_cdc_table(connection, cdc_table):
+                    _rename_table(connection, cdc_table, new_cdc_table, txn_id)
 
     def alter_table(
         self,
@@ -193,23 +199,23 @@ class EmbeddedCatalog(views.EmbeddedViews):
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
         constraints: Sequence[Constraint] | None = None,
-        beside: Table | None = None,
+        cdc_table: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             table = rows.read_table(connection, name, table_id)
-            kept = table.columns if columns is None else ()
-            known = {column.name for column in (*kept, *table.partition_columns)}
+            kept_columns = table.columns if columns is None else ()
+            column_names = {column.name for column in (*kept_columns, *table.partition_columns)}
             for column in (*(columns or ()), *add_columns):
-                if column.name in known:
+                if column.name in column_names:
                     raise CatalogError(
                         f"The table '{name}' has a column '{column.name}' already.",
                         condition="COLUMN_ALREADY_EXISTS",
                         sqlstate="42711",
                         columnName=column.name,
                     )
-                known.add(column.name)
+                column_names.add(column.name)
             if columns is not None:
                 rows.replace_columns(connection, table_id, columns)
             if bucket_columns is not None:
@@ -223,15 +229,17 @@ class EmbeddedCatalog(views.EmbeddedViews):
             rows.unset_properties(connection, table_id, unset_properties)
             rows.set_properties(connection, table_id, set_properties or {})
             after = rows.read_table(connection, name, table_id)
-            if _shown(after) != _shown(table):
+            if _names_and_types(after) != _names_and_types(table):
                 catalog_history.note(connection, txn_id, name)
-            if beside is not None:
-                _alter_beside(connection, beside, txn_id)
+            if cdc_table is not None:
+                _alter_cdc_table(connection, cdc_table, txn_id)
 
     def foreign_keys_to(self, name: TableName) -> list[tuple[TableName, Constraint]]:
         with self._store.read() as connection:
-            found = rows.foreign_keys(connection)
-        return [(child, key) for child, key in found if key.parent == str(name) and child != name]
+            foreign_keys = rows.foreign_keys(connection)
+        return [
+            (child, key) for child, key in foreign_keys if key.parent == str(name) and child != name
+        ]
 
     def statistics(self, name: TableName) -> dict[str, str]:
         with self._store.read() as connection:
@@ -297,25 +305,25 @@ def _rename_table(
                 }
             )
         )
-    for changed in (name, new_name):
-        catalog_history.note(connection, txn_id, changed)
+    for changed_name in (name, new_name):
+        catalog_history.note(connection, txn_id, changed_name)
 
 
-def _alter_beside(connection: Connection, beside: Table, txn_id: int | None) -> None:
-    table_id = rows.need_table(connection, beside.name)
-    rows.replace_columns(connection, table_id, beside.columns)
-    rows.replace_bucket_columns(connection, table_id, beside.bucket_columns)
-    rows.set_properties(connection, table_id, beside.properties)
-    catalog_history.note(connection, txn_id, beside.name)
+def _alter_cdc_table(connection: Connection, cdc_table: Table, txn_id: int | None) -> None:
+    table_id = rows.need_table(connection, cdc_table.name)
+    rows.replace_columns(connection, table_id, cdc_table.columns)
+    rows.replace_bucket_columns(connection, table_id, cdc_table.bucket_columns)
+    rows.set_properties(connection, table_id, cdc_table.properties)
+    catalog_history.note(connection, txn_id, cdc_table.name)
 
 
-def _named(table: str) -> str:
+def _table_label(table: str) -> str:
     name = TableName("", table)
     of_session = "" if name.holder is None else f", a temporary table of session {name.holder}"
     return f"table '{name.shown}'{of_session}"
 
 
-def _shown(table: Table) -> list[tuple[str, str]]:
+def _names_and_types(table: Table) -> list[tuple[str, str]]:
     """The names and types of a table's columns. Queries depend on these."""
     return [(column.name, column.type) for column in table.columns]
 

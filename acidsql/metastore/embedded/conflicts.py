@@ -47,7 +47,7 @@ def refuse(
     conflicts = find(connection, txn_id, snapshot, changed)
     unresolved = [conflict for conflict in conflicts if conflict.txn_id not in resolved]
     if unresolved:
-        raise conflict_rules.error(txn_id, unresolved)
+        raise conflict_rules.conflict_error(txn_id, unresolved)
 
 
 def _committed_since(

@@ -43,7 +43,7 @@ _NUMBERS = {
 }  # fmt: skip
 _KINDS = {number: kind for kind, number in _NUMBERS.items()}
 _ENABLED, _RELIED = 4, 1
-_NAMED = (
+_TABLE_BY_NAME = (
     select(TBLS).join(DBS).where(DBS.c.NAME == bindparam("db"), TBLS.c.TBL_NAME == bindparam("tbl"))
 )
 # The class names of a Hive metastore.
@@ -69,40 +69,40 @@ def table_id(
     connection: Connection, name: TableName, kind: str | None = MANAGED_TABLE
 ) -> int | None:
     """The table's TBL_ID; None if there is no such table. ``kind``: its TBL_TYPE; None: any."""
-    found = select(TBLS.c.TBL_ID).join(DBS)
-    found = found.where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
+    query = select(TBLS.c.TBL_ID).join(DBS)
+    query = query.where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
     if kind is not None:
-        found = found.where(TBLS.c.TBL_TYPE == kind)
-    return connection.execute(found).scalar()
+        query = query.where(TBLS.c.TBL_TYPE == kind)
+    return connection.execute(query).scalar()
 
 
-def names(connection: Connection, database: str, kind: str) -> list[str]:
+def table_names(connection: Connection, database: str, kind: str) -> list[str]:
     """The names of a database's tables or views, in order. ``kind``: their TBL_TYPE."""
-    found = select(TBLS.c.TBL_NAME).join(DBS)
-    found = found.where(DBS.c.NAME == database, TBLS.c.TBL_TYPE == kind)
-    return list(connection.execute(found.order_by(TBLS.c.TBL_NAME)).scalars())
+    query = select(TBLS.c.TBL_NAME).join(DBS)
+    query = query.where(DBS.c.NAME == database, TBLS.c.TBL_TYPE == kind)
+    return list(connection.execute(query.order_by(TBLS.c.TBL_NAME)).scalars())
 
 
 def temporary_tables(connection: Connection) -> list[TableName]:
     """The temporary tables of all sessions, in order."""
-    found = select(DBS.c.NAME, TBLS.c.TBL_NAME).join_from(TBLS, DBS)
-    found = found.where(TBLS.c.TBL_NAME.contains(TEMPORARY, autoescape=True))
-    names = (TableName(*row) for row in connection.execute(found.order_by(*found.selected_columns)))
+    query = select(DBS.c.NAME, TBLS.c.TBL_NAME).join_from(TBLS, DBS)
+    query = query.where(TBLS.c.TBL_NAME.contains(TEMPORARY, autoescape=True))
+    names = (TableName(*row) for row in connection.execute(query.order_by(*query.selected_columns)))
     return [name for name in names if name.holder is not None]
 
 
 def need_table(connection: Connection, name: TableName) -> int:
     """The table's TBL_ID. Raises CatalogError TABLE_OR_VIEW_NOT_FOUND."""
-    found = table_id(connection, name)
-    if found is None:
+    existing_id = table_id(connection, name)
+    if existing_id is None:
         raise CatalogError(f"There is no table '{name}'.", relationName=name)
-    return found
+    return existing_id
 
 
 def identity(connection: Connection, name: TableName) -> str:
-    """What tells a table from a later one of its name; "" if there is no such table."""
+    """A text that differs between a table and a later table of its name; "" without a table."""
     # SQLite may give the number of a dropped table again. Write ids are never given again.
-    row = connection.execute(_NAMED, {"db": name.database, "tbl": name.name}).first()
+    row = connection.execute(_TABLE_BY_NAME, {"db": name.database, "tbl": name.name}).first()
     return "" if row is None else f"{row.TBL_ID}/{row.FIRST_WRITE_ID}"
 
 
@@ -110,8 +110,8 @@ def identity(connection: Connection, name: TableName) -> str:
 
 
 def find(connection: Connection, name: TableName) -> Table | None:
-    """The table or view of that name, or None."""
-    row = connection.execute(_NAMED, {"db": name.database, "tbl": name.name}).first()
+    """The table or view of this name, or None."""
+    row = connection.execute(_TABLE_BY_NAME, {"db": name.database, "tbl": name.name}).first()
     return None if row is None else _table(connection, name, row)
 
 
@@ -130,7 +130,7 @@ def _table(connection: Connection, name: TableName, row: Row[Any]) -> Table:
         partition_columns=_partition_columns(connection, table_id),
         bucket_columns=tuple(
             bucket.BUCKET_COL_NAME
-            for bucket in _of(connection, BUCKETING_COLS, table_id, "INTEGER_IDX")
+            for bucket in _read_rows(connection, BUCKETING_COLS, table_id, "INTEGER_IDX")
         ),
         num_buckets=row.NUM_BUCKETS,
         properties=_properties(connection, table_id, statistics=False),
@@ -145,20 +145,22 @@ def _table(connection: Connection, name: TableName, row: Row[Any]) -> Table:
 
 def statistics(connection: Connection, table_id: int) -> dict[str, str]:
     """The entries of ``Catalog.keep_statistics``."""
-    found = _properties(connection, table_id, statistics=True)
-    return {key.removeprefix(STATISTICS): value for key, value in found.items()}
+    properties = _properties(connection, table_id, statistics=True)
+    return {key.removeprefix(STATISTICS): value for key, value in properties.items()}
 
 
 def _properties(connection: Connection, table_id: int, *, statistics: bool) -> dict[str, str]:
-    found = connection.execute(_params(statistics), {"id": table_id})
-    return {row.PARAM_KEY: row.PARAM_VALUE for row in found}
+    rows = connection.execute(_properties_query(statistics), {"id": table_id})
+    return {row.PARAM_KEY: row.PARAM_VALUE for row in rows}
 
 
 @functools.cache
-def _params(statistics: bool) -> Select[Any]:
+def _properties_query(statistics: bool) -> Select[Any]:
     """The properties of a table, or its statistics, which are kept among them."""
-    named = TABLE_PARAMS.c.PARAM_KEY.startswith(STATISTICS, autoescape=True)
-    return _rows_of(TABLE_PARAMS, "PARAM_KEY").where(named if statistics else ~named)
+    is_statistic = TABLE_PARAMS.c.PARAM_KEY.startswith(STATISTICS, autoescape=True)
+    return _rows_query(TABLE_PARAMS, "PARAM_KEY").where(
+        is_statistic if statistics else ~is_statistic
+    )
 
 
 def _view_text(row: Row[Any]) -> ViewText | None:
@@ -170,19 +172,19 @@ def _view_text(row: Row[Any]) -> ViewText | None:
 def _columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
     return tuple(
         Column(row.COLUMN_NAME, row.TYPE_NAME, row.IS_NULLABLE, row.DEFAULT_VALUE, row.COMMENT)
-        for row in _of(connection, COLUMNS_V2, table_id, "INTEGER_IDX")
+        for row in _read_rows(connection, COLUMNS_V2, table_id, "INTEGER_IDX")
     )
 
 
 def _partition_columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
     return tuple(
         Column(row.PKEY_NAME, row.PKEY_TYPE, row.IS_NULLABLE, row.DEFAULT_VALUE, row.PKEY_COMMENT)
-        for row in _of(connection, PARTITION_KEYS, table_id, "INTEGER_IDX")
+        for row in _read_rows(connection, PARTITION_KEYS, table_id, "INTEGER_IDX")
     )
 
 
 def _constraints(connection: Connection, table_id: int) -> tuple[Constraint, ...]:
-    return tuple(map(_constraint, _of(connection, KEY_CONSTRAINTS, table_id, "POSITION")))
+    return tuple(map(_constraint, _read_rows(connection, KEY_CONSTRAINTS, table_id, "POSITION")))
 
 
 def _constraint(row: Row[Any]) -> Constraint:
@@ -196,31 +198,34 @@ def _constraint(row: Row[Any]) -> Constraint:
 def foreign_keys(connection: Connection) -> list[tuple[TableName, Constraint]]:
     """All FOREIGN KEYs, each with its table."""
     kind = _NUMBERS[Kind.FOREIGN_KEY]
-    wanted = (
+    query = (
         select(DBS.c.NAME, TBLS.c.TBL_NAME, KEY_CONSTRAINTS)
         .join_from(KEY_CONSTRAINTS, TBLS, KEY_CONSTRAINTS.c.TBL_ID == TBLS.c.TBL_ID)
         .join(DBS, TBLS.c.DB_ID == DBS.c.DB_ID)
         .where(KEY_CONSTRAINTS.c.CONSTRAINT_TYPE == kind)
         .order_by(DBS.c.NAME, TBLS.c.TBL_NAME, KEY_CONSTRAINTS.c.POSITION)
     )
-    found = connection.execute(wanted)
-    return [(TableName(row.NAME, row.TBL_NAME), _constraint(row)) for row in found]
+    rows = connection.execute(query)
+    return [(TableName(row.NAME, row.TBL_NAME), _constraint(row)) for row in rows]
 
 
 def _sort_columns(connection: Connection, table_id: int) -> tuple[SortColumn, ...]:
     return tuple(
         SortColumn(row.COLUMN_NAME, row.ORDER == DESCENDING)
-        for row in _of(connection, SORT_COLS, table_id, "INTEGER_IDX")
+        for row in _read_rows(connection, SORT_COLS, table_id, "INTEGER_IDX")
     )
 
 
-def _of(connection: Connection, table: SqlTable, table_id: int, order: str) -> Sequence[Any]:
-    return connection.execute(_rows_of(table, order), {"id": table_id}).all()
+def _read_rows(connection: Connection, table: SqlTable, table_id: int, order: str) -> Sequence[Any]:
+    return connection.execute(_rows_query(table, order), {"id": table_id}).all()
 
 
 @functools.cache
-def _rows_of(table: SqlTable, order: str) -> Select[Any]:
-    """Cached: each statement reads a table or two, with up to six of these queries for each."""
+def _rows_query(table: SqlTable, order: str) -> Select[Any]:
+    """The query of the rows of a table in one of the catalog's tables, by TBL_ID.
+
+    Cached, because a statement needs up to six of these queries for each table that it reads.
+    """
     return select(table).where(table.c.TBL_ID == bindparam("id")).order_by(table.c[order])
 
 
@@ -245,17 +250,17 @@ def write_table(connection: Connection, db_id: int, table: Table, first_write_id
         **(_CLASSES[table.file_format] if view is None else {}),
     )
     add_columns(connection, new_id, table.columns, start=0)
-    _insert(connection, PARTITION_KEYS, _partition_keys(new_id, table.partition_columns))
-    _insert(connection, BUCKETING_COLS, _buckets(new_id, table.bucket_columns))
-    _insert(connection, SORT_COLS, _sorting(new_id, table.sort_columns))
-    _insert(connection, KEY_CONSTRAINTS, _key_constraints(new_id, table.constraints))
+    _insert(connection, PARTITION_KEYS, _partition_column_rows(new_id, table.partition_columns))
+    _insert(connection, BUCKETING_COLS, _bucket_rows(new_id, table.bucket_columns))
+    _insert(connection, SORT_COLS, _sort_rows(new_id, table.sort_columns))
+    _insert(connection, KEY_CONSTRAINTS, _constraint_rows(new_id, table.constraints))
     set_properties(connection, new_id, table.properties)
 
 
 def add_columns(
     connection: Connection, table_id: int, columns: Sequence[Column], *, start: int
 ) -> None:
-    """Append data columns; ``start`` is the number of existing ones."""
+    """Append data columns. ``start`` is the number of existing columns."""
     new = [
         {
             "TBL_ID": table_id,
@@ -280,7 +285,7 @@ def replace_columns(connection: Connection, table_id: int, columns: Sequence[Col
 def replace_bucket_columns(connection: Connection, table_id: int, names: Sequence[str]) -> None:
     """Replace the columns of CLUSTERED BY."""
     connection.execute(delete(BUCKETING_COLS).where(BUCKETING_COLS.c.TBL_ID == table_id))
-    _insert(connection, BUCKETING_COLS, _buckets(table_id, names))
+    _insert(connection, BUCKETING_COLS, _bucket_rows(table_id, names))
 
 
 def replace_sort_columns(
@@ -288,7 +293,7 @@ def replace_sort_columns(
 ) -> None:
     """Replace the columns of SORTED BY."""
     connection.execute(delete(SORT_COLS).where(SORT_COLS.c.TBL_ID == table_id))
-    _insert(connection, SORT_COLS, _sorting(table_id, columns))
+    _insert(connection, SORT_COLS, _sort_rows(table_id, columns))
 
 
 def replace_constraints(
@@ -296,7 +301,7 @@ def replace_constraints(
 ) -> None:
     """Replace all constraints of a table."""
     connection.execute(delete(KEY_CONSTRAINTS).where(KEY_CONSTRAINTS.c.TBL_ID == table_id))
-    _insert(connection, KEY_CONSTRAINTS, _key_constraints(table_id, constraints))
+    _insert(connection, KEY_CONSTRAINTS, _constraint_rows(table_id, constraints))
 
 
 def set_properties(connection: Connection, table_id: int, properties: Mapping[str, str]) -> None:
@@ -311,17 +316,17 @@ def set_properties(connection: Connection, table_id: int, properties: Mapping[st
 
 def set_statistics(connection: Connection, table_id: int, entries: Mapping[str, str]) -> None:
     """Set entries of ``Catalog.keep_statistics``; the others stay."""
-    named = {f"{STATISTICS}{key}": value for key, value in entries.items()}
-    set_properties(connection, table_id, named)
+    properties = {f"{STATISTICS}{key}": value for key, value in entries.items()}
+    set_properties(connection, table_id, properties)
 
 
 def unset_properties(connection: Connection, table_id: int, keys: Sequence[str]) -> None:
     """Remove TBLPROPERTIES; a property that does not exist is no error."""
-    named = TABLE_PARAMS.c.PARAM_KEY.in_(keys)
-    connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, named))
+    is_named = TABLE_PARAMS.c.PARAM_KEY.in_(keys)
+    connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, is_named))
 
 
-def _partition_keys(table_id: int, columns: Sequence[Column]) -> list[dict[str, object]]:
+def _partition_column_rows(table_id: int, columns: Sequence[Column]) -> list[dict[str, object]]:
     return [
         {
             "TBL_ID": table_id,
@@ -336,14 +341,14 @@ def _partition_keys(table_id: int, columns: Sequence[Column]) -> list[dict[str, 
     ]
 
 
-def _buckets(table_id: int, names: Sequence[str]) -> list[dict[str, object]]:
+def _bucket_rows(table_id: int, names: Sequence[str]) -> list[dict[str, object]]:
     return [
         {"TBL_ID": table_id, "INTEGER_IDX": index, "BUCKET_COL_NAME": name}
         for index, name in enumerate(names)
     ]
 
 
-def _sorting(table_id: int, columns: Sequence[SortColumn]) -> list[dict[str, object]]:
+def _sort_rows(table_id: int, columns: Sequence[SortColumn]) -> list[dict[str, object]]:
     return [
         {
             "TBL_ID": table_id,
@@ -355,17 +360,18 @@ def _sorting(table_id: int, columns: Sequence[SortColumn]) -> list[dict[str, obj
     ]
 
 
-def _key_constraints(table_id: int, constraints: Sequence[Constraint]) -> list[dict[str, object]]:
+def _constraint_rows(table_id: int, constraints: Sequence[Constraint]) -> list[dict[str, object]]:
     return [
         {
             "TBL_ID": table_id,
-            "CONSTRAINT_NAME": one.name,
-            "CONSTRAINT_TYPE": _NUMBERS[one.kind],
+            "CONSTRAINT_NAME": constraint.name,
+            "CONSTRAINT_TYPE": _NUMBERS[constraint.kind],
             "POSITION": position,
-            "DEFAULT_VALUE": one.body,
-            "ENABLE_VALIDATE_RELY": _ENABLED * one.is_enforced + _RELIED * one.is_relied,
+            "DEFAULT_VALUE": constraint.body,
+            "ENABLE_VALIDATE_RELY": _ENABLED * constraint.is_enforced
+            + _RELIED * constraint.is_relied,
         }
-        for position, one in enumerate(constraints)
+        for position, constraint in enumerate(constraints)
     ]
 
 

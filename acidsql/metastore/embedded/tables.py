@@ -95,7 +95,7 @@ def create(
     write_ids.take(connection, table.name, table.location)
     first = write_ids.begin_table(connection, table.name, first_write_id, txn_id)
     rows.write_table(connection, db_id, table, first)
-    versions.begin(connection, table.name)
+    versions.begin_history(connection, table.name)
 
 
 def drop_if_there(connection: Connection, name: TableName, txn_id: int | None, now_ms: int) -> None:
@@ -112,7 +112,7 @@ def drop_if_there(connection: Connection, name: TableName, txn_id: int | None, n
 def drop(
     connection: Connection, name: TableName, txn_id: int | None, now_ms: int, until: int = 0
 ) -> str:
-    """Remove a table, and return its location. The tables beside it are dropped, too.
+    """Remove a table, and return its location. Its tables of AUTO CDC are dropped, too.
 
     ``until``: see ``PendingCleanup``.
 
@@ -120,15 +120,15 @@ def drop(
         CatalogError: There is no such table.
     """
     location = remove(connection, name, txn_id)
-    for state_table in cdc.cdc_table_names(name):
-        if is_beside(connection, state_table):
-            place = remove(connection, state_table, txn_id)
-            cleanups.enqueue(connection, state_table, place, now_ms, until)
+    for cdc_table in cdc.cdc_table_names(name):
+        if is_cdc_table(connection, cdc_table):
+            place = remove(connection, cdc_table, txn_id)
+            cleanups.enqueue(connection, cdc_table, place, now_ms, until)
     return location
 
 
 def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
-    """As ``drop``, but the tables beside it stay."""
+    """Like ``drop``, but its tables of AUTO CDC stay."""
     table_id = rows.need_table(connection, name)
     location: str = connection.execute(
         select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
@@ -146,8 +146,8 @@ def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
     return location
 
 
-def is_beside(connection: Connection, name: TableName) -> bool:
-    """Whether there is such a table, and AUTO CDC has made it beside another one."""
+def is_cdc_table(connection: Connection, name: TableName) -> bool:
+    """Whether there is such a table, and AUTO CDC has made it."""
     table = acid_table(rows.find(connection, name))
     return table is not None and cdc.is_cdc_table(table)
 

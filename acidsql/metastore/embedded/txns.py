@@ -224,7 +224,7 @@ class EmbeddedTxns:
             versions.drop_partitions(connection, txn_id, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
             components = changes.recorded(connection, txn_id)
-            versions.record(connection, txn, changed, create_table, components, now_ms)
+            versions.record_versions(connection, txn, changed, create_table, components, now_ms)
             if components:
                 narrowed = changes.narrowed(connection, components, add_partitions or {})
                 if snapshot is not None:

@@ -42,21 +42,21 @@ class EmbeddedVersions:
 
     def versions(self, table: TableName) -> list[Version]:
         with self._store.read() as connection:
-            ours = V.TBL_ID == rows.table_id(connection, table)
-            found = select(TABLE_VERSIONS).where(ours).order_by(V.TV_ID.desc())
-            return [_version(table, row) for row in connection.execute(found)]
+            is_of_table = V.TBL_ID == rows.table_id(connection, table)
+            query = select(TABLE_VERSIONS).where(is_of_table).order_by(V.TV_ID.desc())
+            return [_version(table, row) for row in connection.execute(query)]
 
     def oldest_version(self, table: TableName) -> int:
         with self._store.read() as connection:
             table_id = rows.need_table(connection, table)
-            found = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
-            return int(connection.execute(found).scalar_one())
+            query = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
+            return int(connection.execute(query).scalar_one())
 
     def first_version(self, table: TableName) -> int | None:
         with self._store.read() as connection:
             table_id = rows.need_table(connection, table)
-            first = select(TBLS.c.FIRST_VERSION).where(TBLS.c.TBL_ID == table_id)
-            number = connection.execute(first).scalar_one()
+            query = select(TBLS.c.FIRST_VERSION).where(TBLS.c.TBL_ID == table_id)
+            number = connection.execute(query).scalar_one()
             return None if number is None else int(number)
 
     def identity(self, table: TableName) -> str:
@@ -66,38 +66,38 @@ class EmbeddedVersions:
 
     def forget_versions(self, table: TableName, oldest: int) -> None:
         with self._store.write() as connection:
-            _forget(connection, rows.table_id(connection, table), oldest)
+            _forget_older(connection, rows.table_id(connection, table), oldest)
 
     def changed_by(self, txn_id: int) -> dict[TableName, int]:
-        found = (
+        query = (
             select(DBS.c.NAME, TBLS.c.TBL_NAME, V.TV_WRITEID)
             .join(TBLS, TBLS.c.TBL_ID == V.TBL_ID)
             .join(DBS, DBS.c.DB_ID == TBLS.c.DB_ID)
             .where(V.TV_TXNID == txn_id, V.TV_OPERATION != CREATED)
         )
         with self._store.read() as connection:
-            return {TableName(row[0], row[1]): int(row[2]) for row in connection.execute(found)}
+            return {TableName(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
 
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
-        found = select(func.max(V.TV_ID))
+        query = select(func.max(V.TV_ID))
         if until_ms is not None:
-            found = found.where(V.TV_COMMITTED_AT <= until_ms)
+            query = query.where(V.TV_COMMITTED_AT <= until_ms)
         if txn_id is not None:
-            found = found.where(V.TV_TXNID == txn_id)
+            query = query.where(V.TV_TXNID == txn_id)
         with self._store.read() as connection:
-            number = connection.execute(found).scalar()
-            return None if number is None else int(number)
+            commit = connection.execute(query).scalar()
+            return None if commit is None else int(commit)
 
 
-def begin(connection: Connection, table: TableName) -> None:
+def begin_history(connection: Connection, table: TableName) -> None:
     """Let the history of a new table begin: no version below its first one can be read."""
     first = write_ids.next_write_id(connection, table) - 1
     table_id = rows.need_table(connection, table)
-    new = update(TBLS).where(TBLS.c.TBL_ID == table_id)
-    connection.execute(new.values(OLDEST_VERSION=first, FIRST_VERSION=first))
+    statement = update(TBLS).where(TBLS.c.TBL_ID == table_id)
+    connection.execute(statement.values(OLDEST_VERSION=first, FIRST_VERSION=first))
 
 
-def record(
+def record_versions(
     connection: Connection,
     txn: Row[Any],
     changes: Sequence[Change],
@@ -113,17 +113,17 @@ def record(
         changes: The changes, in the order of the statements.
         created: The table that the transaction creates. If no statement has written to it, its
             first version is the empty table.
-        components: What the transaction has recorded, with its write ids.
+        components: The operations that the transaction has recorded, with its write ids.
         now_ms: The time.
     """
     if created is not None and all(change.table != created.name for change in changes):
         changes = [*changes, Change(created.name, CREATED, txn.TXN_AGENT_INFO or "")]
     # All other writers wait meanwhile, so ask once for each table, and insert all at once.
-    written = {one.table_name: one.write_id for one in components}
-    known = {
+    write_ids_by_table = {component.table_name: component.write_id for component in components}
+    columns_by_table = {
         table: {
             "TBL_ID": rows.need_table(connection, table),
-            "TV_WRITEID": written.get(table) or _write_id(connection, txn.TXN_ID, table),
+            "TV_WRITEID": write_ids_by_table.get(table) or _write_id(connection, txn.TXN_ID, table),
             "TV_TXNID": txn.TXN_ID,
             "TV_COMMITTED_AT": now_ms,
             "TV_USER": txn.TXN_USER,
@@ -133,17 +133,18 @@ def record(
     }
     if changes:
         connection.execute(
-            insert(TABLE_VERSIONS), [known[change.table] | _columns(change) for change in changes]
+            insert(TABLE_VERSIONS),
+            [columns_by_table[change.table] | _change_columns(change) for change in changes],
         )
 
 
 def _write_id(connection: Connection, txn_id: int, table: TableName) -> int:
-    """The transaction's write id in a table; for a table that it only creates, the last one."""
-    found = write_ids.find(connection, txn_id, table)
-    return write_ids.next_write_id(connection, table) - 1 if found is None else found
+    """The transaction's write id in a table; the newest one if the transaction only creates it."""
+    write_id = write_ids.find(connection, txn_id, table)
+    return write_ids.next_write_id(connection, table) - 1 if write_id is None else write_id
 
 
-def _columns(change: Change) -> dict[str, Any]:
+def _change_columns(change: Change) -> dict[str, Any]:
     return {
         "TV_OPERATION": change.operation[:_OPERATION_LIMIT],
         "TV_STATEMENT": change.statement[:_STATEMENT_LIMIT],
@@ -160,15 +161,15 @@ def _columns(change: Change) -> dict[str, Any]:
 def drop_partitions(
     connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[object]]
 ) -> None:
-    """Dropped partitions are deleted at once, so no older version can be read."""
-    for table, gone in dropped.items():
+    """Forget the versions before partitions were dropped: the files are deleted at once."""
+    for table, partitions in dropped.items():
         write_id = write_ids.find(connection, txn_id, table)
-        if gone and write_id is not None:
-            _forget(connection, rows.table_id(connection, table), write_id)
+        if partitions and write_id is not None:
+            _forget_older(connection, rows.table_id(connection, table), write_id)
 
 
 def forget_old(connection: Connection, before_ms: int) -> None:
-    """Forget the changes that were committed before, except the newest one of each table.
+    """Forget the changes that were committed before a time, except the newest of each table.
 
     Only the first commits are forgotten, without gaps: an older version would show the rows of a
     forgotten commit that came after it. If the clock was set back, a time alone could leave gaps.
@@ -181,7 +182,7 @@ def forget_old(connection: Connection, before_ms: int) -> None:
     connection.execute(delete(TABLE_VERSIONS).where(is_old))
 
 
-def _forget(connection: Connection, table_id: int | None, oldest: int) -> None:
+def _forget_older(connection: Connection, table_id: int | None, oldest: int) -> None:
     older = or_(TBLS.c.OLDEST_VERSION.is_(None), TBLS.c.OLDEST_VERSION < oldest)
     connection.execute(
         update(TBLS).where(TBLS.c.TBL_ID == table_id, older).values(OLDEST_VERSION=oldest)

@@ -22,7 +22,7 @@ class EmbeddedViews:
 
     def views(self, database: str) -> list[str]:
         with self._store.read() as connection:
-            return rows.names(connection, database, VIRTUAL_VIEW)
+            return rows.table_names(connection, database, VIRTUAL_VIEW)
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
         with self._write(txn_id) as connection:

@@ -45,7 +45,7 @@ class Calls:
         self._taken_entries: dict[int, Any] = {}  # entries of the compaction queue, by number
         # At the last look at each table; for constraints, with what tells it from a later one.
         self._is_partitioned: dict[TableName, bool] = {}
-        self._constraints_seen: dict[TableName, tuple[str, Any]] = {}
+        self._cached_constraints: dict[TableName, tuple[str, Any]] = {}
 
     def _of(self, txn_id: int) -> OwnTxn:
         """What is known of a transaction; nothing, if another session has opened it."""

@@ -13,7 +13,7 @@ from acidsql.acid.paths import directory_name, is_same, overlap
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, UnsupportedError
 from acidsql.metastore.catalog import Database
-from acidsql.metastore.foreign import Found
+from acidsql.metastore.foreign import CatalogEntry
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import (
     INSERT_ONLY,
@@ -28,7 +28,7 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 _DEFAULT = "default"
-NOTHING_KNOWN = ("", None)  # of a table's constraints
+NO_CACHED_CONSTRAINTS = ("", None)  # a table's identity, and its constraints
 _MOST_USED_UP = 10_000  # write ids, each by a transaction of its own
 
 
@@ -38,8 +38,8 @@ class HiveCatalog(HiveConstraints):
     # ── databases ────────────────────────────────────────────────────────────────────────────
 
     def databases(self) -> list[Database]:
-        found = (self.get_database(name) for name in self._database_names())
-        return [database for database in found if database is not None]
+        databases = (self.get_database(name) for name in self._database_names())
+        return [database for database in databases if database is not None]
 
     def get_database(self, name: str) -> Database | None:
         try:
@@ -48,8 +48,8 @@ class HiveCatalog(HiveConstraints):
             if is_missing(error):
                 return None
             raise
-        described = raw.description or None
-        return Database(raw.name, self._managed(raw), described, raw.parameters or {})
+        comment = raw.description or None
+        return Database(raw.name, self._managed(raw), comment, raw.parameters or {})
 
     def _raw_database(self, name: str) -> Any:
         # Without a catalog's name the server finds no database.
@@ -57,9 +57,9 @@ class HiveCatalog(HiveConstraints):
         return self._call("get_database_req", request)
 
     def _managed(self, raw: Any) -> str:
-        """The directory of a database's ACID tables. ``locationUri`` is that of external ones."""
+        """The directory of a database's ACID tables. ``locationUri`` is for external tables."""
         if raw.managedLocationUri:
-            return convert.ours(raw.managedLocationUri)
+            return convert.from_server_location(raw.managedLocationUri)
         root = self.features.warehouse
         return root if raw.name == _DEFAULT else f"{root}/{raw.name}.db"
 
@@ -69,7 +69,9 @@ class HiveCatalog(HiveConstraints):
         request = hive.CreateDatabaseRequest(
             databaseName=database.name,
             description=database.comment,
-            managedLocationUri=None if is_default else convert.theirs(database.location),
+            managedLocationUri=None
+            if is_default
+            else convert.to_server_location(database.location),
             parameters=dict(database.properties),
             catalogName=self._catalog,
             ownerName=self._user,
@@ -95,8 +97,8 @@ class HiveCatalog(HiveConstraints):
         if self.get_database(name) is None:
             raise no_database(name)
         raw = self._raw_database(name)
-        kept = {k: v for k, v in (raw.parameters or {}).items() if k not in unset_properties}
-        raw.parameters = {**kept, **(set_properties or {})}
+        parameters = {k: v for k, v in (raw.parameters or {}).items() if k not in unset_properties}
+        raw.parameters = {**parameters, **(set_properties or {})}
         self._call("alter_database", self._qualified_database(name), raw)
 
     def drop_database(
@@ -124,55 +126,61 @@ class HiveCatalog(HiveConstraints):
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
     def tables(self, database: str) -> list[str]:
-        return sorted(raw.tableName for raw in self._raws(database))
+        return sorted(raw.tableName for raw in self._raw_acid_tables(database))
 
     def temporary_tables(self) -> list[TableName]:
         return []
 
-    def _raws(self, database: str) -> Iterator[Any]:
+    def _raw_acid_tables(self, database: str) -> Iterator[Any]:
         """The ACID tables of a database."""
         names = self._call(
             "get_tables_by_type", self._qualified_database(database), "*", convert.MANAGED
         )
-        return filter(convert.is_transactional, self._raws_of(database, names))
+        return filter(convert.is_transactional, self._raw_tables(database, names))
 
-    def _raws_of(self, database: str, names: Sequence[str]) -> Iterator[Any]:
+    def _raw_tables(self, database: str, names: Sequence[str]) -> Iterator[Any]:
         """The tables and views of a database that have these names."""
-        for some in chunks(names):
+        for named_chunk in chunks(names):
             request = hive.GetTablesRequest(
-                dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
+                dbName=database,
+                tblNames=named_chunk,
+                catName=self._catalog,
+                capabilities=INSERT_ONLY,
             )
             yield from self._call("get_table_objects_by_name_req", request).tables
 
-    def find(self, name: TableName) -> Found:
-        return self._look(name, NOTHING_KNOWN)
+    def find(self, name: TableName) -> CatalogEntry:
+        return self._catalog_entry(name, NO_CACHED_CONSTRAINTS)
 
-    def glance(self, name: TableName) -> Found:
-        return self._look(name, self._constraints_seen.get(name, NOTHING_KNOWN))
+    def glance(self, name: TableName) -> CatalogEntry:
+        return self._catalog_entry(name, self._cached_constraints.get(name, NO_CACHED_CONSTRAINTS))
 
-    def _look(self, name: TableName, known: tuple[str, Any]) -> Found:
+    def _catalog_entry(self, name: TableName, cached_constraints: tuple[str, Any]) -> CatalogEntry:
         raw = self._raw(name)
         if raw is None:
             return None
         if convert.is_view(raw):
             return convert.view_of(raw)
         is_acid = convert.is_transactional(raw)
-        return self._acid_table(name, raw, known) if is_acid else described(name, raw)
+        return self._acid_table(name, raw, cached_constraints) if is_acid else described(name, raw)
 
-    def _acid_table(self, name: TableName, raw: Any, known: tuple[str, Any]) -> Table | None:
-        """The table; with constraints that are known, if they are this table's.
+    def _acid_table(
+        self, name: TableName, raw: Any, cached_constraints: tuple[str, Any]
+    ) -> Table | None:
+        """The ACID table in a struct of the server; None if it was dropped in the meantime.
 
-        Under a lock nothing is known: another thread may have noted what it asked before.
+        Cached constraints are used if they have the identity of this table. A caller that holds a
+        lock passes none: another thread may have cached an answer from before the lock.
         """
-        which, constraints = known
-        if which != convert.identity(raw):
+        cached_identity, constraints = cached_constraints
+        if cached_identity != convert.identity(raw):
             try:
                 constraints = self._constraints(name)
             except CatalogError as error:
                 if is_missing(error):
                     return None  # it was dropped between the two calls
                 raise
-            self._constraints_seen[name] = (convert.identity(raw), constraints)
+            self._cached_constraints[name] = (convert.identity(raw), constraints)
         table = convert.table_of(raw, constraints)
         if not convert.is_known_format(table.file_format):
             raise UnsupportedError(
@@ -190,31 +198,35 @@ class HiveCatalog(HiveConstraints):
     def _create(
         self, table: Table, first_write_id: int, txn_id: int | None, rows: int | None
     ) -> None:
-        """``create_table``; ``rows``: how many rows are in it, if known."""
+        """Like ``create_table``. ``rows``: the number of rows in the table, if known."""
         self._need_open(txn_id)
         for owner in self.owners():
             if overlap(owner.location, table.location):  # DROP deletes all that is inside
                 raise owner.refusal(table.location)
         if first_write_id > 1:
-            # First: a writer that finds the table must not get a write id of files that are there.
-            self._seed(table.name, first_write_id - 1)
+            # Before the table exists: no writer may get a write id that existing files have.
+            self._seed_write_ids(table.name, first_write_id - 1)
         request = hive.CreateTableRequest(
             table=convert.raw_table(table, self._user, self._catalog, rows),
             envContext=keeping_statistics(),
             notNullConstraints=[
-                *convert.not_null(table.name, table.all_columns, self._catalog),
-                *convert.not_enforced(table.name, table.constraints, self._catalog),
+                *convert.not_null_constraints(table.name, table.all_columns, self._catalog),
+                *convert.unenforced_constraints(table.name, table.constraints, self._catalog),
             ],
-            defaultConstraints=convert.defaults(table.name, table.all_columns, self._catalog),
-            checkConstraints=convert.checks(table.name, table.constraints, self._catalog),
+            defaultConstraints=convert.default_constraints(
+                table.name, table.all_columns, self._catalog
+            ),
+            checkConstraints=convert.check_constraints(
+                table.name, table.constraints, self._catalog
+            ),
             processorCapabilities=convert.CAPABILITIES,
             processorIdentifier=f"acidsql@{self._user}",
         )
-        self._make(request, table.name.database)
-        self._check_made(table)
+        self._create_on_server(request, table.name.database)
+        self._check_created(table)
 
-    def _make(self, request: Any, database: str) -> None:
-        """Let the server make a table or view. Raises CatalogError if it has no such database."""
+    def _create_on_server(self, request: Any, database: str) -> None:
+        """Create a table or view on the server. Raises CatalogError if it has no such database."""
         try:
             self._call("create_table_req", request)
         except CatalogError as error:
@@ -222,11 +234,11 @@ class HiveCatalog(HiveConstraints):
                 raise no_database(database) from error
             raise
 
-    def _seed(self, name: TableName, last: int) -> None:
+    def _seed_write_ids(self, name: TableName, last: int) -> None:
         """Let a new table's write ids begin above ``last``.
 
         A creation that failed may have left write ids. The server does not seed a second time, so
-        transactions use up those that are missing.
+        transactions use up the write ids up to ``last``.
         """
         request = hive.SeedTableWriteIdsRequest(
             dbName=name.database, tableName=name.name, seedWriteId=last
@@ -234,35 +246,38 @@ class HiveCatalog(HiveConstraints):
         try:
             self._call("seed_write_id", request)
         except (CatalogError, MetastoreError, UnsupportedError):  # Hive 3 does not know the call
-            asked = hive.GetValidWriteIdsRequest(fullTableNames=[str(name)], validTxnList="")
-            (found,) = self._call("get_valid_write_ids", asked).tblValidWriteIds
-            left = last - found.writeIdHighWaterMark
-            if left > _MOST_USED_UP:
+            ids_request = hive.GetValidWriteIdsRequest(fullTableNames=[str(name)], validTxnList="")
+            (valid_ids,) = self._call("get_valid_write_ids", ids_request).tblValidWriteIds
+            missing = last - valid_ids.writeIdHighWaterMark
+            if missing > _MOST_USED_UP:
                 raise
-            for _ in range(left):
+            for _ in range(missing):
                 self._use_up_a_write_id(name)
 
     def _use_up_a_write_id(self, name: TableName) -> None:
-        opened = hive.OpenTxnRequest(
+        open_request = hive.OpenTxnRequest(
             num_txns=1, user=self._user, hostname="", agentInfo="acidsql",
             txn_type=hive.TxnType.DEFAULT,
         )  # fmt: skip
-        (txn_id,) = self._call("open_txns", opened).txn_ids
-        asked = hive.AllocateTableWriteIdsRequest(
+        (txn_id,) = self._call("open_txns", open_request).txn_ids
+        ids_request = hive.AllocateTableWriteIdsRequest(
             dbName=name.database, tableName=name.name, txnIds=[txn_id]
         )
-        self._call("allocate_table_write_ids", asked)
+        self._call("allocate_table_write_ids", ids_request)
         self._call("commit_txn", hive.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=True))
 
-    def _check_made(self, table: Table) -> None:
-        """Some servers put tables elsewhere, or make another kind of table than they were told."""
-        made = self._need_raw(table.name)
-        place = convert.ours(made.sd.location)
-        if convert.is_transactional(made) and is_same(place, table.location):
+    def _check_created(self, table: Table) -> None:
+        """Check the new table, and drop it if the server has made another table than requested.
+
+        Some servers put tables into other directories, or make another kind of table.
+        """
+        raw = self._need_raw(table.name)
+        location = convert.from_server_location(raw.sd.location)
+        if convert.is_transactional(raw) and is_same(location, table.location):
             return
-        self._drop(table.name, delete_data=not is_same(place, table.location))
+        self._drop(table.name, delete_data=not is_same(location, table.location))
         raise CatalogError(
-            f"The metastore made {table.name} in '{place}' instead of '{table.location}', or as "
+            f"The metastore made {table.name} in '{location}' instead of '{table.location}', or as "
             "another kind of table than an ACID table. It was dropped again.",
             condition="METASTORE_REFUSED", sqlstate="38000", table=table.name,
         )  # fmt: skip
@@ -272,10 +287,10 @@ class HiveCatalog(HiveConstraints):
     ) -> None:
         if convert.is_view(self._need_raw(name)):
             raise no_table(name)
-        self._drop_found(name, txn_id, delete_data)
+        self._drop_existing(name, txn_id, delete_data)
 
-    def _drop_found(self, name: TableName, txn_id: int | None, delete_data: bool) -> None:
-        """``drop_table`` of what has just been seen, which is no view."""
+    def _drop_existing(self, name: TableName, txn_id: int | None, delete_data: bool) -> None:
+        """Like ``drop_table``, for a table that has been looked up already and is no view."""
         self._need_open(txn_id)
         try:
             self._drop(name, delete_data=delete_data)
@@ -297,11 +312,14 @@ class HiveCatalog(HiveConstraints):
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        self._rename_found(self._need_raw(name), new_name, txn_id)
+        self._rename_existing(self._need_raw(name), new_name, txn_id)
 
-    def _rename_found(self, raw: Any, new_name: TableName, txn_id: int | None) -> None:
-        """``rename_table`` of what has just been seen: ``raw``, the server's struct. The server
-        moves the directory, unless it is not the one of the table's name."""
+    def _rename_existing(self, raw: Any, new_name: TableName, txn_id: int | None) -> None:
+        """Like ``rename_table``, for a table that has been looked up already.
+
+        ``raw`` is the server's struct of the table. The server moves the directory if the directory
+        has the table's name.
+        """
         self._need_open(txn_id)
         name = TableName(raw.dbName, raw.tableName)
         raw.dbName, raw.tableName = new_name.database, new_name.name
@@ -319,9 +337,11 @@ class HiveCatalog(HiveConstraints):
 
     def owners(self) -> list[Owner]:
         return [
-            Owner(TableName(raw.dbName, raw.tableName), convert.ours(raw.sd.location))
+            Owner(
+                TableName(raw.dbName, raw.tableName), convert.from_server_location(raw.sd.location)
+            )
             for database in self._database_names()
-            for raw in self._raws(database)
+            for raw in self._raw_acid_tables(database)
         ]
 
     # ── directories that are to be deleted: the server deletes them itself ───────────────────
@@ -341,7 +361,7 @@ class HiveCatalog(HiveConstraints):
 
 
 def no_database(name: str) -> CatalogError:
-    """The error about a database that is not there."""
+    """The error about a database that does not exist."""
     return CatalogError(
         f"There is no database '{name}'.",
         condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name,

@@ -27,8 +27,8 @@ _TYPES = {
     CompactionType.REBALANCE: hive.CompactionType.REBALANCE,
 }
 REBALANCE = hive.CompactionType.REBALANCE
-TYPE_OF = {number: one for one, number in _TYPES.items()}
-_STATES: Mapping[str, CompactionState] = {one.shown: one for one in CompactionState}
+TYPE_OF = {number: compaction_type for compaction_type, number in _TYPES.items()}
+_STATES: Mapping[str, CompactionState] = {state.shown: state for state in CompactionState}
 VERSION = "acidsql"  # shown to others as that of a worker, and of who asked
 _REFUSED_FOR = re.compile(r"\bid=(\d+)")
 

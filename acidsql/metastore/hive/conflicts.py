@@ -222,7 +222,7 @@ class HiveConflicts(Calls):
     def _names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
         """The names of what is in a partition's directory, or in the table's."""
         if table not in own.places:
-            own.places[table] = convert.ours(self._need_raw(table).sd.location)
+            own.places[table] = convert.from_server_location(self._need_raw(table).sd.location)
         return self._list_names(f"{own.places[table]}/{partition}".rstrip("/"))
 
     def _write_ids(

@@ -31,10 +31,10 @@ class HiveConstraints(Calls):
         new = [
             constraint for constraint in after.constraints if constraint not in before.constraints
         ]
-        if raw_constraints := convert.checks(after.name, new, self._catalog):
+        if raw_constraints := convert.check_constraints(after.name, new, self._catalog):
             checks = hive.AddCheckConstraintRequest(checkConstraintCols=raw_constraints)
             self._call("add_check_constraint", checks)
-        if raw_constraints := convert.not_enforced(after.name, new, self._catalog):
+        if raw_constraints := convert.unenforced_constraints(after.name, new, self._catalog):
             not_null = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
             self._call("add_not_null_constraint", not_null)
 
@@ -73,10 +73,10 @@ class HiveConstraints(Calls):
         required = {raw.column_name for raw in constraints.notNullConstraints or ()}
         filled = {raw.column_name for raw in constraints.defaultConstraints or ()}
         columns = [column for column in table.all_columns if column.name not in required]
-        if raw_constraints := convert.not_null(table.name, columns, self._catalog):
+        if raw_constraints := convert.not_null_constraints(table.name, columns, self._catalog):
             request = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
             self._call("add_not_null_constraint", request)
         columns = [column for column in table.all_columns if column.name not in filled]
-        if raw_constraints := convert.defaults(table.name, columns, self._catalog):
+        if raw_constraints := convert.default_constraints(table.name, columns, self._catalog):
             request = hive.AddDefaultConstraintRequest(defaultConstraintCols=raw_constraints)
             self._call("add_default_constraint", request)

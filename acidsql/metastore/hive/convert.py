@@ -26,16 +26,16 @@ from acidsql.metastore.hive.idl import hive
 
 MANAGED, VIRTUAL_VIEW = "MANAGED_TABLE", "VIRTUAL_VIEW"
 COMMENT = "comment"
-# A client that does not say that it can do all this may not create ACID tables.
+# Only a client that claims all of these capabilities may create ACID tables.
 CAPABILITIES = [
     "HIVEFULLACIDREAD", "HIVEFULLACIDWRITE", "HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE",
     "HIVEBUCKET2", "HIVECACHEINVALIDATE", "HIVEMANAGESTATS", "EXTREAD", "EXTWRITE", "HIVESQL",
 ]  # fmt: skip
 STATS_ACCURATE, ROWS = "COLUMN_STATS_ACCURATE", "numRows"
-# What is there no longer right after a commit. Hive looks at the files if it does not know these.
-_OUTDATED = {STATS_ACCURATE, ROWS, "numFiles", "totalSize"}
+# Parameters that are wrong after a commit. Hive looks at the files if these are missing.
+_OUTDATED_BY_COMMIT = {STATS_ACCURATE, ROWS, "numFiles", "totalSize"}
 # The server keeps these parameters itself. They say nothing about what the table is.
-_SERVERS = {
+_SERVER_PARAMETERS = {
     STATS_ACCURATE, ROWS, "numFiles", "rawDataSize", "totalSize", "numPartitions",
     "numFilesErasureCoded", "transient_lastDdlTime", "last_modified_by", "last_modified_time",
     "DO_NOT_UPDATE_STATS", COMMENT,
@@ -70,13 +70,16 @@ def is_view(raw: Any) -> bool:
 # ── places ───────────────────────────────────────────────────────────────────────────────────
 
 
-def ours(location: str) -> str:
-    """The server's location as acidsql writes it: ``file:/a`` is ``/a``."""
+def from_server_location(location: str) -> str:
+    """A location from the server in acidsql's form: ``/a`` for ``file:/a``."""
     return plain_path(location).rstrip("/")
 
 
-def theirs(location: str) -> str:
-    """A location as the server must get it, whose default file system may be another one."""
+def to_server_location(location: str) -> str:
+    """A location in the server's form: ``file:/a`` for ``/a``.
+
+    The server's default file system may be another one than ours.
+    """
     is_plain = is_local(location) and not scheme_and_root(location)[0]
     return f"file:{location}" if is_plain else location
 
@@ -92,21 +95,28 @@ def table_of(raw: Any, constraints: Any) -> Table:
         constraints: Its ``SQLAllTableConstraints``.
     """
     sd, parameters = raw.sd, dict(raw.parameters or {})
-    required = {one.column_name for one in constraints.notNullConstraints or () if one.enable_cstr}
-    defaults = {one.column_name: one.default_value for one in constraints.defaultConstraints or ()}
+    required = {
+        constraint.column_name
+        for constraint in constraints.notNullConstraints or ()
+        if constraint.enable_cstr
+    }
+    defaults = {
+        constraint.column_name: constraint.default_value
+        for constraint in constraints.defaultConstraints or ()
+    }
 
     def columns(fields: Sequence[Any] | None) -> tuple[Column, ...]:
         return tuple(
             Column(
-                one.name.lower(), one.type.lower(), one.name not in required,
-                defaults.get(one.name), one.comment or None,
+                field.name.lower(), field.type.lower(), field.name not in required,
+                defaults.get(field.name), field.comment or None,
             )
-            for one in fields or ()
+            for field in fields or ()
         )  # fmt: skip
 
     return Table(
         TableName(raw.dbName, raw.tableName),
-        ours(sd.location),
+        from_server_location(sd.location),
         columns(sd.cols),
         columns(raw.partitionKeys),
         tuple(name.lower() for name in sd.bucketCols or ()),
@@ -114,19 +124,22 @@ def table_of(raw: Any, constraints: Any) -> Table:
         _properties(parameters),
         parameters.get(COMMENT) or None,
         _constraints_of(constraints),
-        _sorting(sd),
+        _sort_columns(sd),
         format_of(sd),
         identity(raw),
         bonds={k.removeprefix(BOND): v for k, v in parameters.items() if k.startswith(BOND)},
     )
 
 
-def _sorting(sd: Any) -> tuple[SortColumn, ...]:
-    """SORTED BY, up to a column that is not there: Hive leaves the old name there if a column is
-    renamed, and rows are sorted by nothing behind it."""
-    known = {field.name.lower() for field in sd.cols}
-    found = [SortColumn(by.col.lower(), by.order == _DESCENDING) for by in sd.sortCols or ()]
-    return tuple(takewhile(lambda by: by.name in known, found))
+def _sort_columns(sd: Any) -> tuple[SortColumn, ...]:
+    """The columns of SORTED BY, up to the first name that is no column of the table.
+
+    Hive keeps the old name in SORTED BY if a column is renamed. Rows are not sorted by the columns
+    behind such a name.
+    """
+    column_names = {field.name.lower() for field in sd.cols}
+    sort_columns = [SortColumn(by.col.lower(), by.order == _DESCENDING) for by in sd.sortCols or ()]
+    return tuple(takewhile(lambda by: by.name in column_names, sort_columns))
 
 
 def view_of(raw: Any) -> Table:
@@ -136,8 +149,8 @@ def view_of(raw: Any) -> Table:
         TableName(raw.dbName, raw.tableName),
         "",
         tuple(
-            Column(one.name.lower(), one.type.lower(), comment=one.comment or None)
-            for one in (*raw.sd.cols, *(raw.partitionKeys or ()))
+            Column(field.name.lower(), field.type.lower(), comment=field.comment or None)
+            for field in (*raw.sd.cols, *(raw.partitionKeys or ()))
         ),
         properties=_properties(parameters),
         comment=parameters.get(COMMENT) or None,
@@ -152,19 +165,19 @@ def _properties(parameters: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in parameters.items()
-        if key not in _SERVERS and not key.startswith((STATISTICS, BOND))
+        if key not in _SERVER_PARAMETERS and not key.startswith((STATISTICS, BOND))
     }
 
 
 def identity(raw: Any) -> str:
-    """What tells a table from a later one of its name."""
+    """A text that differs between a table and a later table of the same name."""
     return f"{raw.id}/{raw.createTime}"
 
 
 def format_of(sd: Any) -> str:
     """``orc``, ``parquet``, or the name of another format's class."""
     name: str = sd.inputFormat or ""
-    return next((one for one, names in FORMATS.items() if names[0] == name), name)
+    return next((format_name for format_name, names in FORMATS.items() if names[0] == name), name)
 
 
 def is_known_format(name: str) -> bool:
@@ -173,32 +186,32 @@ def is_known_format(name: str) -> bool:
 
 
 def raw_table(table: Table, owner: str, catalog: str, rows: int | None) -> Any:
-    """The struct with which the server creates a table; ``rows``: how many are in it, if known."""
-    made = _named(table, owner, catalog)
-    made.sd, made.tableType = descriptor(table), MANAGED
-    made.partitionKeys = fields(table.partition_columns)
-    made.parameters.update(_counted(rows))
-    return made
+    """The struct of a table to create. ``rows``: the number of rows in it, if known."""
+    raw = _new_raw_table(table, owner, catalog)
+    raw.sd, raw.tableType = descriptor(table), MANAGED
+    raw.partitionKeys = fields(table.partition_columns)
+    raw.parameters.update(_row_count_parameters(rows))
+    return raw
 
 
 def raw_view(view: Table, owner: str, catalog: str) -> Any:
-    """The struct with which the server creates a view."""
+    """The struct of a view to create."""
     assert view.view is not None
-    made = _named(view, owner, catalog)
-    made.tableType = VIRTUAL_VIEW
-    made.viewOriginalText, made.viewExpandedText = view.view.original, view.view.expanded
-    made.partitionKeys = []
+    raw = _new_raw_table(view, owner, catalog)
+    raw.tableType = VIRTUAL_VIEW
+    raw.viewOriginalText, raw.viewExpandedText = view.view.original, view.view.expanded
+    raw.partitionKeys = []
     # As Hive writes it: there are no files of this format.
-    made.sd = hive.StorageDescriptor(
+    raw.sd = hive.StorageDescriptor(
         cols=fields(view.columns), inputFormat="org.apache.hadoop.mapred.TextInputFormat",
         outputFormat=f"{_PACKAGE}.HiveIgnoreKeyTextOutputFormat", compressed=False, numBuckets=-1,
         serdeInfo=hive.SerDeInfo(parameters={}), bucketCols=[], sortCols=[], parameters={},
         storedAsSubDirectories=False,
     )  # fmt: skip
-    return made
+    return raw
 
 
-def _named(table: Table, owner: str, catalog: str) -> Any:
+def _new_raw_table(table: Table, owner: str, catalog: str) -> Any:
     """The struct of a new table or view without its storage and columns."""
     comment = {} if table.comment is None else {COMMENT: table.comment}
     return hive.Table(
@@ -219,7 +232,7 @@ def descriptor(table: Table) -> Any:
     inputs, outputs, serde = FORMATS[table.file_format]
     return hive.StorageDescriptor(
         cols=fields(table.columns),
-        location=theirs(table.location),
+        location=to_server_location(table.location),
         inputFormat=inputs,
         outputFormat=outputs,
         compressed=False,
@@ -228,13 +241,13 @@ def descriptor(table: Table) -> Any:
             name=table.name.name, serializationLib=serde, parameters={"serialization.format": "1"}
         ),
         bucketCols=list(table.bucket_columns),
-        sortCols=orders(table.sort_columns),
+        sortCols=sort_orders(table.sort_columns),
         parameters={},
         storedAsSubDirectories=False,
     )
 
 
-def orders(columns: Iterable[SortColumn]) -> list[Any]:
+def sort_orders(columns: Iterable[SortColumn]) -> list[Any]:
     """The structs of the columns of SORTED BY."""
     return [
         hive.Order(col=by.name, order=_DESCENDING if by.descending else _ASCENDING)
@@ -247,79 +260,91 @@ def fields(columns: Sequence[Column]) -> list[Any]:
     return [hive.FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in columns]
 
 
-def not_null(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
-    """The NOT NULL constraints of columns."""
+def not_null_constraints(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
+    """The structs of the NOT NULL constraints of columns."""
     return [
-        hive.SQLNotNullConstraint(column_name=column.name, **_constraint(name, catalog))
+        hive.SQLNotNullConstraint(column_name=column.name, **_constraint_fields(name, catalog))
         for column in columns
         if not column.nullable
     ]
 
 
-def defaults(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
-    """The DEFAULT constraints of columns."""
+def default_constraints(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
+    """The structs of the DEFAULT constraints of columns."""
     return [
         hive.SQLDefaultConstraint(
-            column_name=column.name, default_value=column.default, **_constraint(name, catalog)
+            column_name=column.name,
+            default_value=column.default,
+            **_constraint_fields(name, catalog),
         )
         for column in columns
         if column.default is not None
     ]
 
 
-def checks(name: TableName, constraints: Iterable[Constraint], catalog: str) -> list[Any]:
-    """The CHECK constraints among these."""
+def check_constraints(
+    name: TableName, constraints: Iterable[Constraint], catalog: str
+) -> list[Any]:
+    """The structs of the CHECK constraints among these."""
     return [
         hive.SQLCheckConstraint(
-            check_expression=one.condition, dc_name=one.name, **_constraint(name, catalog, one)
+            check_expression=constraint.condition,
+            dc_name=constraint.name,
+            **_constraint_fields(name, catalog, constraint),
         )
-        for one in constraints
-        if one.kind is Kind.CHECK
+        for constraint in constraints
+        if constraint.kind is Kind.CHECK
     ]
 
 
-def not_enforced(name: TableName, constraints: Iterable[Constraint], catalog: str) -> list[Any]:
-    """The NOT NULL constraints among these, which are information."""
+def unenforced_constraints(
+    name: TableName, constraints: Iterable[Constraint], catalog: str
+) -> list[Any]:
+    """The structs of the NOT NULL constraints among these, which nobody enforces."""
     return [
         hive.SQLNotNullConstraint(
-            column_name=one.columns[0], nn_name=one.name, **_constraint(name, catalog, one)
+            column_name=constraint.columns[0],
+            nn_name=constraint.name,
+            **_constraint_fields(name, catalog, constraint),
         )
-        for one in constraints
-        if one.kind is Kind.NOT_NULL
+        for constraint in constraints
+        if constraint.kind is Kind.NOT_NULL
     ]
 
 
-def _constraints_of(all_: Any) -> tuple[Constraint, ...]:
-    found = [
+def _constraints_of(raw_constraints: Any) -> tuple[Constraint, ...]:
+    constraints = [
         Constraint(
-            one.dc_name, Kind.CHECK, one.check_expression,
-            is_enforced=bool(one.enable_cstr), is_relied=bool(one.rely_cstr),
+            raw.dc_name, Kind.CHECK, raw.check_expression,
+            is_enforced=bool(raw.enable_cstr), is_relied=bool(raw.rely_cstr),
         )
-        for one in all_.checkConstraints or ()
+        for raw in raw_constraints.checkConstraints or ()
     ]  # fmt: skip
-    found += [
+    constraints += [
         Constraint(
-            one.nn_name, Kind.NOT_NULL, columns=(one.column_name,), is_relied=bool(one.rely_cstr)
+            raw.nn_name, Kind.NOT_NULL, columns=(raw.column_name,), is_relied=bool(raw.rely_cstr)
         )
-        for one in all_.notNullConstraints or ()
-        if not one.enable_cstr
+        for raw in raw_constraints.notNullConstraints or ()
+        if not raw.enable_cstr
     ]
-    return tuple(found)
+    return tuple(constraints)
 
 
-def _constraint(name: TableName, catalog: str, one: Constraint | None = None) -> dict[str, Any]:
-    """What Hive's constraints have in common; by default ENABLE NOVALIDATE RELY."""
+def _constraint_fields(
+    name: TableName, catalog: str, constraint: Constraint | None = None
+) -> dict[str, Any]:
+    """The fields that all of Hive's constraints have; by default ENABLE NOVALIDATE RELY."""
     return {
         "catName": catalog, "table_db": name.database, "table_name": name.name,
-        "enable_cstr": one is None or one.is_enforced, "validate_cstr": False,
-        "rely_cstr": one is None or one.is_relied,
+        "enable_cstr": constraint is None or constraint.is_enforced, "validate_cstr": False,
+        "rely_cstr": constraint is None or constraint.is_relied,
     }  # fmt: skip
 
 
-def changed(raw: Any, properties: Mapping[str, str], unset: Sequence[str]) -> None:
+def change_properties(raw: Any, properties: Mapping[str, str], unset_keys: Sequence[str]) -> None:
     """Change the properties in a struct of the server."""
     parameters = dict(raw.parameters or {})
-    for key in unset:
+    for key in unset_keys:
         parameters.pop(key, None)
     raw.parameters = {**parameters, **properties}
 
@@ -330,23 +355,26 @@ def changed(raw: Any, properties: Mapping[str, str], unset: Sequence[str]) -> No
 def partition_of(raw: Any) -> Partition:
     """The partition in a struct of the server."""
     values = (None if value in (DEFAULT_PARTITION, "") else value for value in raw.values)
-    return Partition(tuple(values), ours(raw.sd.location))
+    return Partition(tuple(values), from_server_location(raw.sd.location))
 
 
-def values_in(name: str) -> list[str] | None:
-    """The values in a partition's name, as Hive's structs have them; None: no partition."""
+def partition_values(name: str) -> list[str] | None:
+    """The values in a partition's name, in the form of Hive's structs; None for the name ""."""
     if not name:
         return None
     return [value or DEFAULT_PARTITION for _, value in parse_partition_name(name)]
 
 
 def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | None) -> Any:
-    """The struct with which the server adds a partition to a table, which is a struct, too;
-    ``rows``: how many are in it, if known."""
+    """The struct of a partition to add to a table.
+
+    ``table`` is the server's struct of the table; ``rows`` is the number of rows in the partition,
+    if known.
+    """
     sd = hive.StorageDescriptor(**{
         name: getattr(table.sd, name) for name in hive.StorageDescriptor.__slots__
     })  # fmt: skip
-    sd.location = theirs(partition.location)
+    sd.location = to_server_location(partition.location)
     return hive.Partition(
         values=[value or DEFAULT_PARTITION for value in partition.values],  # "" is NULL, too
         dbName=table.dbName,
@@ -354,7 +382,7 @@ def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | No
         createTime=0,
         lastAccessTime=0,
         sd=sd,
-        parameters=_counted(rows),
+        parameters=_row_count_parameters(rows),
         catName=catalog,
     )
 
@@ -362,29 +390,31 @@ def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | No
 # ── statistics ───────────────────────────────────────────────────────────────────────────────
 
 
-def unmark(raw: Any) -> None:
-    """Take the mark from a struct that its statistics are right."""
+def unmark_statistics(raw: Any) -> None:
+    """Remove from a struct the mark that its statistics are right."""
     raw.parameters = {k: v for k, v in (raw.parameters or {}).items() if k != STATS_ACCURATE}
 
 
-def rows_of(raw: Any) -> int | None:
-    """How many rows a table or partition has, as the server knows; None: it does not know."""
+def row_count(raw: Any) -> int | None:
+    """The number of rows that the server has for a table or partition; None: it has no number."""
     text = (raw.parameters or {}).get(ROWS, "")
     return int(text) if text.isdecimal() else None
 
 
-def count(raw: Any, rows: int | None) -> None:
-    """Note in a struct how many rows there are; without the mark that the statistics are right, and
-    without sizes."""
-    kept = {k: v for k, v in (raw.parameters or {}).items() if k not in _OUTDATED}
-    raw.parameters = {**kept, **_counted(rows)}
+def set_row_count(raw: Any, rows: int | None) -> None:
+    """Set the number of rows in a struct.
+
+    This removes the mark that the statistics are right, and the sizes.
+    """
+    parameters = {k: v for k, v in (raw.parameters or {}).items() if k not in _OUTDATED_BY_COMMIT}
+    raw.parameters = {**parameters, **_row_count_parameters(rows)}
 
 
 def statistics_of(raw: Any) -> dict[str, str]:
-    """The entries of ``Catalog.keep_statistics`` in a struct. The server makes nothing of them."""
-    found = (raw.parameters or {}).items()
-    return {k.removeprefix(STATISTICS): v for k, v in found if k.startswith(STATISTICS)}
+    """The entries of ``Catalog.keep_statistics`` in a struct. The server does not read them."""
+    parameters = (raw.parameters or {}).items()
+    return {k.removeprefix(STATISTICS): v for k, v in parameters if k.startswith(STATISTICS)}
 
 
-def _counted(rows: int | None) -> dict[str, str]:
+def _row_count_parameters(rows: int | None) -> dict[str, str]:
     return {} if rows is None else {ROWS: str(rows)}

@@ -65,15 +65,18 @@ class HiveForeign(Calls):
                 "get_partitions", self._qualified_database(name.database), name.name, _ALL
             )
             for raw_of_partition in raws:
-                convert.count(
-                    raw_of_partition, rows.get(convert.ours(raw_of_partition.sd.location))
+                convert.set_row_count(
+                    raw_of_partition,
+                    rows.get(convert.from_server_location(raw_of_partition.sd.location)),
                 )
             for chunk in chunks(raws):
                 self._alter_partitions(name, list(chunk), None)
-        convert.count(raw, None if raw.partitionKeys else rows[convert.ours(raw.sd.location)])
+        convert.set_row_count(
+            raw, None if raw.partitionKeys else rows[convert.from_server_location(raw.sd.location)]
+        )
         removed_properties = [key for key in raw.parameters if key.lower() in _OF_EXTERNAL]
         new_properties = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
-        convert.changed(raw, new_properties, removed_properties)
+        convert.change_properties(raw, new_properties, removed_properties)
         raw.tableType = convert.MANAGED
         self._alter(name, raw)
 

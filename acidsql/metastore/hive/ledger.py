@@ -171,7 +171,7 @@ class HiveLedger(HiveViews, HiveStatistics):
     def _entries(self, app_id: str | None = None) -> list[Noted]:
         """The entries, of one application or of all, without empty ones."""
         try:
-            raws = list(self._raws_of(DATABASE, self.views(DATABASE)))
+            raws = list(self._raw_tables(DATABASE, self.views(DATABASE)))
         except CatalogError as error:
             if is_missing(error):
                 return []
@@ -205,14 +205,14 @@ class HiveLedger(HiveViews, HiveStatistics):
         return {
             TableName(database, raw.tableName): convert.identity(raw)
             for database in databases
-            for raw in self._raws_of(database, by_database[database])
+            for raw in self._raw_tables(database, by_database[database])
         }
 
     def _tables_by_identity(self) -> dict[str, TableName]:
         return {
             convert.identity(raw): TableName(raw.dbName, raw.tableName)
             for database in self._database_names()
-            for raw in self._raws(database)
+            for raw in self._raw_acid_tables(database)
         }
 
 

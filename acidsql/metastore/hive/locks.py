@@ -37,7 +37,7 @@ _TYPES = {
     LockType.EXCL_WRITE: hive.LockType.EXCL_WRITE,
     LockType.EXCLUSIVE: hive.LockType.EXCLUSIVE,
 }
-_TYPE_OF = {number: one for one, number in _TYPES.items()}
+_TYPE_OF = {number: lock_type for lock_type, number in _TYPES.items()}
 OPERATIONS = {
     Operation.SELECT: hive.DataOperationType.SELECT,
     Operation.INSERT: hive.DataOperationType.INSERT,

@@ -35,7 +35,7 @@ class HivePartitions(Calls):
             "get_partitions", self._qualified_database(name.database), name.name, _ALL
         )
         partitions = sorted((convert.partition_of(raw) for raw in raws), key=_order)
-        prefix = f"{convert.ours(raw.sd.location)}/"
+        prefix = f"{convert.from_server_location(raw.sd.location)}/"
         for partition in partitions:
             # The table may have been replaced between the two calls: then our caller finds out.
             if not partition.location.startswith(prefix) and self._is_still(name, raw):

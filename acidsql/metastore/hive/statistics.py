@@ -59,7 +59,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
                     "the table are committing. Run the statement again.", txnId=txn_id,
                 )  # fmt: skip
         raw = self._need_raw(name)
-        convert.changed(raw, {f"{STATISTICS}{k}": v for k, v in entries.items()}, ())
+        convert.change_properties(raw, {f"{STATISTICS}{k}": v for k, v in entries.items()}, ())
         self._alter(name, raw)
 
     def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
@@ -91,7 +91,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
             raw = self._raw(table)
             if raw is None:
                 continue  # its rows go with it
-            own.places[table] = convert.ours(raw.sd.location)
+            own.places[table] = convert.from_server_location(raw.sd.location)
             row_changes = changes.get(table, {})
             if table in counting and table not in own.counts_locked:
                 row_changes = dict.fromkeys(row_changes, _NOT_KNOWN)
@@ -166,8 +166,8 @@ def _matters(change: RowChange) -> bool:
 def _counted(raw: Any, change: RowChange | None) -> bool:
     """Change the number of rows in a struct; False if nothing has changed there."""
     before: dict[str, str] = dict(raw.parameters or {})
-    rows = convert.rows_of(raw)
-    convert.count(raw, rows if change is None else change.applied_to(rows))
+    rows = convert.row_count(raw)
+    convert.set_row_count(raw, rows if change is None else change.applied_to(rows))
     return before != dict(raw.parameters)
 
 

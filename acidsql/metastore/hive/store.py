@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.hive.address import Address
-from acidsql.metastore.hive.beside import HiveBeside
 from acidsql.metastore.hive.calls import ListNames
+from acidsql.metastore.hive.cdc_tables import HiveCdcTables
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.features import probe
 from acidsql.metastore.hive.foreign import HiveForeign
@@ -40,7 +40,7 @@ ABILITIES_OF_3 = replace(
 )
 
 
-class HiveMetastore(HiveBeside, HiveStreams, HiveForeign):
+class HiveMetastore(HiveCdcTables, HiveStreams, HiveForeign):
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
     Several threads may use an instance; each gets a connection.

@@ -66,12 +66,12 @@ class Survey(HiveMetastore):
     def all_tables(self, database: str) -> Iterator[FoundTable]:
         """All tables and views of a database, by name."""
         names = sorted(self._call("get_all_tables", self._qualified_database(database)))
-        for raw in sorted(self._raws_of(database, names), key=lambda raw: str(raw.tableName)):
+        for raw in sorted(self._raw_tables(database, names), key=lambda raw: str(raw.tableName)):
             kind = kind_of(raw)
             is_view = kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW)
             yield FoundTable(
                 TableName(raw.dbName, raw.tableName),
                 kind,
                 "" if is_view else engine_of(raw) or format_of(raw),
-                "" if is_view else convert.ours(raw.sd.location or ""),
+                "" if is_view else convert.from_server_location(raw.sd.location or ""),
             )

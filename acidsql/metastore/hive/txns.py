@@ -224,7 +224,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
                 self._tell_writes(own, changes)
             conflicts = self._at_commit(own, snapshot)
             if conflicts:
-                raise conflict_rules.error(own.id, conflicts)
+                raise conflict_rules.conflict_error(own.id, conflicts)
             entry = None if batch is None else self._next_entry(own, batch)
             with nullcontext() if compacted is None else self._compacted(txn_id, compacted):
                 self._commit(own, entry)
@@ -285,9 +285,10 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
                     db=table.database,
                     table=table.name,
                     fileInfo=hive.InsertEventRequestData(
-                        replace=change.is_all, filesAdded=list(map(convert.theirs, files))
+                        replace=change.is_all,
+                        filesAdded=list(map(convert.to_server_location, files)),
                     ),
-                    partitionVals=convert.values_in(name),
+                    partitionVals=convert.partition_values(name),
                 )
                 self._call("add_write_notification_log", request)
 

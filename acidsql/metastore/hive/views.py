@@ -31,7 +31,7 @@ class HiveViews(HiveCatalog):
             processorCapabilities=convert.CAPABILITIES,
             processorIdentifier=f"acidsql@{self._user}",
         )
-        self._make(request, view.name.database)
+        self._create_on_server(request, view.name.database)
 
     def drop_view(self, name: TableName, *, txn_id: int | None = None) -> None:
         self._need_open(txn_id)

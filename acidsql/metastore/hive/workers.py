@@ -186,7 +186,7 @@ class HiveWorkers(HiveCompactions):
             )
             self._call("mark_refused", raw)
             self._ask_again(raw)
-        return [one.id for one in dead]
+        return [entry.id for entry in dead]
 
     def _ask_again(self, raw: Any) -> None:
         super().compact(

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-_given = context.config.attributes
+_attributes = context.config.attributes
 
-context.configure(connection=_given["connection"])
-context.run_migrations(connection=_given["connection"], warehouse=_given["warehouse"])
+context.configure(connection=_attributes["connection"])
+context.run_migrations(connection=_attributes["connection"], warehouse=_attributes["warehouse"])

@@ -35,14 +35,14 @@ def migrate(connection: Connection, warehouse: str) -> None:
 @contextmanager
 def _scripts() -> Iterator[Path]:
     """The directory for Alembic; a copy if acidsql lies in a zip (spark-submit --py-files)."""
-    here = resources.files("acidsql.metastore.embedded.migrations")
-    if isinstance(here, Path):
-        yield here
+    scripts = resources.files("acidsql.metastore.embedded.migrations")
+    if isinstance(scripts, Path):
+        yield scripts
         return
-    with tempfile.TemporaryDirectory() as copy:
-        Path(copy, "versions").mkdir()
-        Path(copy, "env.py").write_bytes((here / "env.py").read_bytes())
-        for revision in (here / "versions").iterdir():
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, "versions").mkdir()
+        Path(directory, "env.py").write_bytes((scripts / "env.py").read_bytes())
+        for revision in (scripts / "versions").iterdir():
             if revision.name.endswith(".py"):
-                Path(copy, "versions", revision.name).write_bytes(revision.read_bytes())
-        yield Path(copy)
+                Path(directory, "versions", revision.name).write_bytes(revision.read_bytes())
+        yield Path(directory)
