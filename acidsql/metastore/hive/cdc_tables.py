@@ -99,4 +99,6 @@ def _cdc_tables_of(raw_tables: Mapping[TableName, Any], name: TableName) -> list
     target = next((table for table in tables if table.name == name), None)
     if target is None:
         return []
-    return [table.name for table in tables if cdc.is_cdc_table(table) and cdc.belongs_to(table, target)]
+    return [
+        table.name for table in tables if cdc.is_cdc_table(table) and cdc.belongs_to(table, target)
+    ]
