@@ -132,36 +132,26 @@ class Reader:
         snapshot: Snapshot,
         queries: Sequence[Text],
         statement_text: StatementText,
-        event_query: EventQuery | None = None,
+        query: EventQuery | None = None,
         few: int = 0,
         explicit_demands: Mapping[str, Demand] = _NO_DEMANDS,
     ) -> Views:
         views, rows_by_demand = Views(), dict[tuple[TableName, Demand | None], DataFrame]()
-        source = None if event_query is None else event_query.source
+        source = None if query is None else query.source
 
         @cache
         def query_demands() -> Mapping[str, Demand]:
             return self._demands(standins, queries, statement_text, source, views)
 
         @cache
-        def partition_predicate(demand: Demand) -> Predicate:
-            return (
-                self._partition_predicate(event_query, demand.condition, views)
-                if event_query
-                else ANYTHING
-            )
+        def pruning(demand: Demand) -> Predicate:
+            return self._partition_predicate(query, demand.condition, views) if query else ANYTHING
 
         def read_standin(standin: StandIn) -> DataFrame:
             def demand_of_query() -> Demand:
-                text_predicate = self._text_predicate(standin, event_query)
-                demand = (
-                    query_demands().get(standin.view, EVERYTHING).with_condition(text_predicate)
-                )
-                return (
-                    demand.with_condition(partition_predicate(demand))
-                    if standin.is_target
-                    else demand
-                )
+                predicate = self._text_predicate(standin, query)
+                demand = query_demands().get(standin.view, EVERYTHING).with_condition(predicate)
+                return demand.with_condition(pruning(demand)) if standin.is_target else demand
 
             explicit_demand = explicit_demands.get(standin.view)
             if (key := (standin.table.name, explicit_demand)) in rows_by_demand:
@@ -171,18 +161,14 @@ class Reader:
                 self._transactions.require_same_view(standin.table)
                 return view_rows(self._spark, standin, views)
             rows = self._tables.rows(
-                standin,
-                snapshot,
-                self._point_in_time(standin, statement_text),
-                explicit_demand or demand_of_query,
-                few_of_standin,
-            )
+                standin, snapshot, self._point_in_time(standin, statement_text),
+                explicit_demand or demand_of_query, few_of_standin,
+            )  # fmt: skip
             if explicit_demand is not None:
                 rows_by_demand[key] = rows
             return rows
 
-        # Table changes come first: nobody knows which of them a query needs.
-        for standin in standins:
+        for standin in standins:  # nobody knows which changes a query needs, so they come first
             if standin.changes is not None:
                 with in_view(self._spark, standin.enclosing_view):
                     view_text = text_of_view_query(standin.enclosing_view, statement_text)
@@ -196,8 +182,7 @@ class Reader:
             views[standin.view] = read_standin(standin)
         if source is not None:
             views[source.view] = evaluated_once(self._derived_rows(source, views, statement_text))
-        # The target comes last: the values of the source may decide which partitions it needs.
-        for standin in standins:
+        for standin in standins:  # the target comes last: the source may decide on its partitions
             if standin.is_target:
                 views.target = views[standin.view] = read_standin(standin)
         return views
