@@ -60,7 +60,7 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
         ["big merge", "big upsert", "upsert 2 keys", "merge 1"],
     ),
     "source partitions": (
-        [(reader, "demanded_by_source", lambda *_: ANYTHING)],
+        [(reader, "source_predicate", lambda *_: ANYTHING)],
         ["merge partitions"],
     ),
     "data skipping": ([(reader.Reader, "_demands", lambda *_: {})], ["range scan"]),

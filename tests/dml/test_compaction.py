@@ -377,7 +377,7 @@ def test_a_snapshot_whose_holder_has_died_fails_and_shows_no_wrong_rows(t, other
     with other.snapshot():
         (lease,) = [
             row.txnid for row in t.sql("SHOW TRANSACTIONS").collect()
-            if int(row.txnid) == other._runner.transactions._pinned.id
+            if int(row.txnid) == other._runner.transactions._pinned_txn.id
         ]  # fmt: skip
         t.sql("DELETE FROM t WHERE id = 3")
         compact(t, "major")

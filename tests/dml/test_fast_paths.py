@@ -16,7 +16,7 @@ FASTER = [
     (scan, "deletion_vectors"),
     (scan, "search"),
     (reading, "in_buckets"),
-    (reader, "demanded_by_source"),
+    (reader, "source_predicate"),
     (reader, "without_constants"),
     (job, "unmeasured"),
     (job, "bucket_sql"),

@@ -153,7 +153,7 @@ class Worker:
         self._begin()
         txn_type = TxnType.READ_ONLY if read_only else TxnType.DEFAULT
         txn = self._manager.open(agent_info="by chance", txn_type=txn_type)
-        transaction = Transaction(txn, several=True, read_only=read_only)
+        transaction = Transaction(txn, is_block=True, read_only=read_only)
         committing = False
         try:
             self._statements(transaction)

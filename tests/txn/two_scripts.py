@@ -306,7 +306,7 @@ class _Run:
         txn_id = self.line.open_txn(user="u", host="h")
         waiter = LockWaiter(self.line, SETTINGS[by_row], self.line.sleep, lambda: 0.0)  # type: ignore[arg-type]
         txn = Txn(txn_id, self.line, NO_HEARTBEAT, waiter)  # type: ignore[arg-type]
-        transaction = Transaction(txn, several=True)
+        transaction = Transaction(txn, is_block=True)
         try:
             for number in range(len(self.script.statements)):
                 self._statement(number, transaction)
