@@ -16,7 +16,7 @@ from acidsql.metastore.foreign import ForeignTable, acid_table
 from acidsql.opening import open_survey
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.hive2 import old_update
-from acidsql.storage.reading.reachable import on_executors, problem_of
+from acidsql.storage.reading.reachable import list_on_executors, problem_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -238,7 +238,7 @@ def _place_facts(
     if spark is None:
         yield Fact("executors", "not tried: --executors tries them, too")
         return
-    for location, host, problem in on_executors(spark(), list(places)):
+    for location, host, problem in list_on_executors(spark(), list(places)):
         yield _place_fact(places[location], location, f"an executor on {host}", problem)
 
 

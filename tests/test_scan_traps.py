@@ -207,7 +207,7 @@ def test_each_file_of_a_statement_of_others_is_asked_for_lost_days(spark, tmp_pa
 
 
 def test_no_more_footers_are_read_of_files_of_ours(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "with_lost_days", lambda paths: {0: set()}[len(paths)])
+    monkeypatch.setattr(scan, "files_with_lost_days", lambda paths: {0: set()}[len(paths)])
     write_file(
         tmp_path / delta_name(1, 0), RowSchema.from_fields([("d", "date")]), [(-719_162,), (7,)]
     )

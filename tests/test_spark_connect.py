@@ -495,10 +495,10 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
         session.sql("INSERT INTO t SELECT id FROM range(9)")
         assert session.table("t").count() == 10
     monkeypatch.setattr(jobs, "isolates_artifacts", lambda _: False)
-    assert jobs.session_beside(remote) is remote
+    assert jobs.sibling_session(remote) is remote
     monkeypatch.undo()
     monkeypatch.delattr(type(remote), "newSession", raising=False)
-    assert jobs.session_beside(remote) is remote
+    assert jobs.sibling_session(remote) is remote
 
 
 def test_the_end_of_a_fork_closes_nothing():

@@ -120,7 +120,7 @@ class Background:
     @cached_property
     def _own_session(self) -> SparkSession:
         # The worker gets its own session, because statements change the settings of ours.
-        return jobs.session_beside(self._spark)
+        return jobs.sibling_session(self._spark)
 
     @cached_property
     def _worker(self) -> Worker:
@@ -142,9 +142,9 @@ class Background:
             or not jobs.is_forgotten(self._own_session)
         ):
             return
-        before, renewed = self._own_session, jobs.session_beside(self._spark)
+        before, renewed = self._own_session, jobs.sibling_session(self._spark)
         vars(self).update(_own_session=renewed, _worker=self._worker_in(renewed))
-        jobs.end_session_beside(before, self._spark)  # its client is still open
+        jobs.end_sibling_session(before, self._spark)  # its client is still open
 
     # ── called by the session ────────────────────────────────────────────────────────────────
 
@@ -203,7 +203,7 @@ class Background:
             self._worker.stop()
             self._thread.join(timeout=30)
         if "_own_session" in vars(self):
-            jobs.end_session_beside(self._own_session, self._spark)
+            jobs.end_sibling_session(self._own_session, self._spark)
         self._txns.close()
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────

@@ -39,7 +39,7 @@ from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.listing import list_table
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.folding.newest_run import newest_run
 from acidsql.txn import snapshot_of
 from acidsql.txn.locks import lock_object_name
@@ -249,4 +249,4 @@ class Initiator:
 
 
 def _bytes(fs: FileSystem, paths: list[str]) -> int:
-    return sum(in_threads(fs.size, paths))
+    return sum(run_in_threads(fs.size, paths))

@@ -8,7 +8,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.listing import EventFile
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.txn.locks import lock_object_name
@@ -74,7 +74,7 @@ def _merged(plan: CompactionPlan) -> list[str]:
 
 
 def _rows(files: tuple[EventFile, ...]) -> int:
-    return sum(in_threads(lambda file: read_file_info(file.path, file.length).rows, files))
+    return sum(run_in_threads(lambda file: read_file_info(file.path, file.length).rows, files))
 
 
 def _first_names(names: list[str]) -> str:

@@ -27,7 +27,7 @@ from acidsql.sql.given_names import column_names
 from acidsql.sql.tokens import split_statements
 from acidsql.storage.columns import quote
 from acidsql.storage.spark.columns.column_sql import column_sql
-from acidsql.storage.spark.given_rows import Rows, as_frame
+from acidsql.storage.spark.given_rows import Rows, to_frame
 
 
 class DataFrameMethods:
@@ -114,7 +114,7 @@ class DataFrameMethods:
         Returns:
             A writer, which runs nothing before ``merge()``.
         """
-        return MergeIntoWriter(self.spark, self.sql, as_frame(self.spark, source), table, on)
+        return MergeIntoWriter(self.spark, self.sql, to_frame(self.spark, source), table, on)
 
     @checked_while_open
     def insert_into(

@@ -29,7 +29,7 @@ from acidsql.acid.types import HiveType, parse_type, spark_ddl
 from acidsql.errors import AnalysisError
 from acidsql.plan.struct_fields import FieldRules, TypeMismatchError, parts_of, shown_path
 from acidsql.sql.tokens import Span
-from acidsql.storage.columns import literal, nested, quote, shown_type
+from acidsql.storage.columns import literal, nested_sql, quote, shown_type
 
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # digits
 _FLOATS = {"float", "double"}
@@ -296,7 +296,7 @@ class _Assignment:
         if source.kind == "struct":
             return self._struct_sql(sql, source, target, depth, old)
         sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
-        return nested(
+        return nested_sql(
             sql,
             target,
             lambda part, child, deeper: self.sql(part, sources[id(child)], child, deeper),

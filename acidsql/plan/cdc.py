@@ -35,7 +35,7 @@ from acidsql.plan.cdc_fold import fold
 from acidsql.plan.cdc_history import check_history, decide_history
 from acidsql.plan.cdc_rules import Rules, bind_rules, refuse_target
 from acidsql.plan.cdc_state import find_or_plan_state, no_rows, now_sql
-from acidsql.plan.event_query import Derived, EventQuery, Fields, RewriteContext, partition_text
+from acidsql.plan.event_query import DerivedView, EventQuery, Fields, RewriteContext, partition_text
 from acidsql.plan.query import (
     Resolve,
     StandIn,
@@ -46,7 +46,7 @@ from acidsql.plan.query import (
     source_virtual_columns,
     view_name,
 )
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import AutoCdc
 from acidsql.storage import event_records as ew
@@ -66,13 +66,13 @@ class DecisionQueries:
             decides then, too.
     """
 
-    join: Prepared
-    truncate: Prepared | None = None
-    first: Prepared | None = None
+    join: PreparedStatement
+    truncate: PreparedStatement | None = None
+    first: PreparedStatement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedCdc(Prepared):
+class PreparedCdc(PreparedStatement):
     """A prepared AUTO CDC. ``queries`` are the events of the target and of the state table.
 
     Attributes:
@@ -92,20 +92,20 @@ class PreparedCdc(Prepared):
     sequence: HiveType
     state: Table
     is_new: bool
-    fold: Prepared
+    fold: PreparedStatement
     faults: Text
     files: str
     decisions: DecisionQueries
     decision_view: str
     first_queries: tuple[EventQuery, ...]
 
-    def decide_without_files(self, decision: Prepared) -> Prepared:
+    def decide_without_files(self, decision: PreparedStatement) -> PreparedStatement:
         """A query that decides, but reads the fold's query instead of its files: so no files need
         be written."""
         ((decide,), (folded,)) = decision.queries, self.fold.queries
         view = self.files if decide.source is None else decide.source.view
-        decide = replace(decide, source=Derived(view, folded.query))
-        return Prepared((decide,), (*self.fold.standins, *decision.standins))
+        decide = replace(decide, source=DerivedView(view, folded.query))
+        return PreparedStatement((decide,), (*self.fold.standins, *decision.standins))
 
 
 def plan_auto_cdc(
@@ -163,7 +163,7 @@ def plan_auto_cdc(
         sequence=folded.sequence,
         state=state,
         is_new=is_new,
-        fold=Prepared((EventQuery(target, folded.query),), sources),
+        fold=PreparedStatement((EventQuery(target, folded.query),), sources),
         faults=folded.faults,
         files=sides.files,
         decisions=decisions,
@@ -197,15 +197,15 @@ def _decision_queries(
 ) -> DecisionQueries:
     if rules.history is not None:  # versions have no floor
         return DecisionQueries(
-            Prepared((decide_history(rules, context, sides, kind),), standins[:2])
+            PreparedStatement((decide_history(rules, context, sides, kind),), standins[:2])
         )
     truncate = None
     if rules.truncate_when is not None:
-        truncate = Prepared((decide_truncation(rules, context, sides),), standins)
+        truncate = PreparedStatement((decide_truncation(rules, context, sides),), standins)
     return DecisionQueries(
-        Prepared((decide(rules, context, sides),), standins),
+        PreparedStatement((decide(rules, context, sides),), standins),
         truncate,
-        Prepared((decide_first(rules, context, sides, kind),), ()),
+        PreparedStatement((decide_first(rules, context, sides, kind),), ()),
     )
 
 

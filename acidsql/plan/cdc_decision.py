@@ -17,9 +17,9 @@ from acidsql.acid.types import HiveType, parse_type
 from acidsql.plan.cdc_order import struct_sql
 from acidsql.plan.cdc_rules import Rules
 from acidsql.plan.event_query import (
-    Derived,
+    DerivedView,
     EventQuery,
-    Reduced,
+    ReducedQuery,
     RewriteContext,
     default_fields,
     key_columns,
@@ -69,7 +69,7 @@ def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
     """Compose the query. Its ``source`` is the view over the folded records."""
     floor = _floor_query(rules, sides)
     full_query, reduced_query = (
-        _query(rules, context, _joined(rules, context, sides, hint), below=floor, newest=None)
+        _query(rules, context, _join_records(rules, context, sides, hint), below=floor, newest=None)
         for hint in (None, BROADCAST)
     )
     return keyed_query(rules, context, sides, full_query, reduced_query)
@@ -92,9 +92,12 @@ def keyed_query(
         (key, f"k{i}") for i, key in enumerate(rules.keys) if key in context.table.partition_columns
     )
     names = frozenset(f"k{i}" for i in range(len(rules.keys)))
-    source = Derived(sides.folded, context.new().raw(f"SELECT * FROM {sides.files}"))
+    source = DerivedView(sides.folded, context.new().raw(f"SELECT * FROM {sides.files}"))
     return EventQuery(
-        context.table, full_query, source=source, reduced=Reduced(reduced_query, names, partitions)
+        context.table,
+        full_query,
+        source=source,
+        reduced=ReducedQuery(reduced_query, names, partitions),
     )
 
 
@@ -118,7 +121,7 @@ def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> Ev
     columns += _joined_columns(rules, context, sides)
     joined = context.new().raw("SELECT\n").commas(columns)
     joined.raw(f"\nFROM {sides.files} AS f\nFULL OUTER JOIN {sides.target} AS t")
-    joined.raw(f" ON {_on(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
+    joined.raw(f" ON {_key_condition(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
     # The floor belongs to the record that truncates.
     joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
     floor, newest = _floor_query(rules, sides), _newest_truncation(sides)
@@ -162,13 +165,13 @@ def _newest_truncation(sides: Sides) -> str:
     return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
 
 
-def _joined(rules: Rules, context: RewriteContext, sides: Sides, hint: str | None) -> Text:
+def _join_records(rules: Rules, context: RewriteContext, sides: Sides, hint: str | None) -> Text:
     """The folded records, each with its row in the target and in the state table."""
     text = context.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, context, sides)])
     text.raw(f"\nFROM {sides.folded} AS f")
     for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
         text.raw(f"\nLEFT OUTER JOIN {joined_side(view, alias, sides.folded, rules.keys, hint)}")
-        text.raw(f" ON {_on(rules.keys, alias)}")
+        text.raw(f" ON {_key_condition(rules.keys, alias)}")
     return text
 
 
@@ -182,7 +185,7 @@ def _joined_columns(rules: Rules, context: RewriteContext, sides: Sides) -> list
     ]
 
 
-def _on(keys: Sequence[Column], alias: str) -> str:
+def _key_condition(keys: Sequence[Column], alias: str) -> str:
     return " AND ".join(f"{alias}.{quote(key.name)} = f.k{i}" for i, key in enumerate(keys))
 
 
@@ -193,7 +196,7 @@ def joined_side(
     if hint is None:
         return f"{view} AS {alias}"
     sent = f"(SELECT {hint}* FROM {folded} AS f) AS f"
-    on = _on(keys, alias)
+    on = _key_condition(keys, alias)
     return f"(SELECT {alias}.* FROM {view} AS {alias} LEFT SEMI JOIN {sent} ON {on}) AS {alias}"
 
 

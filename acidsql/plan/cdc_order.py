@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type, spark_ddl
 from acidsql.errors import FormatError
-from acidsql.storage.columns import nested, quote
+from acidsql.storage.columns import nested_sql, quote
 
 _BIGINT = HiveType("bigint")
 _SMALL_INTEGERS = ("tinyint", "smallint", "int")
@@ -109,7 +109,7 @@ def comparable(sql: str, node: HiveType, depth: int = 0) -> str:
     if not node.holds("map"):
         return sql
     if node.kind != "map":
-        return str(nested(sql, node, comparable, depth))
+        return str(nested_sql(sql, node, comparable, depth))
     e = f"__acidsql_e{depth}"
     value = comparable(f"{e}.value", node.children[1], depth + 1)
     pairs = f"transform(map_entries({sql}), {e} -> named_struct('k', {e}.key, 'v', {value}))"

@@ -99,7 +99,7 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
         statement, context, statement.sequence_by, cdc.SEQUENCE_BY, "SEQUENCE BY"
     )
     if sequence is None:
-        raise _missing(statement, context, "SEQUENCE BY …", cdc.SEQUENCE_BY)
+        raise _missing_clause_error(statement, context, "SEQUENCE BY …", cdc.SEQUENCE_BY)
     delete_when = _expression(
         statement, context, statement.delete_when, cdc.DELETE_WHEN, "APPLY AS DELETE WHEN"
     )
@@ -178,16 +178,16 @@ def _keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...]:
         names = _declared_names(statement, context, declared)
         if names_and_places and {name for name, _ in names_and_places} != set(names):
             span = Span(names_and_places[0][1].start, names_and_places[-1][1].end)
-            raise _contradiction(context, span, "KEYS", cdc.KEYS, declared)
+            raise _contradiction_error(context, span, "KEYS", cdc.KEYS, declared)
         names_and_places = [(name, place) for name in names]
     if not names_and_places:
-        raise _missing(statement, context, "KEYS (…)", cdc.KEYS)
+        raise _missing_clause_error(statement, context, "KEYS (…)", cdc.KEYS)
     columns_by_name = {column.name: column for column in table.all_columns}
     keys: list[Column] = []
     for name, span in names_and_places:
         column = columns_by_name.get(name)
         if column is None:
-            raise _no_column(context, span, name, f"{table.name} has no key column")
+            raise _missing_column_error(context, span, name, f"{table.name} has no key column")
         if column in keys:
             raise _error(
                 context, span, "COLUMN_ALREADY_EXISTS", "42711", f"The key '{name}' is given twice."
@@ -223,7 +223,7 @@ def _columns(
     named_columns = [(name.parts[-1].lower(), name.span) for name in choice.names]
     for name, span in named_columns:
         if name not in source:
-            raise _no_column(context, span, name, "The source has no column")
+            raise _missing_column_error(context, span, name, "The source has no column")
     excluded_names = {name for name, _ in named_columns} if choice.all_but else set()
     if not choice.all_but:
         requested_names = list(dict.fromkeys(name for name, _ in named_columns))
@@ -232,7 +232,7 @@ def _columns(
             place = next(
                 (span for name, span in named_columns if name == key.name), statement.source
             )
-            raise _no_column(context, place, key.name, "The records have no key column")
+            raise _missing_column_error(context, place, key.name, "The records have no key column")
     for name in requested_names:
         if statement.scd_type == 2 and name in cdc.VERSION and name not in excluded_names:
             raise _error(
@@ -241,7 +241,7 @@ def _columns(
                 "out by COLUMNS * EXCEPT (…).",
             )  # fmt: skip
         if name not in columns_by_name and name not in excluded_names:
-            raise _no_column(
+            raise _missing_column_error(
                 context, dict(named_columns).get(name, statement.source), name,
                 f"{context.table.name} does not have the source's column",
                 "Leave the column out by COLUMNS * EXCEPT (…), or add it by ALTER TABLE.",
@@ -260,7 +260,9 @@ def _chosen_columns(
     names_and_places = [(name.parts[-1].lower(), name.span) for name in choice.names]
     for name, span in names_and_places:
         if name not in column_names:
-            raise _no_column(context, span, name, "Except for the keys, the records set no column")
+            raise _missing_column_error(
+                context, span, name, "Except for the keys, the records set no column"
+            )
     chosen = {name for name, _ in names_and_places}
     return tuple(column for column in columns if (column.name in chosen) != choice.all_but)
 
@@ -276,7 +278,7 @@ def _expression(
         if declared is not None and _normal_tokens(clause.slice(context.text)) != _normal_tokens(
             declared
         ):
-            raise _contradiction(context, clause, words, key, declared)
+            raise _contradiction_error(context, clause, words, key, declared)
         if has_subquery(context.text, clause):
             raise UnsupportedError(
                 f"A subquery in {words} is not supported: join the source with it.",
@@ -352,14 +354,16 @@ def _order(
 # ── errors ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _missing(statement: AutoCdc, context: RewriteContext, clause: str, key: str) -> AnalysisError:
+def _missing_clause_error(
+    statement: AutoCdc, context: RewriteContext, clause: str, key: str
+) -> AnalysisError:
     return _error(
         context, statement.target.span, "AUTOCDC_CLAUSE_MISSING", "42601",
         f"AUTO CDC needs {clause}, or the property '{key}' of {context.table.name}.",
     )  # fmt: skip
 
 
-def _contradiction(
+def _contradiction_error(
     context: RewriteContext, span: Span, words: str, key: str, declared: str
 ) -> AnalysisError:
     return _error(
@@ -369,7 +373,7 @@ def _contradiction(
     )  # fmt: skip
 
 
-def _no_column(
+def _missing_column_error(
     context: RewriteContext, span: Span, name: str, problem: str, advice: str = ""
 ) -> AnalysisError:
     return _error(

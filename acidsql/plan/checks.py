@@ -17,7 +17,7 @@ from acidsql.plan.sqltext import Edit, Text
 from acidsql.sql.conditions import mentioned_columns
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import literal, quote, shown, shown_type
+from acidsql.storage.columns import literal, quote, shown_sql, shown_type
 
 # A condition means the same in every session: the settings are Hive's, an instant is compared with
 # a wall clock in UTC, and a wrong number is an error instead of a NULL, for which the condition
@@ -96,7 +96,8 @@ def constraints_naming(table: Table, column: str) -> list[str]:
 def new_values(table: Table) -> list[str]:
     """SQL of the values of a new row, as readers will see them, over the columns of events."""
     own = [
-        shown(quote(column.name), column.type, zone_offset_micros=None) for column in table.columns
+        shown_sql(quote(column.name), column.type, zone_offset_micros=None)
+        for column in table.columns
     ]
     return own + [partition_value(column, i) for i, column in enumerate(table.partition_columns)]
 

@@ -32,7 +32,7 @@ _LITERAL_STARTS = frozenset("'\"rR(")  # the first characters of string literals
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedView:
     """A view over another query. Spark analyses this query once for all readers of the view.
 
     Attributes:
@@ -52,7 +52,7 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
+class ReducedQuery:
     """A MERGE whose target is reduced, before the join, to rows with a partner in the source.
 
     Attributes:
@@ -118,8 +118,8 @@ class EventQuery:
     plain_rows: Mapping[str, Sequence[Any]] | None = None
     partitions: tuple[str, Text] | None = None
     target_predicate: Predicate = ANYTHING
-    source: Derived | None = None
-    reduced: Reduced | None = None
+    source: DerivedView | None = None
+    reduced: ReducedQuery | None = None
     may_collect: bool = False
     only_if_small: bool = False
     notes_replaced: bool = False

@@ -38,9 +38,9 @@ def refuse_acid_tables(
         table = resolve(reference.parts)
         if table is None:
             continue
-        target = _changed(text, double_quoted)
+        target = _dml_target(text, double_quoted)
         if target is not None and not resolve(target.parts) and not is_in_spark(target.parts):
-            raise _not_found(text, target)
+            raise _not_found_error(text, target)
         raise UnsupportedError(
             f"{table.name} is {'an ACID table' if table.view is None else 'a view of ACID tables'}"
             ", and Spark alone would misread it: this statement is not supported for it.",
@@ -49,8 +49,8 @@ def refuse_acid_tables(
         )  # fmt: skip
 
 
-def dropped(text: str, *, double_quoted: bool) -> Name | None:
-    """The name in DROP TABLE or DROP VIEW without IF EXISTS; None for other statements."""
+def dropped_name(text: str, *, double_quoted: bool) -> Name | None:
+    """The name in a DROP TABLE or DROP VIEW without IF EXISTS; None for any other statement."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if not c.accept("DROP", "TABLE") and not c.accept("DROP", "VIEW"):
         return None
@@ -90,7 +90,7 @@ def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_qu
         )  # fmt: skip
 
 
-def _changed(text: str, double_quoted: bool) -> Name | None:
+def _dml_target(text: str, double_quoted: bool) -> Name | None:
     """The target of UPDATE, DELETE or MERGE."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if c.is_at("WITH"):
@@ -100,7 +100,7 @@ def _changed(text: str, double_quoted: bool) -> Name | None:
     return None
 
 
-def _not_found(text: str, target: Name) -> AnalysisError:
+def _not_found_error(text: str, target: Name) -> AnalysisError:
     return AnalysisError(
         f"There is no table '{'.'.join(target.parts)}'.",
         text, target.span.start, target.span.end,

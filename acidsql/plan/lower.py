@@ -31,14 +31,14 @@ from acidsql.acid.virtual_columns import why_missing
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import BAR, RAISED
 from acidsql.plan.checks import INVALID, MEANING, check_projections, constraint_of_fragment
-from acidsql.plan.event_query import Derived, Fields
+from acidsql.plan.event_query import DerivedView, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import may_correlate
 from acidsql.sql.tokens import Span
 from acidsql.storage.reading.orc_scan import block_pushdown
 from acidsql.storage.spark import jvm
-from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.clocks import StatementTime
 from acidsql.storage.spark.jvm import changed_conf, select
 from acidsql.storage.spark.repeatable import source_changed
@@ -165,7 +165,9 @@ class Analysis:
         self._views: dict[str, DataFrame] = {}
         self._fields: dict[str, Fields] = {}  # by the query's text
 
-    def fields(self, query: Text, standins: Iterable[StandIn], derived: Derived | None) -> Fields:
+    def fields(
+        self, query: Text, standins: Iterable[StandIn], derived: DerivedView | None
+    ) -> Fields:
         """The columns of a query over these stand-ins and this view."""
         views = self._views
         views.update(
@@ -200,7 +202,9 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
         return rows
     try:
         with changed_conf(rows.sparkSession, MEANING), no_log():
-            checked_rows = settle(select(as_char(select(rows, *columns[0]), table), *columns[1]))
+            checked_rows = settle(
+                select(mark_char_columns(select(rows, *columns[0]), table), *columns[1])
+            )
             return checked_rows if time is None else time.put_into(checked_rows)
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
@@ -250,14 +254,14 @@ def select_expressions(rows: DataFrame, *expressions: str) -> DataFrame:
 
 
 def derived_rows(
-    spark: SparkSession, source: Derived, views: Views, args: Args, time: StatementTime | None
+    spark: SparkSession, source: DerivedView, views: Views, args: Args, time: StatementTime | None
 ) -> DataFrame:
     """A statement's source, analysed once. All readers of this DataFrame read the same files.
 
     Raises:
         TransientTxnError: The source's columns changed after the statement was prepared.
     """
-    rows = with_chars(
+    rows = mark_chars(
         frame(spark, source.query, views_in_text(source.query, views), args, time), source
     )
     if source.fields is not None and list(source.fields) != fields_of(rows):
@@ -265,9 +269,9 @@ def derived_rows(
     return rows
 
 
-def with_chars(rows: DataFrame, derived: Derived) -> DataFrame:
+def mark_chars(rows: DataFrame, derived: DerivedView) -> DataFrame:
     """Mark the CHAR columns of a view, so that Spark compares them as CHAR."""
-    return rows if derived.chars is None else as_char(rows, derived.chars)
+    return rows if derived.chars is None else mark_char_columns(rows, derived.chars)
 
 
 def views_in_text(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

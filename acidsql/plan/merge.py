@@ -25,10 +25,10 @@ from acidsql.acid.types import HiveType
 from acidsql.plan import evolution
 from acidsql.plan.equated import Term, equated_in, terms_of_on
 from acidsql.plan.event_query import (
-    Derived,
+    DerivedView,
     EventQuery,
     Fields,
-    Reduced,
+    ReducedQuery,
     RewriteContext,
     partition_text,
     value_name,
@@ -49,7 +49,7 @@ from acidsql.storage.columns import quote
 _SHORT = 10_000  # characters
 
 
-def derived_source(statement: Merge, blank: Text, source_view: str | None) -> Derived | None:
+def derived_source(statement: Merge, blank: Text, source_view: str | None) -> DerivedView | None:
     """The source as a view, so that all readings of the source read the same files.
 
     None if the statement has a WITH clause and a subquery, which may read the WITH's tables. Then
@@ -60,11 +60,11 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
         return None
     query = blank.new(statement.ctes).raw("SELECT * FROM ")
     query.add(_source_text(statement, blank, source_view))
-    return Derived(view_name(), query, is_short=_is_short(statement, blank.source))
+    return DerivedView(view_name(), query, is_short=_is_short(statement, blank.source))
 
 
 def _is_short(statement: Merge, text: str) -> bool:
-    """Whether the source is a short text that reads no table, such as VALUES: see ``Derived``."""
+    """Whether the source is a short text that reads no table, such as VALUES (``DerivedView``)."""
     source = statement.source.slice(text)
     if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
         return False
@@ -73,7 +73,7 @@ def _is_short(statement: Merge, text: str) -> bool:
 
 
 def plan_merge(
-    statement: Merge, context: RewriteContext, source_view: str | None, derived: Derived | None
+    statement: Merge, context: RewriteContext, source_view: str | None, derived: DerivedView | None
 ) -> EventQuery:
     """Rewrite a MERGE.
 
@@ -115,7 +115,7 @@ def plan_merge(
         source=None if derived is None else replace(derived, fields=fields),
         reduced=None
         if derived is None
-        else _reduced(statement, context, source, fields, terms, bound, events),
+        else _reduced_query(statement, context, source, fields, terms, bound, events),
     )
 
 
@@ -130,7 +130,7 @@ def _acting_pairs(
     return query
 
 
-def _reduced(
+def _reduced_query(
     statement: Merge,
     context: RewriteContext,
     source: Text,
@@ -138,8 +138,8 @@ def _reduced(
     terms: Sequence[Term],
     bound: Sequence[BoundClause],
     events: Sequence[Text | str],
-) -> Reduced | None:
-    """The same events from a query that drops target rows without a partner before the join.
+) -> ReducedQuery | None:
+    """The query for the same events that drops target rows without a partner before the join.
 
     Most rows of the target usually have no partner, and the join would shuffle all of them. Spark
     broadcasts the source's columns that ON needs. This query reads the source twice, so it is
@@ -160,7 +160,7 @@ def _reduced(
         for pair in equated_in(terms)
         if pair.column in context.table.partition_columns and pair.source_column is not None
     )
-    return Reduced(_acting_pairs(statement, context, events, pairs), joining, partitions)
+    return ReducedQuery(_acting_pairs(statement, context, events, pairs), joining, partitions)
 
 
 def _reads_all(statement: Merge) -> bool:

@@ -160,7 +160,9 @@ class _Layers:
         for number, item in bound:
             for new in item.values:
                 name = value_name(self._values)
-                columns.append(self._guarded(context, number, new.text(context)).raw(f" AS {name}"))
+                columns.append(
+                    self._clause_value(context, number, new.text(context)).raw(f" AS {name}")
+                )
                 self._ours.append(name)
                 self._values += 1
         return columns
@@ -179,7 +181,7 @@ class _Layers:
             text.raw(f" THEN {number}")
         return text.raw(f" ELSE {before or 0} END AS {self._clause}")
 
-    def _guarded(self, context: RewriteContext, number: int, value: Text) -> Text:
+    def _clause_value(self, context: RewriteContext, number: int, value: Text) -> Text:
         """A value that is evaluated only if its clause applies: else 1 / 0 could fail the job."""
         text = context.new().raw(f"CASE WHEN {self._clause} = {number} THEN ")
         return text.add(single_value(value)).raw(" END")

@@ -58,7 +58,7 @@ _MAX_DEPTH = 100  # views in views, as Spark's spark.sql.view.maxNestedViewDepth
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenStatement:
     """The edits that put stand-ins into a statement, and the stand-ins.
 
     ``source_view`` is the stand-in of the source of MERGE or AUTO CDC, if it is the name of an ACID
@@ -72,7 +72,7 @@ class Rewritten:
 
 def rewrite(
     text: str, statement: Statement, resolve: Resolve, *, double_quoted: bool = False
-) -> Rewritten:
+) -> RewrittenStatement:
     """Find a statement's references to ACID tables, and make a stand-in for each.
 
     Args:
@@ -107,7 +107,7 @@ def rewrite(
     if isinstance(statement, Update | Delete | Merge):
         edits += _target_prefix_edits(text, statement, resolve, edits, namesakes)
     need_relations(text, {edit.start for edit in edits}, double_quoted=double_quoted)
-    return Rewritten(tuple(edits), tuple(draft.standins), source_view)
+    return RewrittenStatement(tuple(edits), tuple(draft.standins), source_view)
 
 
 def view_standins(view: Table, resolve: Resolve) -> tuple[StandIn, ...]:

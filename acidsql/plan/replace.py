@@ -17,7 +17,7 @@ from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.assignment import raise_sql
 from acidsql.plan.checks import new_values
 from acidsql.plan.event_query import (
-    Derived,
+    DerivedView,
     EventQuery,
     RewriteContext,
     key_columns,
@@ -37,7 +37,9 @@ from acidsql.storage.columns import quote
 _NEW = f"{ew.PREFIX}new"
 
 
-def plan_replace(statement: Insert, context: RewriteContext) -> tuple[EventQuery, Derived | None]:
+def plan_replace(
+    statement: Insert, context: RewriteContext
+) -> tuple[EventQuery, DerivedView | None]:
     """Rewrite an INSERT … REPLACE.
 
     Args:
@@ -55,7 +57,7 @@ def plan_replace(statement: Insert, context: RewriteContext) -> tuple[EventQuery
     assert replacing is not None
     inserts, target = plan_insert(statement, context), statement.target.parts[-1]
     old = context.new().raw(f"{context.standin} AS {quote(target)}")
-    new = Derived(view_name(), _new_rows(context, inserts.query), chars=context.table)
+    new = DerivedView(view_name(), _new_rows(context, inserts.query), chars=context.table)
     if replacing.where is not None:
         condition = _condition(context, replacing.where)
         _need_boolean(context, replacing.where, condition, old)

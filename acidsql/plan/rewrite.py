@@ -13,7 +13,7 @@ from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.plan import evolution
 from acidsql.plan.assignment import Policy
 from acidsql.plan.delete import plan_delete
-from acidsql.plan.event_query import Derived, EventQuery, Fields, RewriteContext, may_be_few
+from acidsql.plan.event_query import DerivedView, EventQuery, Fields, RewriteContext, may_be_few
 from acidsql.plan.insert import plan_insert, plan_source
 from acidsql.plan.merge import derived_source, plan_merge
 from acidsql.plan.plain_values import plan_plain
@@ -54,11 +54,11 @@ from acidsql.sql.tokens import Kind, Span, Token, tokenize
 from acidsql.storage.columns import quote
 
 # Asks Spark for the columns of a query over these stand-ins and this view.
-AnalyseOver = Callable[[Text, tuple[StandIn, ...], Derived | None], Fields]
+AnalyseOver = Callable[[Text, tuple[StandIn, ...], DerivedView | None], Fields]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedStatement:
     """A parsed, bound and rewritten statement. No transaction is needed to prepare a statement.
 
     Attributes:
@@ -75,7 +75,7 @@ class Prepared:
 
     queries: tuple[EventQuery, ...]
     standins: tuple[StandIn, ...]
-    source: Derived | None = None
+    source: DerivedView | None = None
     returning: ReturningQuery | None = None
     before: Table | None = None
     reverted: int | None = None
@@ -120,7 +120,7 @@ def plan_dml(
     double_quoted: bool,
     policy: Policy,
     is_case_sensitive: bool = False,
-) -> Prepared:
+) -> PreparedStatement:
     """Rewrite a statement to event queries.
 
     Args:
@@ -139,7 +139,7 @@ def plan_dml(
     if isinstance(statement, Insert) and isinstance(statement.source, Literals):
         plain = plan_plain(text, statement, _target(text, statement, resolve))
         if plain is not None and policy is not Policy.STRICT:
-            return Prepared((plain,), ())
+            return PreparedStatement((plain,), ())
         statement = _parse_as_expressions(text, double_quoted)
     refuse_reserved_names(text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
@@ -179,10 +179,10 @@ def _prepare_change(
     statement: Insert | Update | Delete | Merge,
     context: RewriteContext,
     standins: tuple[StandIn, ...],
-    source: Derived | None,
+    source: DerivedView | None,
     source_view: str | None,
     analyse: AnalyseOver,
-) -> Prepared:
+) -> PreparedStatement:
     """Rewrite a statement with one target, and its RETURNING."""
     event_query = _event_query(statement, context, source_view, source)
     returning = plan_returning(
@@ -192,7 +192,7 @@ def _prepare_change(
     if returning is not None:
         event_query = replace(event_query, notes_replaced=returning.needs_pairs)
     before = None if event_query.table == context.table else context.table
-    return Prepared((event_query,), standins, returning=returning, before=before)
+    return PreparedStatement((event_query,), standins, returning=returning, before=before)
 
 
 def _own_edits(
@@ -220,7 +220,7 @@ def _parse_as_expressions(text: str, double_quoted: bool) -> Insert:
 
 
 def _event_query(
-    statement: Dml, context: RewriteContext, source_view: str | None, source: Derived | None
+    statement: Dml, context: RewriteContext, source_view: str | None, source: DerivedView | None
 ) -> EventQuery:
     match statement:
         case Insert():
@@ -236,12 +236,12 @@ def _event_query(
 
 def _prepare_replace(
     statement: Insert, context: RewriteContext, standins: tuple[StandIn, ...], analyse: AnalyseOver
-) -> Prepared:
+) -> PreparedStatement:
     """Rewrite an INSERT … REPLACE."""
     evolved = evolution.evolve_for_insert(statement, context)
     query, new_rows = plan_replace(statement, evolved)
     analyse(query.query, standins, query.source or new_rows)  # raises errors of the query now
-    return Prepared((query,), standins, new_rows, before=evolved.before)
+    return PreparedStatement((query,), standins, new_rows, before=evolved.before)
 
 
 def _multi_insert(
@@ -252,12 +252,12 @@ def _multi_insert(
     blank: Text,
     standins: tuple[StandIn, ...],
     policy: Policy,
-) -> Prepared:
+) -> PreparedStatement:
     """Rewrite ``FROM s INSERT … INSERT …``. All branches read one evaluation of the source."""
     relation, alias = _relation(text, statement.source)
     source = blank.new(statement.ctes).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()
-    derived = Derived(view, source)
+    derived = DerivedView(view, source)
 
     def analyse_here(query: Text) -> Fields:
         return analyse(query, standins, derived)
@@ -273,7 +273,7 @@ def _multi_insert(
         context = RewriteContext(text, table, "", blank, analyse_here, policy=policy)
         bound = bind_insert(text, table, branch.columns, branch.partition)
         queries.append(plan_source(context, bound, query, branch.body, overwrite=branch.overwrite))
-    return Prepared(tuple(queries), standins, derived)
+    return PreparedStatement(tuple(queries), standins, derived)
 
 
 def _relation(text: str, source: Span) -> tuple[Span, str | None]:

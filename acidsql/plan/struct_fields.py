@@ -53,8 +53,8 @@ class FieldRules:
                 source have the name of one of the target's.
         """
         if self.matching is FieldMatching.BY_POSITION:
-            return self._by_position(source, target, path)
-        return self._by_name(source, target, path)
+            return self._ordinals_by_position(source, target, path)
+        return self._ordinals_by_name(source, target, path)
 
     def unite(self, source: HiveType, target: HiveType) -> HiveType:
         """Add the source's additional fields to the target's type, as last fields, at any depth.
@@ -100,7 +100,7 @@ class FieldRules:
         """Convert a name to the form in which the session compares names."""
         return name if self.is_case_sensitive else name.lower()
 
-    def _by_position(
+    def _ordinals_by_position(
         self, source: HiveType, target: HiveType, path: Sequence[str]
     ) -> list[int | None]:
         count = len(target.names)
@@ -110,12 +110,14 @@ class FieldRules:
         if missing and not self.fills_missing:
             raise TypeMismatchError(
                 "STRUCT_MISSING_FIELDS",
-                f"The value for '{shown_path(path)}' lacks {_listed(missing)}. Here the fields of "
+                f"The value for '{shown_path(path)}' lacks {_quoted(missing)}. Here the fields of "
                 "a struct go by position.",
             )
         return [i if i < len(source.names) else None for i in range(count)]
 
-    def _by_name(self, source: HiveType, target: HiveType, path: Sequence[str]) -> list[int | None]:
+    def _ordinals_by_name(
+        self, source: HiveType, target: HiveType, path: Sequence[str]
+    ) -> list[int | None]:
         names = [self.fold_case(name) for name in source.names]
         ordinals: list[int | None] = []
         for field in target.names:
@@ -125,13 +127,13 @@ class FieldRules:
                 raise TypeMismatchError(
                     "AMBIGUOUS_COLUMN_NAME",
                     f"The value for '{shown_path(path)}' has several fields for '{field}': "
-                    f"{_listed(same)}.",
+                    f"{_quoted(same)}.",
                 )
             if folded not in names and not self.fills_missing:
                 raise TypeMismatchError(
                     "CANNOT_FIND_DATA",
                     f"The value has no field for '{shown_path([*path, field])}': its fields are "
-                    f"{_listed(source.names)}. Fields are matched by name here.",
+                    f"{_quoted(source.names)}. Fields are matched by name here.",
                 )
             ordinals.append(names.index(folded) if folded in names else None)
         if extra := [name for i, name in enumerate(source.names) if i not in ordinals]:
@@ -165,9 +167,9 @@ def parts_of(kind: HiveType) -> tuple[str, ...]:
 def _extra_fields(names: Sequence[str], path: Sequence[str]) -> TypeMismatchError:
     return TypeMismatchError(
         "EXTRA_STRUCT_FIELDS",
-        f"The struct '{shown_path(path)}' has no field for {_listed(names)} of the value.",
+        f"The struct '{shown_path(path)}' has no field for {_quoted(names)} of the value.",
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

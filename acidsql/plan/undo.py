@@ -13,14 +13,16 @@ from acidsql.errors import UnsupportedError
 from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesToUndo
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.query import StandIn, view_name
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
 
 
-def plan_undo(text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo]]) -> Prepared:
+def plan_undo(
+    text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo]]
+) -> PreparedStatement:
     """The events that undo some changes of these tables.
 
     Raises:
@@ -35,7 +37,7 @@ def plan_undo(text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo
         need_row_ids(table)
         standins.append(StandIn(view_name(), table, changes=changes))
         queries.append(_events(text, table, standins[-1].view))
-    return Prepared(tuple(queries), tuple(standins), reverted=max(reverted, default=None))
+    return PreparedStatement(tuple(queries), tuple(standins), reverted=max(reverted, default=None))
 
 
 def need_row_ids(table: Table) -> None:

@@ -69,7 +69,7 @@ class ViewQuery:
     @property
     def double_quoted(self) -> bool:
         """Whether ``"…"`` is a name in the query."""
-        return are_on(self.settings, DOUBLE_QUOTES, ANSI)
+        return are_settings_true(self.settings, DOUBLE_QUOTES, ANSI)
 
     @cached_property
     def text(self) -> str:
@@ -132,8 +132,8 @@ def users_properties(view: Table) -> dict[str, str]:
     return {key: value for key, value in view.properties.items() if not key.startswith("view.")}
 
 
-def are_on(settings: Mapping[str, str], *names: str) -> bool:
-    """Whether these settings are all true."""
+def are_settings_true(settings: Mapping[str, str], *names: str) -> bool:
+    """Whether all of some settings are true."""
     return all(settings.get(name, "").lower() == "true" for name in names)
 
 

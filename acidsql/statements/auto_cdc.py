@@ -45,7 +45,7 @@ from acidsql.plan.cdc_state import declared_retention, need_own_table
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.locking import reserve_lock
 from acidsql.plan.query import Resolve
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import AutoCdc
 from acidsql.statements.cdc_records import (
@@ -77,7 +77,7 @@ from acidsql.storage.reading.source_partitions import source_predicate
 from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.repeatable import is_of_literals
 from acidsql.storage.spark.views import temp_views
-from acidsql.storage.writing.staging import Evaluated, evaluated
+from acidsql.storage.writing.staging import Evaluated, evaluate
 
 _MORE_COLUMNS = ("num_records", "num_stale_records", "num_duplicate_records")
 
@@ -143,7 +143,7 @@ class AutoCdcStatements:
 
     def explain(
         self,
-        prepared: Prepared,
+        prepared: PreparedStatement,
         statement_text: StatementText,
         mode: str | None,
         locks: Iterable[LockComponent],
@@ -326,7 +326,7 @@ class AutoCdcStatements:
 
     def _choose_decision(
         self, prepared: PreparedCdc, locked: LockedStatement, counts: Mapping[str, int]
-    ) -> tuple[Prepared, Sequence[EventQuery]]:
+    ) -> tuple[PreparedStatement, Sequence[EventQuery]]:
         """The query that decides about these records, and the event queries over its decisions."""
         decisions = prepared.decisions
         if decisions.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
@@ -339,7 +339,7 @@ class AutoCdcStatements:
     def _evaluate(
         self,
         files: ExitStack,
-        part: Prepared,
+        part: PreparedStatement,
         transaction: Transaction,
         locked: LockedStatement,
         statement_text: StatementText,
@@ -363,7 +363,7 @@ class AutoCdcStatements:
         def evaluate_rows(rows: DataFrame) -> Evaluated:
             location = query.table.location
             may_repeat = bool(demands) and is_of_literals(rows)
-            evaluation = evaluated(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
+            evaluation = evaluate(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
             return files.enter_context(evaluation)
 
         with lower.mapped_errors(query.query):

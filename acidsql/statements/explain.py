@@ -12,7 +12,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.interface import LockComponent
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.listing import Listing
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.sizes import size
 from acidsql.storage.spark.jvm import Scans
 
@@ -177,7 +177,7 @@ def _plain_path(path: str) -> str:
 def _event_count(files: Sequence[_File]) -> str:
     if len(files) > _FOOTERS_MAX:
         return "?"
-    rows = in_threads(lambda file: read_file_info(file.path).rows, files)
+    rows = run_in_threads(lambda file: read_file_info(file.path).rows, files)
     return f"{sum(rows):,}"
 
 

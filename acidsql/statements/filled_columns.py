@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from acidsql.acid.table import Column, Table
 from acidsql.errors import UnsupportedError
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.sql import statements as st
 from acidsql.sql.parser import parse
 from acidsql.statements.columns import added_columns, has_default
@@ -71,7 +71,7 @@ class FilledColumns(Family):
 
     def _prepare_update(
         self, table: Table, columns: list[Column]
-    ) -> tuple[st.Update, StatementText, Prepared]:
+    ) -> tuple[st.Update, StatementText, PreparedStatement]:
         path = quoted_path((table.name.database, table.name.name))
         sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
         statement_text = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)

@@ -11,7 +11,7 @@ from acidsql.errors import AnalysisError
 from acidsql.plan.query import view_name
 from acidsql.sql.frames import frame_argument, frame_tokens
 from acidsql.statements.statement_text import Args, named_args
-from acidsql.storage.spark.given_rows import Rows, as_frame
+from acidsql.storage.spark.given_rows import Rows, to_frame
 from acidsql.storage.spark.jvm import session_key, substitute_variables
 from acidsql.storage.spark.views import temp_views
 
@@ -38,7 +38,7 @@ def named_frames(
     if not views:
         yield args
         return
-    with temp_views({view: as_frame(spark, frames[name]) for name, view in views.items()}):
+    with temp_views({view: to_frame(spark, frames[name]) for name, view in views.items()}):
         yield {**(named_args(args) or {}), **{frame_argument(name): views[name] for name in views}}
 
 

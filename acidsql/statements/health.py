@@ -23,7 +23,7 @@ from acidsql.statements.result import rows_frame
 from acidsql.statements.table_rows import TableRows, check_after_block
 from acidsql.storage.files.file_info import is_ours, rows_of
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.inventory import UNKNOWN, FoundFile
 
 _DDL = (
@@ -188,7 +188,7 @@ def health_of_partitions(
             health = replace(health, rows=None, deleted_rows=None, problem=problem)
         return _add_outlook(health, table, partition, partition_files, outlook)
 
-    return in_threads(health_of_partition, partitions)
+    return run_in_threads(health_of_partition, partitions)
 
 
 def _add_file_facts(
@@ -230,7 +230,7 @@ def _count_rows(
     Returns:
         Both numbers, and None; or None twice, and the reason why they are unknown.
     """
-    footers = in_threads(
+    footers = run_in_threads(
         lambda file: rows_of(file.file, file.path, file.length, file.kind, file.problem), files
     )
     inserted = deleted = 0

@@ -9,7 +9,7 @@ from acidsql.acid.table import Table
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent
 from acidsql.plan.locking import Touched, exclusive_lock, read_lock, statement_locks
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context
 from acidsql.statements.prepare import Changing, Preparer
@@ -28,7 +28,7 @@ class LockedStatement:
         snapshot: The snapshot that was taken under the locks.
     """
 
-    prepared: Prepared
+    prepared: PreparedStatement
     possible_partitions: Sequence[Touched]
     snapshot: Snapshot
 
@@ -40,7 +40,11 @@ class Holder:
         self._context, self._preparer = context, preparer
 
     def hold(
-        self, txn: Txn, statement: Changing, statement_text: StatementText, prepared: Prepared
+        self,
+        txn: Txn,
+        statement: Changing,
+        statement_text: StatementText,
+        prepared: PreparedStatement,
     ) -> LockedStatement:
         """Take the locks of a statement, then the snapshot.
 
@@ -58,7 +62,11 @@ class Holder:
         return locked
 
     def _lock_and_take_snapshot(
-        self, txn: Txn, statement: Changing, statement_text: StatementText, prepared: Prepared
+        self,
+        txn: Txn,
+        statement: Changing,
+        statement_text: StatementText,
+        prepared: PreparedStatement,
     ) -> LockedStatement:
         is_first = not txn.has_looked
         possible_partitions = self._possible_partitions(prepared, statement_text)
@@ -87,7 +95,7 @@ class Holder:
         )
 
     def locks(
-        self, statement: Changing, prepared: Prepared, statement_text: StatementText
+        self, statement: Changing, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[LockComponent]:
         """The locks that ``hold`` would take now."""
         return self._lock_components(
@@ -95,7 +103,10 @@ class Holder:
         )
 
     def _lock_components(
-        self, statement: Changing, prepared: Prepared, possible_partitions: Sequence[Touched]
+        self,
+        statement: Changing,
+        prepared: PreparedStatement,
+        possible_partitions: Sequence[Touched],
     ) -> list[LockComponent]:
         targets = zip(prepared.queries, possible_partitions, strict=True)
         altering_locks = [] if prepared.before is None else [exclusive_lock(prepared.before.name)]
@@ -104,7 +115,7 @@ class Holder:
         )
 
     def _possible_partitions(
-        self, prepared: Prepared, statement_text: StatementText
+        self, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[Touched]:
         return [
             self._context.partitions.possible_partitions(query, statement_text)
@@ -114,7 +125,7 @@ class Holder:
     def _is_still_covered(
         self,
         possible_partitions: Sequence[Touched],
-        prepared: Prepared,
+        prepared: PreparedStatement,
         statement_text: StatementText,
     ) -> bool:
         """Whether the statement can still change no other partitions than the locked ones."""
@@ -130,8 +141,12 @@ class Holder:
         return True
 
     def prepare_under_locks(
-        self, txn: Txn, statement: st.CreateTable, statement_text: StatementText, prepared: Prepared
-    ) -> Prepared:
+        self,
+        txn: Txn,
+        statement: st.CreateTable,
+        statement_text: StatementText,
+        prepared: PreparedStatement,
+    ) -> PreparedStatement:
         """Prepare a CREATE TABLE … AS SELECT again, if its tables have changed before its locks.
 
         So the query is prepared over the tables as they are under the locks.

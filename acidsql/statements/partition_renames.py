@@ -16,7 +16,7 @@ from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.metastore.interface import Operation
 from acidsql.plan.locking import exclusive_lock
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.hold import Holder
@@ -121,7 +121,7 @@ class PartitionRenames(Family):
 
     def _moving_update(
         self, table: Table, old_partitions: list[str], new_partition: str
-    ) -> tuple[Changing, StatementText, Prepared]:
+    ) -> tuple[Changing, StatementText, PreparedStatement]:
         """The UPDATE that moves the rows: the statement, its text, and the prepared statement."""
         column_names = [quote(column.name) for column in table.partition_columns]
         types = [column.type for column in table.partition_columns]

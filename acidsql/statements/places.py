@@ -23,7 +23,7 @@ from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import Owner
 from acidsql.plan.assignment import can_assign
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for, real, reals
-from acidsql.storage.files.orc_schema import has_no_names, with_lost_days
+from acidsql.storage.files.orc_schema import files_with_lost_days, has_no_names
 from acidsql.storage.files.parquet import need_readable
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.orc.row_schema import RowSchema, places_of_fields
@@ -352,7 +352,7 @@ def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryC
         need_readable(
             paths, RowSchema.from_fields((column.name, column.type) for column in table.columns)
         )
-    if table.file_format == ORC and (misread := with_lost_days(paths)):
+    if table.file_format == ORC and (misread := files_with_lost_days(paths)):
         raise _adoption_error(
             f"'{min(misread)}' may hold days that Spark's ORC reader shows as others: from "
             "1582-10-05 to 1582-10-14, or before the year 1. acidsql.read reads the directory.",

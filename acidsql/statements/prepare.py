@@ -12,7 +12,7 @@ from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesSince, Changes
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.names import refuse_temporary
 from acidsql.plan.query import Resolve, placeholders, rewrite
-from acidsql.plan.rewrite import Prepared, plan_dml
+from acidsql.plan.rewrite import PreparedStatement, plan_dml
 from acidsql.plan.sqltext import Text
 from acidsql.plan.undo import plan_undo
 from acidsql.sql import statements as st
@@ -43,7 +43,7 @@ class Preparer:
 
     def prepare_at_a_glance(
         self, statement: Changing, statement_text: StatementText, peek: Resolve
-    ) -> Prepared:
+    ) -> PreparedStatement:
         """Prepare a statement that changes rows, with tables as ``peek`` finds them.
 
         The holder compares these tables with the metastore's under the locks.
@@ -54,11 +54,13 @@ class Preparer:
             # Perhaps the metastore has other constraints than ``peek`` has found.
             return self.prepare_change(statement, statement_text)
 
-    def prepare_change(self, statement: Changing, statement_text: StatementText) -> Prepared:
+    def prepare_change(
+        self, statement: Changing, statement_text: StatementText
+    ) -> PreparedStatement:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
         return self._prepare(statement, statement_text, self._names.find_readable)
 
-    def prepare_text(self, text: str) -> tuple[Changing, StatementText, Prepared]:
+    def prepare_text(self, text: str) -> tuple[Changing, StatementText, PreparedStatement]:
         """Prepare a statement of acidsql's own, which changes rows of ACID tables.
 
         Returns:
@@ -71,7 +73,7 @@ class Preparer:
 
     def _prepare(
         self, statement: Changing, statement_text: StatementText, resolve: Resolve
-    ) -> Prepared:
+    ) -> PreparedStatement:
         analyse = lower.Analysis(self._spark, statement_text.args, self._reader.empty_views).fields
         text, double_quoted = statement_text.text, statement_text.double_quoted
         case_sensitive = is_case_sensitive(self._spark)
@@ -170,7 +172,7 @@ class Preparer:
 
     def prepare_create_as_select(
         self, statement: st.CreateTable, statement_text: StatementText
-    ) -> Prepared:
+    ) -> PreparedStatement:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""
         assert statement.query is not None
         readable, double_quoted = self._names.find_readable, statement_text.double_quoted
@@ -186,4 +188,4 @@ class Preparer:
             statement_text.text, table, query, fields, statement.query.span,
             is_case_sensitive=is_case_sensitive(self._spark),
         )  # fmt: skip
-        return Prepared((event_query,), rewritten.standins)
+        return PreparedStatement((event_query,), rewritten.standins)

@@ -20,7 +20,7 @@ from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.checks import new_values, partition_value
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.statements.events import Views
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
@@ -38,7 +38,7 @@ from acidsql.storage.reading.change_columns import (
 )
 from acidsql.storage.reading.scan_columns import row_id_sql
 from acidsql.storage.spark import jvm
-from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.txn import Snapshot
 
 _OLD = f"{ew.PREFIX}old_"
@@ -52,7 +52,7 @@ class Previewer:
         self._spark, self._transactions = context.spark, context.transactions
         self._reader, self._tables = reader, TableRows(context)
 
-    def changes(self, prepared: Prepared, statement_text: StatementText) -> DataFrame:
+    def changes(self, prepared: PreparedStatement, statement_text: StatementText) -> DataFrame:
         """The lazy changes, with the table's columns, ``_change_type`` and ``row__id``.
 
         AUTO CDC shows changes of its target, not of the tables beside the target.
@@ -83,7 +83,7 @@ class Previewer:
             self._changes(query, views, snapshot, statement_text, current_table)
             for query in shown_queries
         ]
-        return as_char(reduce(DataFrame.unionAll, changes_by_query), table)
+        return mark_char_columns(reduce(DataFrame.unionAll, changes_by_query), table)
 
     def _auto_cdc_changes(self, prepared: PreparedCdc, statement_text: StatementText) -> DataFrame:
         """The changes that AUTO CDC would make in its target. Fold and decision stay queries."""
@@ -99,7 +99,9 @@ class Previewer:
         views[prepared.decision_view] = self._reader.events(
             decision.queries[0], views, statement_text
         ).rows
-        return as_char(self._changes(events, views, snapshot, statement_text, table), table)
+        return mark_char_columns(
+            self._changes(events, views, snapshot, statement_text, table), table
+        )
 
     def _changes(
         self,

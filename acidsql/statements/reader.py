@@ -23,15 +23,15 @@ from acidsql.metastore.interface import LockComponent, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.changes_to_undo import ChangesToUndo
 from acidsql.plan.demands import demands
-from acidsql.plan.event_query import Derived, EventQuery, Reduced
+from acidsql.plan.event_query import DerivedView, EventQuery, ReducedQuery
 from acidsql.plan.foreign import (
-    dropped,
+    dropped_name,
     nothing_to_drop,
     refuse_acid_tables,
     refuse_new_location,
 )
 from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.sqltext import Text
 from acidsql.plan.standins import standins_in
 from acidsql.plan.text_predicates import where_predicate
@@ -61,9 +61,9 @@ from acidsql.storage.spark.clocks import lasting_plan
 from acidsql.storage.spark.repeatable import (
     constant_columns,
     evaluated_once,
+    hide_constants,
     is_sent_unasked,
     repeatable,
-    without_constants,
 )
 from acidsql.storage.spark.views import settle
 from acidsql.txn import Snapshot
@@ -90,7 +90,7 @@ class Reader:
 
     def views(
         self,
-        prepared: Prepared,
+        prepared: PreparedStatement,
         snapshot: Snapshot,
         statement_text: StatementText,
         *,
@@ -249,7 +249,7 @@ class Reader:
         standins: Collection[StandIn],
         queries: Sequence[Text],
         statement_text: StatementText,
-        source: Derived | None,
+        source: DerivedView | None,
         filled_views: Views,
     ) -> dict[str, Demand]:
         """The demands of the queries on the stand-ins' rows, by view. No job runs."""
@@ -317,12 +317,12 @@ class Reader:
         if reduced_query.joining <= constant_columns(rows):
             if views.target is not None and is_sent_unasked(views.target):
                 return Events(events_of_full_query(), source)
-            views[source_view.view] = without_constants(rows)
+            views[source_view.view] = hide_constants(rows)
         return Events(
             self._frame(reduced_query.query, views, statement_text), source, events_of_full_query
         )
 
-    def _reduction(self, query: EventQuery) -> tuple[Reduced, Derived] | None:
+    def _reduction(self, query: EventQuery) -> tuple[ReducedQuery, DerivedView] | None:
         """MERGE's query over a reduced target, and MERGE's source.
 
         None if the statement has only its full query, or if fast paths are off.
@@ -332,7 +332,7 @@ class Reader:
         return query.reduced, query.source
 
     def _derived_rows(
-        self, source: Derived, views: Mapping[str, DataFrame], statement_text: StatementText
+        self, source: DerivedView, views: Mapping[str, DataFrame], statement_text: StatementText
     ) -> DataFrame:
         return lower.derived_rows(
             self._spark, source, views, statement_text.args, statement_text.time
@@ -434,7 +434,7 @@ class Reader:
         )
         need_relations(text, double_quoted=double_quoted)
         refuse_acid_tables(text, resolve, is_in_spark, double_quoted=double_quoted)
-        name = dropped(text, double_quoted=double_quoted)
+        name = dropped_name(text, double_quoted=double_quoted)
         if name is not None and self._names.qualify(name.parts) and not is_in_spark(name.parts):
             if self._txns.settings.ignores_missing and not self._names.find_foreign(name.parts):
                 return empty_frame(self._spark)
@@ -452,7 +452,7 @@ class Reader:
 
     def explain(
         self,
-        prepared: Prepared,
+        prepared: PreparedStatement,
         statement_text: StatementText,
         mode: str | None,
         locks: Iterable[LockComponent],

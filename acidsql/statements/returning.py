@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.plan import lower
 from acidsql.plan.returning import ReturningQuery
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.statements.family import Context
 from acidsql.statements.hold import LockedStatement
 from acidsql.statements.statement_text import StatementText
@@ -24,7 +24,7 @@ class ReturnedRows:
     def __init__(self, context: Context) -> None:
         self._spark, self._txns = context.spark, context.txns
 
-    def keep_files(self, prepared: Prepared) -> None:
+    def keep_files(self, prepared: PreparedStatement) -> None:
         """Keep the cleaner from deleting files that RETURNING reads.
 
         Call this method before the transaction begins.

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.locking import Touched
-from acidsql.plan.rewrite import Prepared
+from acidsql.plan.rewrite import PreparedStatement
 from acidsql.statements.events import Events, Views
 from acidsql.statements.family import Context
 from acidsql.statements.hold import LockedStatement
@@ -24,7 +24,7 @@ from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.spark.repeatable import repeatable
 from acidsql.storage.writing.save import Save, Writing
-from acidsql.storage.writing.staging import staged
+from acidsql.storage.writing.staging import stage_rows
 from acidsql.txn import Txn
 
 
@@ -101,7 +101,7 @@ class Writer:
 
     @contextmanager
     def _evaluate_source(
-        self, txn: Txn, prepared: Prepared, views: Views, statement_text: StatementText
+        self, txn: Txn, prepared: PreparedStatement, views: Views, statement_text: StatementText
     ) -> Iterator[None]:
         """Evaluate once the source that several queries read (I9), into temporary files."""
         if prepared.source is None:
@@ -113,8 +113,8 @@ class Writer:
                 source = lower.frame(
                     self._context.spark, query, views, statement_text.args, statement_text.time
                 )
-                rows = files.enter_context(staged(source, location, txn.id))
-            views[prepared.source.view] = lower.with_chars(rows, prepared.source)
+                rows = files.enter_context(stage_rows(source, location, txn.id))
+            views[prepared.source.view] = lower.mark_chars(rows, prepared.source)
             yield
 
     def _new_writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:

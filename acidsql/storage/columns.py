@@ -51,7 +51,7 @@ def has_timestamp(hive_types: Iterable[str]) -> bool:
     return any(parse_type(text).holds("timestamp") for text in hive_types)
 
 
-def shown(expression: str, hive_type: str, *, zone_offset_micros: int | None) -> str:
+def shown_sql(expression: str, hive_type: str, *, zone_offset_micros: int | None) -> str:
     """SQL that turns a column as Spark reads it into the column that the user sees.
 
     Args:
@@ -60,10 +60,10 @@ def shown(expression: str, hive_type: str, *, zone_offset_micros: int | None) ->
         zone_offset_micros: The offset of the JVM's time zone from UTC, in microseconds; None if
             timestamps are already read as wall clocks.
     """
-    return _shown(expression, parse_type(hive_type), zone_offset_micros, 0)
+    return _shown_node_sql(expression, parse_type(hive_type), zone_offset_micros, 0)
 
 
-def _shown(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
+def _shown_node_sql(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
     if not (node.holds("char") or (offset is not None and node.holds("timestamp"))):
         return sql
     if node.kind == "char":
@@ -76,12 +76,12 @@ def _shown(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
         )
 
     def convert(inner: str, child: HiveType, deeper: int) -> str:
-        return _shown(inner, child, offset, deeper)
+        return _shown_node_sql(inner, child, offset, deeper)
 
-    return nested(sql, node, convert, depth)
+    return nested_sql(sql, node, convert, depth)
 
 
-def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignore[no-untyped-def]
+def nested_sql(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignore[no-untyped-def]
     """SQL that rebuilds an array, map or struct with each part converted.
 
     Args:

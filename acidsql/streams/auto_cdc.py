@@ -19,7 +19,7 @@ from acidsql.sql.given_names import column_names
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
-from acidsql.storage.writing.staging import staged
+from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import (
     BatchWriter,
@@ -260,7 +260,7 @@ class AutoCdc(Applier[Table]):
                 self._clauses.text(table_name(target.name), view)
             )
         # A clause may ask for the time, or call any function, so it is evaluated once per record.
-        with staged(judged_records, target.location, txn_id, few_rows) as staged_records:
+        with stage_rows(judged_records, target.location, txn_id, few_rows) as staged_records:
             return self._apply_and_put_aside(runner, target, staged_records, self._bad_records)
 
     def apply_all(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:

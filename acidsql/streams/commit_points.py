@@ -31,7 +31,7 @@ from acidsql.sql.cdc import is_expression
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
-from acidsql.storage.writing.staging import staged
+from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.auto_cdc import Applier, AutoCdc, combined_receipt
 from acidsql.streams.batches import Setup, Target, run_statement, table_name, temporary_view
 from acidsql.streams.packed import packed_row, unpacked_rows
@@ -134,7 +134,7 @@ class WholeTransactions(Applier[Target]):
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
         location, few_rows = self.tables(target)[0].location, runner.settings.few_rows
-        with staged(rows, location, txn_id, few_rows) as staged_rows:
+        with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             runner.auto_cdc.lock_targets(self.tables(target))
             batch = _Batch(
                 runner,
@@ -143,7 +143,7 @@ class WholeTransactions(Applier[Target]):
                 staged_rows,
             )
             self._applier.check(batch.change_records(), target)
-            with staged(batch.source_transactions(), location, txn_id, few_rows) as groups:
+            with stage_rows(batch.source_transactions(), location, txn_id, few_rows) as groups:
                 return self._apply_complete(batch, groups, target, txn_id)
 
     def _apply_complete(

@@ -17,7 +17,7 @@ from acidsql.plan.cdc_fold import FAULT
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
-from acidsql.storage.writing.staging import staged
+from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.auto_cdc import Applier, AutoCdc, combined_receipt
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup
@@ -97,7 +97,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     ) -> Receipt | None:
         column = self._column(rows)
         location, few_rows = next(iter(target.values())).location, runner.settings.few_rows
-        with staged(rows, location, txn_id, few_rows) as staged_rows:
+        with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             present_values = self._present_values(staged_rows, column)
             runner.auto_cdc.lock_targets(
                 [target[value] for value in self._targets if value in present_values]

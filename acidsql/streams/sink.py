@@ -10,7 +10,7 @@ from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
-from acidsql.storage.writing.staging import staged
+from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.batches import (
     BatchWriter,
     Setup,
@@ -56,7 +56,7 @@ class Sink(BatchWriter[Table]):
                 with_typed_keys(target, rows, self._keys),
                 runner.settings.few_rows,
             )
-            with staged(keyed_rows, target.location, txn_id, few_rows) as staged_rows:
+            with stage_rows(keyed_rows, target.location, txn_id, few_rows) as staged_rows:
                 refuse_bad_keys(staged_rows, self._keys)
                 with temporary_view(staged_rows) as view:
                     return run_statement(

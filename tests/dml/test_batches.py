@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 import acidsql
 from acidsql.storage.spark.jvm import changed_conf, users_conf
 from acidsql.storage.writing import job as write
-from acidsql.storage.writing.batches import is_long_row, measured, unmeasured
+from acidsql.storage.writing.batches import is_long_row, measured_batches, unmeasured_batches
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -122,15 +122,15 @@ def test_rows_are_measured_where_their_length_or_what_makes_them_is_not_known(
     spark, query, is_measured
 ):
     spark.udf.register("twice", lambda text: text * 2)
-    assert (unmeasured(spark.sql(query)) is None) is is_measured
+    assert (unmeasured_batches(spark.sql(query)) is None) is is_measured
 
 
 @pytest.mark.parametrize(("name", "value"), [(_BYTES, "1m"), (_RECORDS, "10"), (_RECORDS, "0")])
 def test_what_somebody_has_chosen_stays(spark, conf, name, value):
     conf(name, value)
     frame = spark.range(3)
-    assert unmeasured(frame) is None
-    assert (measured(frame).settings == {}) is (name == _RECORDS)
+    assert unmeasured_batches(frame) is None
+    assert (measured_batches(frame).settings == {}) is (name == _RECORDS)
 
 
 def test_the_bound_is_of_all_texts_of_a_row_together(spark):
@@ -139,10 +139,10 @@ def test_the_bound_is_of_all_texts_of_a_row_together(spark):
         F.expr("repeat('x', 16384 - 2 * int(id))").alias("a.b"),
         F.expr("repeat('y', int(id))"),
     )
-    batches = unmeasured(text)
+    batches = unmeasured_batches(text)
     assert batches.rows.columns == text.columns
     assert batches.rows.collect() == text.collect()
-    longer = unmeasured(text.select("*", F.expr("X'00'").alias("bytes")))
+    longer = unmeasured_batches(text.select("*", F.expr("X'00'").alias("bytes")))
     with pytest.raises(Exception, match="more than 16384 bytes of text") as error:
         longer.rows.collect()
     assert is_long_row(error.value)
@@ -171,12 +171,12 @@ def test_spark_makes_no_method_that_java_would_never_compile(t, jobs, spark):
 
 
 def test_two_statements_at_a_time_put_the_users_settings_back(spark):
-    first, second = unmeasured(spark.range(3)), ExitStack()
+    first, second = unmeasured_batches(spark.range(3)), ExitStack()
     with ExitStack() as other:
         second.enter_context(changed_conf(spark, first.settings))
-        other.enter_context(changed_conf(spark, measured(spark.range(3)).settings))
+        other.enter_context(changed_conf(spark, measured_batches(spark.range(3)).settings))
         # A value that the first block has set does not count as set by the user.
-        other.enter_context(changed_conf(spark, unmeasured(spark.range(3)).settings))
+        other.enter_context(changed_conf(spark, unmeasured_batches(spark.range(3)).settings))
         second.close()
     assert [spark.conf.get(name) for name in (_BYTES, _RECORDS)] == ["67108864b", "10000"]
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from acidsql.plan.lower import mapped_errors
 from acidsql.plan.sqltext import Text
 from acidsql.storage.spark.jvm import changed_conf, users_conf
-from acidsql.storage.writing.staging import staged
+from acidsql.storage.writing.staging import stage_rows
 
 # Each session has several settings that do not affect each other: a session takes ten seconds.
 SESSIONS = {
@@ -204,7 +204,7 @@ def test_rows_in_temporary_files_are_those_that_were_written(spark, conf, tmp_pa
     found = []
     for given, few in ((rows, 0), (rows, 9), (wall_clocks, 0), (wall_clocks, 9)):
         shown = [f"string({name})" for name in given.columns] + ["hex(s.x)", "hex(m['k'])"]
-        with staged(given, str(tmp_path), 1, few) as kept:
+        with stage_rows(given, str(tmp_path), 1, few) as kept:
             assert kept.selectExpr(shown).collect() == given.selectExpr(shown).collect()
             found.append(kept.schema)
     assert found[:3:2] == found[1::2]

@@ -48,5 +48,5 @@ def test_row_ids_that_mix_to_the_same_number_are_still_told_apart(spark):
     same = [row(1, 536870912, 1 << 20), row(1, 536870913, 0), row(65537, 536870913, 0)]
     events = spark.createDataFrame([*same, row(2, 536870912, 0)], columns)
     gone = spark.createDataFrame([same[1]], columns)
-    left = deletes.without_deleted(events, gone, [])
+    left = deletes.remove_deleted(events, gone, [])
     assert sorted(map(tuple, left.collect())) == sorted([same[0], same[2], row(2, 536870912, 0)])

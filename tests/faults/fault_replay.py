@@ -52,7 +52,7 @@ def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     frame_of_counts, replayed = runner.counts_frame, functools.partial(_write_events, memory)
     patch.setattr(save, "write_events", replayed)
     patch.setattr(save, "collect_few", functools.partial(_collect_few, memory, save.collect_few))
-    patch.setattr(writer, "staged", _staged)
+    patch.setattr(writer, "stage_rows", _staged)
     patch.setattr(load, "copy_in_tasks", lambda _spark, *args: load.copy_in_driver(*args))
     patch.setattr(temporary, "is_temp_view", lambda _spark, _name: False)
     patch.setattr(
@@ -156,7 +156,7 @@ def _write_events(
     """Replaces ``write.write_events``: two tasks run here, one after the other."""
     rows: pa.Table = memory.ask(
         ("events", id(events)),
-        lambda: write._placed(events, table, spec, is_fast=is_fast).toArrow(),
+        lambda: write._arrange_rows(events, table, spec, is_fast=is_fast).toArrow(),
     )
     half = (rows.num_rows + 1) // 2
     parts = [rows.slice(0, half), rows.slice(half)]

@@ -63,7 +63,7 @@ class _Noon:
 def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state table notes the time. Runs at different times must leave the same rows."""
     monkeypatch.setattr(cdc_state, "datetime", _Noon)
-    monkeypatch.setattr(auto_cdc, "evaluated", _evaluated)
+    monkeypatch.setattr(auto_cdc, "evaluate", _evaluated)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from acidsql.acid.layout import parse_directory
 from acidsql.acid.predicate import Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.storage.files.listing import EventFile, Listing, OriginalFiles
-from acidsql.storage.reading.bucket_pruning import in_buckets
+from acidsql.storage.reading.bucket_pruning import prune_buckets
 
 TABLE = Table(
     TableName("default", "t"), "/t", (Column("id", "int"),), bucket_columns=("id",), num_buckets=4
@@ -28,16 +28,16 @@ def names(found):
 
 
 def test_the_files_of_one_bucket_are_left_and_those_whose_names_say_nothing():
-    (found,) = in_buckets([Listing("", DATA, DELETES)], TABLE, ONE)
+    (found,) = prune_buckets([Listing("", DATA, DELETES)], TABLE, ONE)
     assert len(names(found.data)) == 2 and "odd" in names(found.data)
     assert names(found.deletes) == names(found.data)
 
 
 def test_where_a_column_can_have_any_value_nothing_is_left_out():
     listing = Listing("", DATA, DELETES)
-    assert in_buckets([listing], TABLE, Comparison("id", ">", ONE.values)) == [listing]
+    assert prune_buckets([listing], TABLE, Comparison("id", ">", ONE.values)) == [listing]
 
 
 def test_rows_without_event_columns_keep_all_delete_events():
     listing = Listing("", DATA, DELETES, (OriginalFiles(("/t/000000_0",)),))
-    assert in_buckets([listing], TABLE, ONE) == [listing]
+    assert prune_buckets([listing], TABLE, ONE) == [listing]

@@ -18,7 +18,7 @@ from acidsql.acid import bucket_codec
 from acidsql.acid.types import parse_type
 from acidsql.errors import FormatError
 from acidsql.storage.orc.row_schema import arrow_type
-from acidsql.storage.writing.bucket_bytes import murmur3, of_strings
+from acidsql.storage.writing.bucket_bytes import murmur3, string_bytes
 from acidsql.storage.writing.bucketing import bucket_ids, hashes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -155,7 +155,7 @@ def test_decimals_hash_as_java_big_decimals(numbers, zeros):
         assert got == (wanted + 2**31) % 2**32 - 2**31
         size = (~unscaled if unscaled < 0 else unscaled).bit_length() // 8 + 1
         minimal = unscaled.to_bytes(size, "big", signed=True)
-        assert murmured == murmur3(of_strings(pa.array([minimal])))[0]
+        assert murmured == murmur3(string_bytes(pa.array([minimal])))[0]
 
 
 # ── tables that Hive wrote ───────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.files.missing import _ours
 from acidsql.storage.files.object_store import GoogleStore
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.orc_reader import read_batches, row_count
@@ -157,7 +157,7 @@ def test_a_listing_of_more_than_a_page_is_whole(table):
 
 
 def write_all(files, paths):
-    in_threads(lambda path: files.write_file(path, b"x"), paths)
+    run_in_threads(lambda path: files.write_file(path, b"x"), paths)
 
 
 def test_an_object_that_stands_for_a_directory_is_no_delta(table):

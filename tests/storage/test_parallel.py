@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from acidsql.storage.files import parallel
-from acidsql.storage.files.parallel import THREADS, in_threads
+from acidsql.storage.files.parallel import THREADS, run_in_threads
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading import event_reader
 from acidsql.storage.reading.event_reader import plain_reads, read_for_query
@@ -30,7 +30,7 @@ def test_what_never_waits_stays_in_one_thread(clock):
         clock.busy += 0.0015
         return number, threading.get_ident()
 
-    assert in_threads(compute, range(100)) == [(n, threading.get_ident()) for n in range(100)]
+    assert run_in_threads(compute, range(100)) == [(n, threading.get_ident()) for n in range(100)]
 
 
 def test_what_waits_does_so_together(clock):
@@ -42,7 +42,7 @@ def test_what_waits_does_so_together(clock):
         clock.passed += 0.001
         return number
 
-    assert in_threads(wait, range(21 + THREADS)) == list(range(21 + THREADS))
+    assert run_in_threads(wait, range(21 + THREADS)) == list(range(21 + THREADS))
 
 
 @pytest.mark.parametrize("seconds", [0, 1])
@@ -53,11 +53,11 @@ def test_the_first_error_in_their_order_is_raised(clock, seconds):
             raise OSError(number)
 
     with pytest.raises(OSError, match="3"):
-        in_threads(fail, range(12))
+        run_in_threads(fail, range(12))
 
 
 def test_of_nothing_comes_nothing():
-    assert in_threads(str, []) == []
+    assert run_in_threads(str, []) == []
 
 
 def test_of_files_that_are_read_ahead_only_the_first_batch_is_decoded(monkeypatch):

@@ -14,7 +14,7 @@ from acidsql.storage.files import parquet as parquet_file
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.files.parquet import ParquetFileWriter, few_of_parquet, read_parquet
 from acidsql.storage.folding import event_merge
-from acidsql.storage.folding.event_merge import KEYS, LEAST, Source, merged
+from acidsql.storage.folding.event_merge import KEYS, LEAST, Source, merge_events
 from acidsql.storage.orc import event_file as orc_file
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.pending_rows import PendingRows
@@ -101,7 +101,7 @@ def test_files_are_merged_in_order_whatever_is_copied_at_once(files, most):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_merge, "_MOST_BYTES", most)
-        parts = list(merged([source(groups) for groups in files]))
+        parts = list(merge_events([source(groups) for groups in files]))
     found = [number for part in parts for number in part.column(KEYS[2]).to_pylist()]
     assert found == sorted(number for groups in files for group in groups for number in group)
 

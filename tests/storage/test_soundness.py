@@ -15,7 +15,7 @@ from pyarrow import orc
 from acidsql.errors import FormatError
 from acidsql.storage.orc import rle, soundness
 from acidsql.storage.orc.footer import read_checked
-from acidsql.storage.orc.run_bounds import all_within, is_sum_within
+from acidsql.storage.orc.run_bounds import are_within, is_sum_within
 from acidsql.storage.orc.stripe import LENGTH, SECONDARY, stripe_footer
 from acidsql.storage.reading import orc_reader
 
@@ -160,7 +160,7 @@ def test_integers_are_tested_as_if_they_were_decoded(pairs, most, signed):
     values = np.repeat([value for value, _ in pairs], [count for _, count in pairs])
     data = rle.encode(values.astype(np.int64), signed)
     expected = bool(values.min() >= 0 and values.max() <= most)
-    assert all_within(data, most, signed=signed, is_new=True) == expected
+    assert are_within(data, most, signed=signed, is_new=True) == expected
 
 
 @given(REPEATED, st.integers(0, 1 << 40), st.booleans())
@@ -196,7 +196,7 @@ def test_lengths_that_a_real_writer_wrote(pairs):
     at, length = places(data, LENGTH, "i")
     stored = data[at : at + length]
     assert rle.decode(stored, signed=False).tolist() == lengths
-    assert all_within(stored, (1 << 31) - 1, signed=False, is_new=True)
-    assert all_within(stored, max(lengths), signed=False, is_new=True)
+    assert are_within(stored, (1 << 31) - 1, signed=False, is_new=True)
+    assert are_within(stored, max(lengths), signed=False, is_new=True)
     if max(lengths):
-        assert not all_within(stored, max(lengths) - 1, signed=False, is_new=True)
+        assert not are_within(stored, max(lengths) - 1, signed=False, is_new=True)

@@ -17,7 +17,7 @@ from acidsql.acid.findings import Finding
 from acidsql.acid.layout import ORIGINALS_BASE, AcidDirectory, Kind, bucket_id_of
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.checking.statistics import Totals
-from acidsql.storage.files.file_info import FileInfo, of_footer
+from acidsql.storage.files.file_info import FileInfo, footer_facts
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.event_merge import Int64s, Key, key_at, steps
 from acidsql.storage.orc.batches import Head
@@ -120,7 +120,7 @@ def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
             yield from _row_count(file, promised, row_count)
         return
     footer = _footer(file, spec)
-    info = of_footer(footer)
+    info = footer_facts(footer)
     if info.is_acid:
         yield Finding(
             file.path, "EVENTS_IN_A_PLAIN_FILE",
@@ -176,7 +176,7 @@ def _contradiction(file: CheckedFile, message: str) -> Finding:
 
 def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     footer = _footer(file, spec)
-    info = of_footer(footer)
+    info = footer_facts(footer)
     if not info.is_acid:
         yield Finding(
             file.path, "NO_EVENTS",
@@ -247,7 +247,7 @@ class Noted:
         """Note the events with these keys. ``{}`` in the message is the first one's key."""
         if len(keys[0]):
             count, first = self._first_of_condition.get(
-                condition, (0, message.format(shown(key_at(keys, 0))))
+                condition, (0, message.format(row_id_text(key_at(keys, 0))))
             )
             self._first_of_condition[condition] = (count + len(keys[0]), first)
 
@@ -374,7 +374,9 @@ class _Rows:
             at = end - 1 - self._rows
             if rows and 0 <= at < len(keys[0]) and key_at(keys, at) != promised:
                 wrong = np.arange(len(keys[0])) == at
-                promise = f"{event.KEY_INDEX_KEY} says that a stripe ends with {shown(promised)}"
+                promise = (
+                    f"{event.KEY_INDEX_KEY} says that a stripe ends with {row_id_text(promised)}"
+                )
                 message = f"{promise}, and it ends with {{}}."
                 self._noted.note("FOOTER_CONTRADICTS_CONTENTS", wrong, keys, message)
 
@@ -384,6 +386,6 @@ class _Rows:
         return self.file.directory.kind
 
 
-def shown(key: Key) -> str:
-    """A row id as messages show it."""
+def row_id_text(key: Key) -> str:
+    """The text of a row id in messages."""
     return f"row id ({', '.join(map(str, key))})"

@@ -19,11 +19,11 @@ from acidsql.storage.folding.event_merge import (
     Int64s,
     Key,
     Source,
-    against,
-    among,
+    are_among,
+    compare_with_bound,
     key_at,
     keys_of,
-    merged,
+    merge_events,
     steps,
 )
 from acidsql.storage.folding.fold import Fold, least_key
@@ -51,15 +51,15 @@ def check_deletes(bucket: Fold, place: str) -> list[Finding]:
     twice = _message(bucket, "two rows have the {}")
     orphan = _message(bucket, "{} is deleted, and there is no such row")
     last: Key | None = None
-    for batch in merged(
+    for batch in merge_events(
         Source(partial(read_insert_ids, read), least_key(read), read.file)
         for read in bucket.inserts
     ):
         keys = keys_of(batch)
-        findings.note("DUPLICATE_ROW_ID", _repeated(keys, last), keys, twice)
+        findings.note("DUPLICATE_ROW_ID", _is_repeated(keys, last), keys, twice)
         last = key_at(keys, -1)
-        findings.add("DELETE_OF_NO_ROW", deletes.without_row(keys, last), orphan)
-    for keys in deletes.remaining():
+        findings.add("DELETE_OF_NO_ROW", deletes.unmatched_deletes(keys, last), orphan)
+    for keys in deletes.remaining_deletes():
         findings.add("DELETE_OF_NO_ROW", keys, orphan)
     return [*findings.findings(place)]
 
@@ -75,27 +75,27 @@ class _Deletes:
         self._noted = noted
         self._twin_message = _message(bucket, "{} is deleted by two write ids")
         self._repeated_message = _message(bucket, "{} is deleted twice by one write id")
-        self._events = merged(
+        self._events = merge_events(
             Source(partial(read_deletes, read), LEAST, read.file) for read in bucket.deletes
         )
         self._open = _NONE  # row ids whose rows have not come yet, ascending
         self._reached, self._last_by = LEAST, -1
         self._is_done = False
 
-    def without_row(self, rows: Sequence[Int64s], last: Key) -> list[Int64s]:
-        """The deleted row ids up to a key that are not among these rows, nor among earlier ones."""
+    def unmatched_deletes(self, rows: Sequence[Int64s], last: Key) -> list[Int64s]:
+        """The deleted row ids, up to a key, that match none of these rows and no earlier row."""
         while not self._is_done and self._reached <= last:
             self._pull()
-        missing = ~among(self._open, rows) if len(self._open[0]) else np.zeros(0, dtype=bool)
+        missing = ~are_among(self._open, rows) if len(self._open[0]) else np.zeros(0, dtype=bool)
         self._open = [column[missing] for column in self._open]
-        below, same = against(self._open, last)
+        below, same = compare_with_bound(self._open, last)
         orphan_count = int((below | same).sum())  # they ascend
         orphans = [column[:orphan_count] for column in self._open]
         self._open = [column[orphan_count:] for column in self._open]
         return orphans
 
-    def remaining(self) -> Iterator[list[Int64s]]:
-        """All deleted row ids behind the last row."""
+    def remaining_deletes(self) -> Iterator[list[Int64s]]:
+        """All deleted row ids that are greater than the last row's."""
         yield self._open
         while not self._is_done:
             self._open = _NONE
@@ -108,7 +108,7 @@ class _Deletes:
             self._is_done = True
             return
         keys, by = keys_of(batch), batch.column(DELETING_WRITE_ID).to_numpy()
-        repeated = _repeated(keys, self._reached)
+        repeated = _is_repeated(keys, self._reached)
         is_same = np.concatenate([[self._last_by], by[:-1]]) == by
         self._noted.note("TWIN_DELETE", repeated & ~is_same, keys, self._twin_message)
         self._noted.note("REPEATED_DELETE", repeated & is_same, keys, self._repeated_message)
@@ -119,7 +119,9 @@ class _Deletes:
         ]
 
 
-def _repeated(keys: Sequence[Int64s], last: Key | None) -> npt.NDArray[np.bool_]:
-    """Tell for each key whether it is that of the event before; ``last``: that before the first."""
+def _is_repeated(keys: Sequence[Int64s], last: Key | None) -> npt.NDArray[np.bool_]:
+    """Tell for each key whether it equals the previous event's key.
+
+    ``last``: the key of the event before the first one."""
     _, same = steps(keys)
     return np.concatenate([[last is not None and key_at(keys, 0) == last], same])

@@ -20,7 +20,7 @@ from acidsql.acid.paths import directory_of
 from acidsql.acid.table import Table
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.listing import Listing
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.inventory import UNKNOWN, FoundFile
 
 
@@ -67,7 +67,7 @@ def missing_places(fs: FileSystem, table: Table, catalog_facts: CatalogFacts) ->
     if not fs.exists(table.location):
         return {"": Finding(table.location, "TABLE_DIRECTORY_MISSING", "There is no directory.")}
     names = [name for name in catalog_facts.partitions if name]
-    are_there = in_threads(lambda name: fs.exists(place_of(table, name)), names)
+    are_there = run_in_threads(lambda name: fs.exists(place_of(table, name)), names)
     return {
         name: Finding(
             place_of(table, name), "PARTITION_WITHOUT_DIRECTORY",
@@ -87,10 +87,10 @@ def check_names(
     """The rules that need only the inventory, and what readers take of it."""
     read = {path for listing in listings for path in paths_of(listing)}
     yield from check_catalog(table, found_files, catalog_facts)
-    yield from _as_committed(table, found_files, catalog_facts)
+    yield from _committed_file_findings(table, found_files, catalog_facts)
     for file in found_files:
         if file.path in read:
-            yield from _of_data(table, file)
+            yield from _data_file_findings(table, file)
         elif file.bytes == 0 and file.acid is not None and file.state == "visible":
             yield Finding(file.path, "EMPTY_FILE", "The file has no bytes.")
     yield from _strays(
@@ -102,7 +102,7 @@ def check_catalog(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
     """The rules about what the metastore knows of each directory."""
-    yield from _of_unknown_partitions(table, found_files, catalog_facts)
+    yield from _unknown_partition_findings(table, found_files, catalog_facts)
     yield from _numbers(table, found_files, catalog_facts)
 
 
@@ -114,7 +114,7 @@ def paths_of(listing: Listing) -> Iterator[str]:
         yield from group.paths
 
 
-def _of_unknown_partitions(
+def _unknown_partition_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
     """A partition of which nothing is committed yet is none of these: an open transaction may
@@ -163,7 +163,7 @@ def _numbers(
             yield Finding(path, "ABORTED_DIRECTORY", "The transaction that wrote it was aborted.")
 
 
-def _as_committed(
+def _committed_file_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
     """Compare the files of each write id with what COMMIT noted, as long as they need be there: a
@@ -205,7 +205,7 @@ def _as_committed(
             )  # fmt: skip
 
 
-def _of_data(table: Table, file: FoundFile) -> Iterator[Finding]:
+def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
     bucket = file.bucket
     if bucket is None and not table.is_insert_only:
         yield Finding(

@@ -32,7 +32,7 @@ from acidsql.storage.checking.directories import (
 from acidsql.storage.event_records import RECORD
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.listing import Listing, list_table
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.folding.fold import Fold
 from acidsql.storage.folding.plan import folds_of
 from acidsql.storage.orc.row_schema import RowSchema
@@ -94,18 +94,18 @@ class Checking:
             return list(missing.values())
         findings, listings = list(missing.values()), dict[str, Listing]()
         places = [name for name in catalog_facts.partitions if name not in missing]
-        for name, listed in zip(places, in_threads(self.listed, places), strict=True):
+        for name, listed in zip(places, run_in_threads(self.listed, places), strict=True):
             if isinstance(listed, Listing):
                 listings[name] = listed
             else:
                 findings.append(listed)
         findings += check_names(self.table, found_files, catalog_facts, listings.values())
-        for pairs in in_threads(lambda name: self._pairs(name, listings.get(name)), places):
+        for pairs in run_in_threads(lambda name: self._pairs(name, listings.get(name)), places):
             findings += pairs
         for name, listing in listings.items():
             findings += check_overlaps(listing, place_of(self.table, name))
         of_files, works = self._works(found_files, listings, places)
-        return [*findings, *of_files, *_run(spark, _in_tasks(works), self._spec())]
+        return [*findings, *of_files, *_run(spark, _work_by_task(works), self._spec())]
 
     def listed(self, partition: str) -> Listing | Finding:
         """What a reader reads of a table or partition, or why readers refuse it."""
@@ -131,7 +131,10 @@ class Checking:
         """What to do about each file that readers of this version or an older one need."""
         findings: list[Finding] = []
         works: list[Work] = []
-        marked, files_by_partition = self._marked(found_files), dict[str, list[FoundFile]]()
+        marked, files_by_partition = (
+            self._marked_directories(found_files),
+            dict[str, list[FoundFile]](),
+        )
         for file in found_files:
             files_by_partition.setdefault(file.partition, []).append(file)
         for name in places:
@@ -189,10 +192,10 @@ class Checking:
                     is_plain=is_plain,
                 )
 
-    def _marked(self, found_files: Iterable[FoundFile]) -> frozenset[str]:
+    def _marked_directories(self, found_files: Iterable[FoundFile]) -> frozenset[str]:
         """The directories that have an ``_orc_acid_version``."""
         paths = sorted({directory_of(file.path) for file in found_files if file.acid and file.file})
-        are = in_threads(lambda path: self.fs.exists(f"{path}/{ACID_VERSION_FILE}"), paths)
+        are = run_in_threads(lambda path: self.fs.exists(f"{path}/{ACID_VERSION_FILE}"), paths)
         return frozenset(path for path, is_marked in zip(paths, are, strict=True) if is_marked)
 
     def _spec(self) -> CheckSpec:
@@ -236,7 +239,7 @@ def check_work(work: Work, spec: CheckSpec) -> list[Finding]:
         return [*findings, _not_compared(work.place, subject, str(error))]
 
 
-def _in_tasks(works: Iterable[Work]) -> list[list[Work]]:
+def _work_by_task(works: Iterable[Work]) -> list[list[Work]]:
     """The work of each task. Small files share a task."""
     tasks: list[list[Work]] = []
     bytes_left = files_left = 0

@@ -78,7 +78,8 @@ class Totals:
     def __init__(self, footer: Footer, columns: Sequence[tuple[int, str, str]]) -> None:
         comparable = columns if _are_complete(footer) else []
         self._columns = [
-            _Column(name, _promised(footer, number, kind), {}) for number, name, kind in comparable
+            _Column(name, _promised_statistics(footer, number, kind), {})
+            for number, name, kind in comparable
         ]
 
     def add(self, arrays: Sequence[pa.Array]) -> None:
@@ -103,7 +104,7 @@ def _are_complete(footer: Footer) -> bool:
     return root.get(_VALUES) == footer.rows
 
 
-def _promised(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
+def _promised_statistics(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
     kind = parse_type(hive_type).kind
     if number >= len(footer.statistics) or footer.types[number].kind != kind or kind == "char":
         return {}
@@ -115,11 +116,11 @@ def _promised(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
             for name, tag in (("least", _MIN), ("greatest", _MAX), ("sum", _SUM)):
                 if tag in bounds:
                     value = bounds[tag]
-                    promises[name] = _signed(value) if isinstance(value, int) else value
+                    promises[name] = _zigzag_decoded(value) if isinstance(value, int) else value
     except FormatError:
         return {}  # statistics that cannot be read promise nothing
     return promises
 
 
-def _signed(number: int) -> int:
+def _zigzag_decoded(number: int) -> int:
     return (number >> 1) ^ -(number & 1)

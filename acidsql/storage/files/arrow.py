@@ -33,7 +33,7 @@ class ArrowFileSystem(FileSystem):
 
     def list(self, path: str) -> list[Entry]:
         inside = self._inside(path)
-        with self._as_file_not_found(path):
+        with self._file_not_found_errors(path):
             infos = self._arrow.get_file_info(pafs.FileSelector(inside))
         base = path.rstrip("/")
         return sorted(
@@ -66,14 +66,14 @@ class ArrowFileSystem(FileSystem):
         return cast(BinaryIO, self._arrow.open_output_stream(self._inside(path), compression=None))
 
     def open_input(self, path: str) -> BinaryIO:
-        with self._as_file_not_found(path):
+        with self._file_not_found_errors(path):
             return cast(BinaryIO, self._arrow.open_input_file(self._inside(path)))
 
     def rename(self, source: str, target: str) -> None:
         # HDFS itself refuses an existing file, but moves *into* an existing directory.
         if self.exists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-        with self._as_file_not_found(source):
+        with self._file_not_found_errors(source):
             self._arrow.move(self._inside(source), self._inside(target))
 
     def rename_file(self, source: str, target: str) -> None:
@@ -81,15 +81,15 @@ class ArrowFileSystem(FileSystem):
 
     def delete_directory(self, path: str) -> None:
         if self.exists(path):
-            with suppress(FileNotFoundError), self._as_file_not_found(path):
+            with suppress(FileNotFoundError), self._file_not_found_errors(path):
                 self._arrow.delete_dir(self._inside(path))
 
     def delete_file(self, path: str) -> None:
-        with self._as_file_not_found(path):
+        with self._file_not_found_errors(path):
             self._arrow.delete_file(self._inside(path))
 
     @contextmanager
-    def _as_file_not_found(self, path: str) -> Iterator[None]:
+    def _file_not_found_errors(self, path: str) -> Iterator[None]:
         """Raise FileNotFoundError for a missing file; HDFS raises an input/output error."""
         try:
             yield

@@ -12,7 +12,7 @@ from acidsql.acid import event
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
 from acidsql.storage.files.filesystem import filesystem_for, length_of
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc import footer as orc_footer
 from acidsql.storage.orc import lost_days
 from acidsql.storage.orc.damage import naming_damage
@@ -90,10 +90,10 @@ def info_of(file: BinaryIO, length: int) -> FileInfo:
     """Facts from the footer of an open file. ``length``: the file's length in bytes."""
     if length == 0:  # ORC itself reads an empty file as a file without rows
         return FileInfo(0, (), {}, (), (), (), 0)
-    return of_footer(orc_footer.read_footer(file, length))
+    return footer_facts(orc_footer.read_footer(file, length))
 
 
-def of_footer(footer: orc_footer.Footer) -> FileInfo:
+def footer_facts(footer: orc_footer.Footer) -> FileInfo:
     """Facts from a footer that was read already."""
     root = row = footer.types[0]
     names = root.names
@@ -122,7 +122,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     input_columns = ("file", "path", "rows", "kind", "problem")
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in input_columns)
-        counted = in_threads(lambda row: rows_of(*row), zip(*columns, strict=True))
+        counted = run_in_threads(lambda row: rows_of(*row), zip(*columns, strict=True))
         rows = pa.array((rows for rows, _ in counted), pa.int64())
         problems = pa.array((problem for _, problem in counted), pa.string())
         for name, column in (("rows", rows), ("problem", problems)):

@@ -21,8 +21,8 @@ from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem
 from acidsql.storage.files.gone import directory_gone
 from acidsql.storage.files.hive2 import refuse_old_updates
-from acidsql.storage.files.parallel import in_threads
-from acidsql.storage.orc.damage import damaged
+from acidsql.storage.files.parallel import run_in_threads
+from acidsql.storage.orc.damage import damaged_file_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def list_table(
         except FileNotFoundError as error:
             raise directory_gone(path, error) from error
 
-    return in_threads(list_partition, partitions)
+    return run_in_threads(list_partition, partitions)
 
 
 def list_directory(
@@ -270,7 +270,7 @@ def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | 
         else 0
     )
     if length < 0:
-        raise damaged(f"{entry.path}{FLUSH_LENGTH_SUFFIX}", f"it says {length} bytes")
+        raise damaged_file_error(f"{entry.path}{FLUSH_LENGTH_SUFFIX}", f"it says {length} bytes")
     return length
 
 

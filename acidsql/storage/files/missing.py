@@ -20,7 +20,7 @@ from acidsql.acid.layout import parse_directory
 from acidsql.acid.paths import local_path_of
 from acidsql.errors import AcidSqlError, FormatError, SnapshotTooOldError
 from acidsql.storage.files.gone import too_old
-from acidsql.storage.orc.damage import damaged
+from acidsql.storage.orc.damage import damaged_file_error
 
 _FAILED, _FILE_GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
 _MISFIT = re.compile(
@@ -54,7 +54,7 @@ def name_missing_files() -> None:
     _wrap(captured, lambda error: error)
     # PySpark imports this module together with the first session of Spark Connect.
     if client := sys.modules.get("pyspark.sql.connect.client.core"):
-        _wrap(client, _of_server)
+        _wrap(client, _server_error)
 
 
 def _wrap(module: Any, exception_of: Callable[..., Any]) -> None:
@@ -89,7 +89,9 @@ class _ServersError:
         return str(self._own.error_type_hierarchy[0])
 
 
-def _of_server(_: Any = None, __: Any = None, reply: Any = None, *___: Any) -> _ServersError | None:
+def _server_error(
+    _: Any = None, __: Any = None, reply: Any = None, *___: Any
+) -> _ServersError | None:
     is_told = reply is not None and reply.HasField("root_error_idx")
     return _ServersError(reply.errors, reply.root_error_idx) if is_told else None
 
@@ -144,4 +146,6 @@ def _unreadable(path: str, error: Any) -> FormatError | None:
             break
         error = cause
     lines = str(error.getMessage()).strip().splitlines()
-    return damaged(path, f"{kind.rpartition('.')[2]}: {lines[0] if lines else ''}".rstrip(".: "))
+    return damaged_file_error(
+        path, f"{kind.rpartition('.')[2]}: {lines[0] if lines else ''}".rstrip(".: ")
+    )

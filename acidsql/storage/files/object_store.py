@@ -19,7 +19,7 @@ from acidsql.acid.layout import is_hidden
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem, length_of, no_such
-from acidsql.storage.files.parallel import THREADS, in_threads
+from acidsql.storage.files.parallel import THREADS, run_in_threads
 from acidsql.storage.orc.batches import READ_WHOLE
 from acidsql.storage.orc.damage import is_gone
 
@@ -52,12 +52,14 @@ class ObjectStore(ArrowFileSystem):
         paths = [f"{location}/{name}".rstrip("/") for name in below]
         if len(paths) > THREADS:  # otherwise they are listed at the same time
             paths = [location]
-        return _SeenAtOnce(self, dict(zip(paths, in_threads(self._objects, paths), strict=True)))
+        return _SeenAtOnce(
+            self, dict(zip(paths, run_in_threads(self._objects, paths), strict=True))
+        )
 
     def _objects(self, path: str) -> list[_Object]:
         """All objects below a directory. Raises FileNotFoundError."""
         inside = self._inside(path)
-        with self._as_file_not_found(path):
+        with self._file_not_found_errors(path):
             infos = self._arrow.get_file_info(pafs.FileSelector(inside, recursive=True))
         return [
             (info.path[len(inside) + 1 :], info.size if info.is_file else None) for info in infos
@@ -76,11 +78,11 @@ class ObjectStore(ArrowFileSystem):
         file = super().open_input(path)
         if length_of(file) > NO_WAIT_SETTINGS:
             return file
-        with file, self._as_file_not_found(path):
+        with file, self._file_not_found_errors(path):
             return io.BytesIO(file.read())
 
     def copy_file(self, source: str, target: str) -> None:
-        with self._as_file_not_found(source):
+        with self._file_not_found_errors(source):
             self._arrow.copy_file(self._inside(source), self._inside(target))
 
     def rename(self, source: str, target: str) -> None:
@@ -92,7 +94,7 @@ class ObjectStore(ArrowFileSystem):
         )
 
     def delete_directory(self, path: str) -> None:
-        with suppress(FileNotFoundError), self._as_file_not_found(path):
+        with suppress(FileNotFoundError), self._file_not_found_errors(path):
             self._arrow.delete_dir(self._inside(path))
 
     def sync_directory(self, path: str) -> None:

@@ -10,10 +10,10 @@ from acidsql.acid import event
 from acidsql.acid.evolution import is_cast
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
-from acidsql.storage.files.file_info import of_footer, read_file_info
+from acidsql.storage.files.file_info import footer_facts, read_file_info
 from acidsql.storage.files.filesystem import filesystem_for, length_of
 from acidsql.storage.files.listing import EventFile, Listing
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.footer import Footer, OrcType, read_footer
 from acidsql.storage.orc.lost_days import may_hold
@@ -83,7 +83,7 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
     """
     writers = {file.place: _writer(file) for file in files}
     one_of_each = {_writer(file): file.path for file in files}
-    names = dict(zip(one_of_each, in_threads(_names, one_of_each.values()), strict=True))
+    names = dict(zip(one_of_each, run_in_threads(_names, one_of_each.values()), strict=True))
     return {directory: names[writer] for directory, writer in writers.items()}
 
 
@@ -111,12 +111,12 @@ def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType,
     names = names_by_directory([file for listing in listings for file in listing.data])
     plain = [path for listing in listings for group in listing.originals for path in group.paths]
     types = {directory: own.types for directory, own in names.items()}
-    return {**types, **dict(zip(plain, in_threads(types_in, plain), strict=True))}
+    return {**types, **dict(zip(plain, run_in_threads(types_in, plain), strict=True))}
 
 
-def with_lost_days(paths: Sequence[str]) -> set[str]:
-    """Those of the files that may hold days which Spark's reader shows as others."""
-    answers = zip(paths, in_threads(_may_have_lost_days, paths), strict=True)
+def files_with_lost_days(paths: Sequence[str]) -> set[str]:
+    """The files that may hold days which Spark's reader shows as other days."""
+    answers = zip(paths, run_in_threads(_may_have_lost_days, paths), strict=True)
     return {path for path, may_have in answers if may_have}
 
 
@@ -132,9 +132,9 @@ def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
 
     def is_misread(path: str) -> bool:
         footer = _footer(path)
-        return may_hold(footer) or any(map(is_cast, of_footer(footer).row_types, types))
+        return may_hold(footer) or any(map(is_cast, footer_facts(footer).row_types, types))
 
-    return any(in_threads(is_misread, paths))
+    return any(run_in_threads(is_misread, paths))
 
 
 def _footer(path: str) -> Footer:

@@ -29,8 +29,9 @@ def ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[
             yield working.popleft().result()
 
 
-def in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """The results of ``work`` for the items, in order. If the work waits, threads share it.
+def run_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """Call ``work`` for each item, and return the results in order. If ``work`` waits, threads
+    share the items.
 
     Threads take turns at the interpreter. Work that never waits (because the file system has all
     data in memory) takes three times as long in several threads. So the work begins in the calling

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from acidsql.acid.table import PARQUET, Table
 from acidsql.errors import FormatError, SettingError
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.parquet_types import hive_type, misfit, plain
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
@@ -119,12 +119,12 @@ def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
     Raises:
         FormatError: It is no Parquet file, or ``need_readable`` refuses it.
     """
-    with _opened(path) as reader:
+    with _open_parquet(path) as reader:
         _need_readable(path, reader, schema)
         kinds = pa.schema([field.with_type(plain(field.type)) for field in reader.schema_arrow])
         calendar = CALENDAR_JULIAN_DATES if _has_old_days(reader) else CALENDAR_PROLEPTIC
         for batch in reader.iter_batches(_BATCH_ROWS):
-            yield _as_the_tables(batch.cast(kinds), schema, calendar)
+            yield _conform_batch(batch.cast(kinds), schema, calendar)
 
 
 def need_readable(paths: Sequence[str], schema: RowSchema) -> None:
@@ -134,7 +134,9 @@ def need_readable(paths: Sequence[str], schema: RowSchema) -> None:
         FormatError: A column does not fit the table's type, timestamps are no wall clocks, or days
             are of a calendar that the file tells Hive's readers only.
     """
-    in_threads(lambda path: _look(path, lambda reader: _need_readable(path, reader, schema)), paths)
+    run_in_threads(
+        lambda path: _look(path, lambda reader: _need_readable(path, reader, schema)), paths
+    )
 
 
 def need_wall_clocks(paths: Sequence[str]) -> None:
@@ -143,11 +145,11 @@ def need_wall_clocks(paths: Sequence[str]) -> None:
     Raises:
         FormatError: A file has timestamps that are no wall clocks.
     """
-    in_threads(lambda path: _look(path, partial(_refuse_instants, path)), paths)
+    run_in_threads(lambda path: _look(path, partial(_refuse_instants, path)), paths)
 
 
 def _look(path: str, look: Callable[[pq.ParquetFile], None]) -> None:
-    with _opened(path) as reader:
+    with _open_parquet(path) as reader:
         look(reader)
 
 
@@ -158,14 +160,14 @@ def columns_of_parquet(path: str) -> list[tuple[str, str]]:
         FormatError: The file is not Parquet, a column's type does not exist in Hive, or timestamps
             are no wall clocks.
     """
-    with _opened(path) as reader:
+    with _open_parquet(path) as reader:
         _refuse_instants(path, reader)
         return [(field.name, _hive_type(path, field.type)) for field in reader.schema_arrow]
 
 
 def rows_of_parquet(path: str) -> int:
     """The number of rows in a file's footer. Raises FormatError if it is no Parquet file."""
-    with _opened(path) as reader:
+    with _open_parquet(path) as reader:
         return int(reader.metadata.num_rows)
 
 
@@ -176,7 +178,7 @@ def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table
     """
     parts, count, size = list[pa.Table](), 0, 0
     for path in paths:
-        with _opened(path) as reader:
+        with _open_parquet(path) as reader:
             count += reader.metadata.num_rows
             if count > limit:
                 return None
@@ -191,12 +193,12 @@ def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[pq.ParquetFile]:
+def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         yield pq.ParquetFile(pa.PythonFile(file, mode="r"))
 
 
-def _as_the_tables(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> pa.RecordBatch:
+def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> pa.RecordBatch:
     columns = [*batch.columns, pa.nulls(batch.num_rows)]  # the last one is for missing columns
     places = places_of_fields(schema.names, batch.schema.names)
     chosen = [columns[-1 if place is None else place] for place in places]

@@ -32,7 +32,7 @@ def discover_partitions(
     partitions = [""]
     for column in columns:
 
-        def below(prefix: str, column: str = column) -> list[str]:
+        def partitions_below(prefix: str, column: str = column) -> list[str]:
             path = f"{location}/{prefix}" if prefix else location
             try:
                 entries = listed(path)
@@ -43,7 +43,7 @@ def discover_partitions(
             names = (entry.name for entry in entries if is_partition(entry.name, column))
             return [f"{prefix}/{name}".lstrip("/") for name in names]
 
-        partitions = [name for names in mapped(below, partitions) for name in names]
+        partitions = [name for names in mapped(partitions_below, partitions) for name in names]
     return sorted(partitions)
 
 

@@ -248,13 +248,13 @@ def _endpoint(
         "endpoint_override": url.netloc,
         "scheme": url.scheme,
         "region": region
-        or (region_in_host[1] if region_in_host else _of_environment() or _ANY_REGION),
+        or (region_in_host[1] if region_in_host else _environment_region() or _ANY_REGION),
         "force_virtual_addressing": virtual,
     }
 
 
 def _region_of(bucket: str, resolve: Callable[[str], str]) -> str:
-    region = _of_environment()
+    region = _environment_region()
     if region is not None:
         return region
     try:
@@ -267,7 +267,7 @@ def _region_of(bucket: str, resolve: Callable[[str], str]) -> str:
         ) from error
 
 
-def _of_environment() -> str | None:
+def _environment_region() -> str | None:
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
 
 

@@ -44,7 +44,7 @@ def settings_here() -> Mapping[str, str]:
     those that were registered last; none if there are none, so that Arrow's own chain decides."""
     task = _task()
     if task is not None:
-        return _of_task(task)
+        return _task_settings(task)
     return _registered_settings[0] if _registered_settings else {}
 
 
@@ -55,7 +55,7 @@ def _task() -> Any | None:
 
 
 @lru_cache(maxsize=1)
-def _of_task(task: Any) -> Mapping[str, str]:
+def _task_settings(task: Any) -> Mapping[str, str]:
     properties = getattr(task, "_localProperties", None) or {}
     if NAMES in properties:
         names = properties[NAMES].split(",")

@@ -42,7 +42,7 @@ from acidsql.storage.reading.orc_reader import row_count
 from acidsql.storage.spark.task import current_task
 from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing.placing import NewDirectory, fill, place_objects
-from acidsql.storage.writing.publish import discard, empty_file, named
+from acidsql.storage.writing.publish import discard, empty_file, final_names
 
 _RECORD_DDL = f"{RECORD} string"
 _FEW_FILES, _FEW_BYTES, _FEW_ROWS = 100, 2**20, 500_000  # which the driver folds itself
@@ -185,7 +185,10 @@ class Compacting:
         self.phase = "publish"
         new = [
             NewDirectory(
-                plan.path, name, named(files, is_plain=self.spec.insert_only), self._markers(name)
+                plan.path,
+                name,
+                final_names(files, is_plain=self.spec.insert_only),
+                self._markers(name),
             )
             for name, files in self._directories()
         ]

@@ -113,8 +113,8 @@ class Source:
         return key_at(self._keys, at)
 
 
-def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
-    """The events of all sources in one ascending order, in batches.
+def merge_events(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
+    """Merge the events of all sources into one ascending order, in batches.
 
     Each step finds the batch with the lowest last key, and takes the events up to this key from all
     sources. Only sources with such events are open. If these events have too many bytes, the step
@@ -128,12 +128,12 @@ def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
         bound = _open_to(remaining_sources)
         if bound is None:
             return
-        bound = _bounded(bound, [source for source in remaining_sources if source.is_open])
+        bound = _limited_bound(bound, [source for source in remaining_sources if source.is_open])
         parts = [source.take_to(bound) for source in remaining_sources if source.is_open]
         remaining_sources = [
             source for source in remaining_sources if not source.is_spent or source.advance()
         ]
-        yield _in_order([part for part in parts if part.num_rows])
+        yield _sort_events([part for part in parts if part.num_rows])
 
 
 def _open_to(remaining_sources: list[Source]) -> Key | None:
@@ -156,8 +156,8 @@ def _open_to(remaining_sources: list[Source]) -> Key | None:
     return None
 
 
-def _bounded(bound: Key, sources: Sequence[Source]) -> Key:
-    """The key, or a lower one, so that the events up to the key do not have too many bytes."""
+def _limited_bound(bound: Key, sources: Sequence[Source]) -> Key:
+    """A bound, or a lower one if the events up to the bound would have too many bytes."""
     while True:
         parts = [source.part_to(bound) for source in sources]
         if sum(bool(part.num_rows) for part in parts) < 2:
@@ -169,7 +169,7 @@ def _bounded(bound: Key, sources: Sequence[Source]) -> Key:
         bound = before
 
 
-def _in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(parts) == 1:
         return parts[0]
     (batch,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
@@ -199,7 +199,7 @@ def steps(
     return rises, same
 
 
-def against(
+def compare_with_bound(
     keys: Sequence[Int64s], bound: Key
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Tell for each key whether it is below a bound, and whether it is the bound."""
@@ -221,8 +221,8 @@ def keys_of(batch: pa.RecordBatch) -> list[Int64s]:
     return [batch.column(name).to_numpy().astype(np.int64) for name in KEYS]
 
 
-def among(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
-    """Tell for each of ``keys`` whether it is among ``others``."""
+def are_among(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
+    """Tell for each of ``keys`` whether it is among ``candidates``."""
     return places_in(keys, candidates) >= 0
 
 
@@ -232,7 +232,7 @@ def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
     The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
     compared in full.
     """
-    mixed, mixed_keys = _mixed(candidates), _mixed(keys)
+    mixed, mixed_keys = _mixed_keys(candidates), _mixed_keys(keys)
     order = np.argsort(mixed, kind="stable")
     mixed, sorted_ = mixed[order], [column[order] for column in candidates]
     at = np.searchsorted(mixed, mixed_keys)
@@ -249,7 +249,7 @@ def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
         at = np.where(meets, at + 1, len(mixed))
 
 
-def _mixed(keys: Sequence[Int64s]) -> npt.NDArray[np.uint64]:
+def _mixed_keys(keys: Sequence[Int64s]) -> npt.NDArray[np.uint64]:
     mixed = np.zeros(len(keys[0]), dtype=np.uint64)
     for column in keys:
         mixed = (mixed ^ column.astype(np.uint64)) * _ODD

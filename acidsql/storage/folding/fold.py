@@ -37,11 +37,11 @@ from acidsql.storage.folding.event_merge import (
     Int64s,
     Key,
     Source,
-    against,
-    among,
+    are_among,
+    compare_with_bound,
     key_at,
     keys_of,
-    merged,
+    merge_events,
 )
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.options import OrcOptions
@@ -157,7 +157,7 @@ def _remaining_inserts(
         )
         for read in bucket_fold.inserts
     ]
-    for batch in merged(inserts):
+    for batch in merge_events(inserts):
         live = deleted.without(batch)
         if live.num_rows:
             yield live
@@ -167,13 +167,13 @@ def _remaining_inserts(
 def _source(
     bucket_fold: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
 ) -> Source:
-    def checked() -> Iterator[pa.RecordBatch]:
+    def checked_batches() -> Iterator[pa.RecordBatch]:
         with naming_damage(read.file):
             for batch in batches():
                 _need_bucket(bucket_fold, batch)
                 yield batch
 
-    return Source(checked, least, read.file)
+    return Source(checked_batches, least, read.file)
 
 
 def least_key(read: FileRead) -> Key:
@@ -207,18 +207,18 @@ def write_placed(
     sorted by bucket id and ``rowId``.
     """
     records: list[Record] = []
-    with aborted_by_error(_Output(_placed(partition, 0), spec, task)) as output:
+    with aborted_by_error(_Output(_placed_fold(partition, 0), spec, task)) as output:
         for batch in batches:
             buckets = batch.column(0).to_numpy()
             for bucket in np.unique(buckets).tolist():
                 if output.bucket_fold.bucket_id != bucket:
                     records += output.close()
-                    output.bucket_fold = _placed(partition, bucket)
+                    output.bucket_fold = _placed_fold(partition, bucket)
                 output.placed(batch.filter(pa.array(buckets == bucket)))
         return records + output.close()
 
 
-def _placed(partition: str, bucket_id: int) -> Fold:
+def _placed_fold(partition: str, bucket_id: int) -> Fold:
     return Fold(partition, bucket_id, (), (), major=True)
 
 
@@ -292,7 +292,7 @@ class _Deleted:
 
     def __init__(self, bucket_fold: Fold, keep: Callable[[pa.RecordBatch], None]) -> None:
         self._bucket_fold, self._keep = bucket_fold, keep
-        self._events = merged(
+        self._events = merge_events(
             _source(bucket_fold, read, partial(read_deletes, read), LEAST)
             for read in bucket_fold.deletes
         )
@@ -310,7 +310,7 @@ class _Deleted:
         self._forget_before(key_at(keys, 0))
         if not len(self._window[0]):
             return inserts
-        is_deleted = among(keys, self._window)
+        is_deleted = are_among(keys, self._window)
         return inserts.filter(pa.array(~is_deleted)) if is_deleted.any() else inserts
 
     def drain(self) -> None:
@@ -335,7 +335,7 @@ class _Deleted:
         self._window = [np.concatenate(pair) for pair in pairs]
 
     def _forget_before(self, first: Key) -> None:
-        before, _ = against(self._window, first)
+        before, _ = compare_with_bound(self._window, first)
         passed = int(before.sum())  # they are sorted
         if passed:
             self._window = [column[passed:] for column in self._window]

@@ -91,7 +91,7 @@ def folds_of(
         reads = plain_reads({listing.partition: paths})
     else:
         reads = plan_reads([listing], write_ids)
-    inserts, deletes = _by_bucket(reads), _by_bucket(plan_deletes(listing, write_ids))
+    inserts, deletes = _reads_by_bucket(reads), _reads_by_bucket(plan_deletes(listing, write_ids))
     return [
         Fold(
             listing.partition,
@@ -146,9 +146,9 @@ def plan_compaction(
     )
     state, run = listing.state, None
     if not major:
-        listing = _above_base(listing)
+        listing = _files_above_base(listing)
         run = None if most_left is None else newest_run(listing, most_left)
-        listing = listing if run is None else _from(listing, run.first)
+        listing = listing if run is None else _deltas_from(listing, run.first)
     is_something = anyway and (listing.data or listing.originals)
     if not is_something and not _is_enough(listing, write_ids, major=major):
         return None, state
@@ -184,7 +184,7 @@ def _range(state: AcidState) -> tuple[int, int]:
     return first, max((delta.max_write_id for delta in state.deltas), default=base)
 
 
-def _above_base(listing: Listing) -> Listing:
+def _files_above_base(listing: Listing) -> Listing:
     """The files that a minor compaction reads."""
     return replace(
         listing,
@@ -193,7 +193,7 @@ def _above_base(listing: Listing) -> Listing:
     )
 
 
-def _from(listing: Listing, first: int) -> Listing:
+def _deltas_from(listing: Listing, first: int) -> Listing:
     """The files of the deltas from a write id on, where a delta begins."""
     deltas = tuple(delta for delta in listing.state.deltas if delta.min_write_id >= first)
     return replace(
@@ -205,7 +205,7 @@ def _from(listing: Listing, first: int) -> Listing:
     )
 
 
-def _by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
+def _reads_by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
     reads_by_bucket: dict[int, list[FileRead]] = {}
     for read in reads:
         reads_by_bucket.setdefault(_bucket(read), []).append(read)

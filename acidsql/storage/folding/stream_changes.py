@@ -21,9 +21,9 @@ from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.storage.folding.event_merge import KEYS, Int64s
 from acidsql.storage.folding.stream_reads import (
     StreamRead,
-    as_shown,
     stream_ddl,
     stream_events,
+    to_shown_columns,
 )
 from acidsql.storage.reading.change_columns import (
     ADDED,
@@ -112,7 +112,7 @@ def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
     Raises:
         ConstraintError: Two changes of one kind and version have the same key.
     """
-    kinds = _paired(feed_read, table) if feed_read.keys else None
+    kinds = _change_kinds(feed_read, table) if feed_read.keys else None
     names, at = pa.array(_KINDS), 0
     for read in feed_read.own_reads:
         for batch, versions in stream_events(read, table):
@@ -122,7 +122,7 @@ def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
             else:
                 kind = kinds[at : at + count]
                 at += count
-            shown = as_shown(batch, table, read.read.partition)
+            shown = to_shown_columns(batch, table, read.read.partition)
             columns = [
                 *shown.columns,
                 names.take(pa.array(kind)),
@@ -144,7 +144,7 @@ def _commits(versions: Int64s, commits: Mapping[int, tuple[int, int]]) -> tuple[
     return times.take(pa.array(places)), txns.take(pa.array(places))
 
 
-def _paired(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
+def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
     """The kind of each change of the own files, as a place in ``_KINDS``.
 
     The same rule as for ``acid.changes``: a deletion and an insertion under one key are the two
@@ -156,7 +156,7 @@ def _paired(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
     own = 0
     for i, read in enumerate((*feed_read.own_reads, *feed_read.other_reads)):
         for batch, numbers in stream_events(read, table):
-            shown = as_shown(batch, table, read.read.partition)
+            shown = to_shown_columns(batch, table, read.read.partition)
             keys.append([shown.column(name) for name in feed_read.keys])
             versions.append(numbers)
             is_deletion.append(np.full(len(numbers), read.is_deletion))

@@ -115,10 +115,12 @@ def stream_ddl(table: Table) -> str:
     for column in table.partition_columns:
         if column.type not in _PARTITION_TYPES:
             raise refuse(f"its partition column {column.name} has the type {column.type}")
-    return ", ".join(f"{quote(column.name)} {_shown(column.type)}" for column in table.all_columns)
+    return ", ".join(
+        f"{quote(column.name)} {_shown_type(column.type)}" for column in table.all_columns
+    )
 
 
-def _shown(kind: str) -> str:
+def _shown_type(kind: str) -> str:
     return "string" if kind.startswith("char") else shown_type(kind)
 
 
@@ -195,13 +197,13 @@ def _bucket_of(read: FileRead) -> int | None:
 def stream_rows(stream_read: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
     """The rows of a read, with the columns of ``stream_ddl``."""
     for batch, _ in stream_events(stream_read, table):
-        yield as_shown(batch, table, stream_read.read.partition)
+        yield to_shown_columns(batch, table, stream_read.read.partition)
 
 
 def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
     """The rows of a read, as ``read_for_query`` gives them, each with its change's write id."""
     schema = flat_schema(table)
-    deleted = _deleted(stream_read)
+    deleted = _deleted_row_ids(stream_read)
     if stream_read.shows is Shows.DELETED and deleted is None:
         return
     for batch in read_for_query([stream_read.read], schema, schema.names):
@@ -221,7 +223,7 @@ def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.Re
             yield batch.filter(pa.array(is_shown)), versions[is_shown]
 
 
-def _deleted(stream_read: StreamRead) -> _Deleted | None:
+def _deleted_row_ids(stream_read: StreamRead) -> _Deleted | None:
     """The row ids that matter: NEW: deleted by their own write id; DELETED: by a new one."""
     key_batches: list[list[Int64s]] = []
     versions: list[Int64s] = []
@@ -254,7 +256,7 @@ def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
     return np.array([int(number) in new for number in distinct], dtype=bool)[places]
 
 
-def as_shown(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
+def to_shown_columns(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
     """The table's columns of rows that ``read_for_query`` gives."""
     arrays = []
     for column, values in zip(table.columns, batch.columns[_FIRST_COLUMN:], strict=True):

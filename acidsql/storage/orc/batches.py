@@ -22,7 +22,7 @@ from acidsql.storage.orc import footer as orc_footer
 from acidsql.storage.orc.footer import Footer
 from acidsql.storage.orc.moments import Moments
 from acidsql.storage.orc.protobuf import Field, as_bytes, as_int, decode_fields, encode_fields
-from acidsql.storage.orc.row_schema import exact_children, nested
+from acidsql.storage.orc.row_schema import exact_children, nested_array
 from acidsql.storage.orc.soundness import check_stripes
 from acidsql.storage.orc.stripe import StripeFooter, stripe_footer
 from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS
@@ -59,7 +59,7 @@ class OrcBatches:
         if self.footer.types[0].kind != "struct":
             raise FormatError("the ORC file has no columns")
         self._moments = {i for i, n in enumerate(self.footer.types) if n.kind == "timestamp"}
-        self._above = _above(self.footer, self._moments)
+        self._above = _containing_types(self.footer, self._moments)
         self._rows = _rows_at_once(message, self.footer)
         tail = orc_footer.encode_tail(_readable(message, self.footer), self._script)
         self._head = Head(file, length - self._script.length - self._script.footer_length, tail)
@@ -69,7 +69,7 @@ class OrcBatches:
         moments: Moments | None = None
         check_stripes(self._head.read_at, self.footer, self._script)
         try:
-            for batch in self._scanned():
+            for batch in self._scan_batches():
                 if not batch.num_rows:
                     continue
                 if not rows_left:
@@ -81,7 +81,7 @@ class OrcBatches:
                 rows_left -= batch.num_rows
                 if rows_left < 0:
                     raise FormatError("a stripe has another number of rows than the footer says")
-                yield self._finished(batch, moments)
+                yield self._finish_batch(batch, moments)
         finally:
             self._head.close()
 
@@ -90,7 +90,7 @@ class OrcBatches:
         for stripe in self.footer.stripes:
             yield stripe_footer(self._head.read_at, stripe, self._script.compression)
 
-    def _scanned(self) -> Iterator[pa.RecordBatch]:
+    def _scan_batches(self) -> Iterator[pa.RecordBatch]:
         # Imported here because few tasks read files in Python.
         from pyarrow import dataset
 
@@ -99,16 +99,18 @@ class OrcBatches:
             batch_size=self._rows, use_threads=False, batch_readahead=1, fragment_readahead=1
         )
 
-    def _finished(self, batch: pa.RecordBatch, moments: Moments | None) -> pa.RecordBatch:
+    def _finish_batch(self, batch: pa.RecordBatch, moments: Moments | None) -> pa.RecordBatch:
         root = self.footer.types[0]
         columns = batch.columns
         if moments is not None:
             pairs = zip(columns, root.children, strict=True)
-            columns = [self._timed(column, number, moments) for column, number in pairs]
+            columns = [
+                self._restore_timestamps(column, number, moments) for column, number in pairs
+            ]
             self.is_cut |= moments.is_cut
         return pa.RecordBatch.from_arrays(columns, names=list(root.names))
 
-    def _timed(self, array: pa.Array, number: int, moments: Moments) -> pa.Array:
+    def _restore_timestamps(self, array: pa.Array, number: int, moments: Moments) -> pa.Array:
         """An array in which the BIGINTs of timestamps are replaced by the timestamps."""
         if number in self._moments:
             return moments.take(number, array)
@@ -116,8 +118,10 @@ class OrcBatches:
             return array
         offsets, parts = exact_children(array)
         pairs = zip(parts, self.footer.types[number].children, strict=True)
-        timed_parts = [self._timed(part, child, moments) for part, child in pairs]
-        return nested(array.is_null(), offsets, timed_parts, _type_of(array.type, timed_parts))
+        timed_parts = [self._restore_timestamps(part, child, moments) for part, child in pairs]
+        return nested_array(
+            array.is_null(), offsets, timed_parts, _type_of(array.type, timed_parts)
+        )
 
 
 def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
@@ -128,7 +132,7 @@ def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
     return pa.map_(*types) if pa.types.is_map(kind) else pa.list_(*types)
 
 
-def _above(footer: Footer, columns: set[int]) -> set[int]:
+def _containing_types(footer: Footer, columns: set[int]) -> set[int]:
     """The numbers of the nested types that contain some of these columns."""
     containing: set[int] = set()
     for number in reversed(range(len(footer.types))):  # children have higher numbers than parents

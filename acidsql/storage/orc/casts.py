@@ -45,7 +45,7 @@ def cast(array: pa.Array, target: HiveType, kind: pa.DataType, own: HiveType | N
     if target.kind in TEXTS:
         is_padded = own is not None and own.kind == "char" and target.kind != "char"
         text = _text(array)
-        return _cut(pc.utf8_rtrim(text, characters=" ") if is_padded else text, target)
+        return _truncate_texts(pc.utf8_rtrim(text, characters=" ") if is_padded else text, target)
     if target.kind in ("float", "double"):
         return _double(array).cast(kind, safe=False)
     return array if array.type == kind else array.cast(kind)
@@ -88,8 +88,8 @@ def _converted_values(
     return pa.array([None if value is None else convert(value) for value in values], kind)
 
 
-def _cut(array: pa.Array, target: HiveType) -> pa.Array:
-    """The texts without what a CHAR or VARCHAR has no room for."""
+def _truncate_texts(array: pa.Array, target: HiveType) -> pa.Array:
+    """Cut texts to the length of a CHAR or VARCHAR."""
     if not target.parameters or (pc.max(pc.utf8_length(array)).as_py() or 0) <= (
         length := target.parameters[0]
     ):
@@ -109,12 +109,15 @@ def _moment_text(array: pa.Array, number: pa.DataType, unit: str) -> pa.Array:
     texts = np.datetime_as_string(numbers.view(f"datetime64[{unit}]")).tolist()
     valid = array.is_valid().to_pylist()
     return pa.array(
-        [_moment(text) if is_valid else None for text, is_valid in zip(texts, valid, strict=True)],
+        [
+            _padded_moment(text) if is_valid else None
+            for text, is_valid in zip(texts, valid, strict=True)
+        ],
         pa.string(),
     )
 
 
-def _moment(text: str) -> str:
+def _padded_moment(text: str) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     year, _, rest = text.removeprefix("-").partition("-")

@@ -160,14 +160,14 @@ def compress(message: bytes, kind: int, block_size: int) -> bytes:
     parts = []
     for at in range(0, len(message), min(block_size, _MAX_CHUNK)):
         block = message[at : at + min(block_size, _MAX_CHUNK)]
-        packed = _compressed(block, kind)
+        packed = _compress_block(block, kind)
         original = len(packed) >= len(block)
         chunk = block if original else packed
         parts.append((len(chunk) << 1 | original).to_bytes(3, "little") + chunk)
     return b"".join(parts)
 
 
-def _compressed(block: bytes, kind: int) -> bytes:
+def _compress_block(block: bytes, kind: int) -> bytes:
     if kind == 1:
         deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         return deflate.compress(block) + deflate.flush()

@@ -43,13 +43,13 @@ def naming_damage(path: str) -> Iterator[None]:
     except FormatError as error:
         if "path" in error.parameters:
             raise
-        raise damaged(path, error.message, error.parameters.get("offset")) from error
+        raise damaged_file_error(path, error.message, error.parameters.get("offset")) from error
     except _FAULTS as error:
         if isinstance(error, OSError) and (error.errno is not None or _is_of_store(error)):
             if is_gone(error):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
             raise
-        raise damaged(path, _words(error)) from error
+        raise damaged_file_error(path, _words(error)) from error
 
 
 def is_gone(error: OSError) -> bool:
@@ -61,7 +61,7 @@ def _is_of_store(error: OSError) -> bool:
     return any(words in str(error) for words in _OF_STORES)
 
 
-def damaged(path: str, fault: str, offset: object = None) -> FormatError:
+def damaged_file_error(path: str, fault: str, offset: object = None) -> FormatError:
     """The error of a file that is damaged, or is not of the right kind.
 
     Args:

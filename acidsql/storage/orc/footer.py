@@ -255,7 +255,7 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
     position = 0
     for number, value in decode_fields(message):
         if number == _Footer.TYPES:
-            value = _with_names(_with_length(as_bytes(value), lengths.get(position)))
+            value = _rename_fields(_declare_length(as_bytes(value), lengths.get(position)))
             position += 1
         if number not in (_Footer.METADATA, _Footer.CALENDAR):
             fields.append((number, value))
@@ -308,8 +308,8 @@ def _stored_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`" if "`" in name else name
 
 
-def _with_names(message: bytes) -> bytes:
-    """A Type message in which the fields' names are stored as Java reads them."""
+def _rename_fields(message: bytes) -> bytes:
+    """Encode the fields' names in a Type message as Java reads them."""
     if b"`" not in message:
         return message
     return encode_fields(
@@ -352,7 +352,7 @@ def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
         pending.extend(reversed(node.children))
 
 
-def _with_length(message: bytes, declared: HiveType | None) -> bytes:
+def _declare_length(message: bytes, declared: HiveType | None) -> bytes:
     """A Type message; if ``declared`` is given, its STRING becomes this CHAR or VARCHAR."""
     if declared is None:
         return message

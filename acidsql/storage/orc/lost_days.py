@@ -61,18 +61,18 @@ def _ranges(footer: Footer) -> Iterator[tuple[int, int]]:
 
 def _days(statistics: dict[int, int | bytes]) -> tuple[int, int]:
     days = dict(decode_fields(as_bytes(statistics.get(_DATES))))
-    return _signed(days, _MIN), _signed(days, _MAX)
+    return _zigzag_decoded(days, _MIN), _zigzag_decoded(days, _MAX)
 
 
 def _days_of_timestamps(statistics: dict[int, int | bytes]) -> tuple[int, int]:
     """Wider by a day at both ends: old writers counted in their own time zone."""
     millis = dict(decode_fields(as_bytes(statistics.get(_TIMESTAMPS))))
     first, last = (_MIN_UTC, _MAX_UTC) if _MIN_UTC in millis else (_MIN, _MAX)
-    days = [_signed(millis, number) // _MILLIS_A_DAY for number in (first, last)]
+    days = [_zigzag_decoded(millis, number) // _MILLIS_A_DAY for number in (first, last)]
     return days[0] - 1, days[1] + 1
 
 
-def _signed(fields: dict[int, int | bytes], number: int) -> int:
+def _zigzag_decoded(fields: dict[int, int | bytes], number: int) -> int:
     """A number in zigzag form."""
     if number not in fields:
         raise FormatError("the ORC footer has no bounds of a column")

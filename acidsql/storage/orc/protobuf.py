@@ -58,9 +58,9 @@ def encode_fields(fields: Iterable[Field]) -> bytes:
     out = bytearray()
     for number, value in fields:
         if isinstance(value, int):
-            out += _encoded(number << 3) + _encoded(value)
+            out += _encode_varint(number << 3) + _encode_varint(value)
         else:
-            out += _encoded(number << 3 | 2) + _encoded(len(value)) + value
+            out += _encode_varint(number << 3 | 2) + _encode_varint(len(value)) + value
     return bytes(out)
 
 
@@ -88,7 +88,7 @@ def varints(data: bytes) -> Iterator[int]:
         yield value
 
 
-def _encoded(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -37,12 +37,12 @@ def decode(data: bytes, signed: bool) -> Int64s:
     Raises:
         FormatError: The stream is damaged.
     """
-    return _decoded(data, signed, lambda first: _KINDS[first >> 6])
+    return _decode_runs(data, signed, lambda first: _KINDS[first >> 6])
 
 
 def decode_old(data: bytes, signed: bool) -> Int64s:
     """The integers of a stream of version 1. Arguments and errors are those of ``decode``."""
-    return _decoded(data, signed, lambda first: _literals if first >= 0x80 else _steps)
+    return _decode_runs(data, signed, lambda first: _literals if first >= 0x80 else _steps)
 
 
 def decode_run(data: bytes, at: int, signed: bool) -> tuple[Int64s, int]:
@@ -62,7 +62,7 @@ def _number(zigzag: int) -> int:
     return zigzag >> 1 ^ -(zigzag & 1)
 
 
-def _decoded(data: bytes, signed: bool, kind_of: Callable[[int], _Run]) -> Int64s:
+def _decode_runs(data: bytes, signed: bool, kind_of: Callable[[int], _Run]) -> Int64s:
     runs, at = [], 0
     try:
         while at < len(data):
@@ -100,7 +100,7 @@ def _header(data: bytes, at: int) -> tuple[int, int]:
 
 def _direct(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     code, count = _header(data, at)
-    values, at = _unpacked(data, at + 2, _WIDTHS[code], count)
+    values, at = _unpack(data, at + 2, _WIDTHS[code], count)
     return (_unzigzag(values) if signed else values), at
 
 
@@ -113,9 +113,9 @@ def _patched_base(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     base = int.from_bytes(data[at : at + base_size], "big")
     sign = 1 << (8 * base_size - 1)
     base = -(base & sign - 1) if base & sign else base
-    values, at = _unpacked(data, at + base_size, width, count)
+    values, at = _unpack(data, at + base_size, width, count)
     entry_width = next(w for w in _WIDTHS if w >= gap_width + patch_width)
-    entries, at = _unpacked(data, at, entry_width, patches)
+    entries, at = _unpack(data, at, entry_width, patches)
     position = 0
     for entry in map(int, entries):
         position += entry >> patch_width
@@ -134,7 +134,7 @@ def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     if code == 0:  # all steps are equal
         deltas = np.repeat(signed_step, count - 1)
     else:
-        sizes, at = _unpacked(data, at, _WIDTHS[code], count - 2)
+        sizes, at = _unpack(data, at, _WIDTHS[code], count - 2)
         if signed_step.view(np.int64)[0] < 0:
             sizes = (-sizes.view(np.int64)).view(np.uint64)
         deltas = np.concatenate((signed_step, sizes))
@@ -165,7 +165,7 @@ def _steps(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     return start + steps.view(np.uint64), at
 
 
-def _unpacked(data: bytes, at: int, width: int, count: int) -> tuple[_UInt64s, int]:
+def _unpack(data: bytes, at: int, width: int, count: int) -> tuple[_UInt64s, int]:
     """Unpack ``count`` numbers of ``width`` bits, highest bit first; return the position after."""
     size = (width * count + 7) // 8
     bits = np.unpackbits(np.frombuffer(data, np.uint8, size, at), count=width * count)

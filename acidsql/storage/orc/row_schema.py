@@ -138,7 +138,7 @@ def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Arr
     offsets, parts = exact_children(array)
     children = zip(parts, node.children, strict=True)
     converted = [_for_writing(part, child, part.type) for part, child in children]
-    return nested(array.is_null(), offsets, converted, target)
+    return nested_array(array.is_null(), offsets, converted, target)
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -170,7 +170,7 @@ def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
     return exact, [part.take(pa.array(indices)) for part in parts]
 
 
-def nested(
+def nested_array(
     nulls: pa.Array, offsets: _Int32s | None, parts: list[pa.Array], target: pa.DataType
 ) -> pa.Array:
     """A nested array of type ``target``, from offsets and children as of ``exact_children``."""
@@ -211,15 +211,15 @@ def conform(
     columns_with_types = zip_longest(schema.names, schema.hive.children, parts, own)
     for name, node, part, kind in islice(columns_with_types, len(schema.names)):
         try:
-            columns.append(_conformed(part, node, calendar, kind))
+            columns.append(_conform(part, node, calendar, kind))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if kind is not None and has_no_cast(kind, node):
-                raise _changed(name, kind, node) from None
+                raise _type_changed_error(name, kind, node) from None
             raise FormatError(f"column '{name}' cannot be read: {error}") from error
-    return nested(row.is_null(), None, columns, schema.struct)
+    return nested_array(row.is_null(), None, columns, schema.struct)
 
 
-def _changed(name: str, old: HiveType, new: HiveType) -> UnsupportedError:
+def _type_changed_error(name: str, old: HiveType, new: HiveType) -> UnsupportedError:
     """The error of an older version that has values of a type which its column once had."""
     return UnsupportedError(
         f"The column '{name}' has values of type {str(old).upper()} in this version of the table, "
@@ -229,7 +229,7 @@ def _changed(name: str, old: HiveType, new: HiveType) -> UnsupportedError:
     )
 
 
-def _conformed(
+def _conform(
     array: pa.Array, target: HiveType, calendar: int, own: HiveType | None = None
 ) -> pa.Array:
     if not target.children or not pa.types.is_nested(array.type):
@@ -239,8 +239,8 @@ def _conformed(
         parts = [*parts, pa.nulls(len(array))]  # the last array (index -1) is for missing fields
         parts = [parts[i] for i in _places(target, array.type)]
     pairs = zip(parts, target.children, strict=True)
-    columns = [_conformed(part, kind, calendar) for part, kind in pairs]
-    return nested(array.is_null(), offsets, columns, arrow_type(target))
+    columns = [_conform(part, kind, calendar) for part, kind in pairs]
+    return nested_array(array.is_null(), offsets, columns, arrow_type(target))
 
 
 def _places(target: HiveType, file_struct: pa.StructType) -> list[int]:

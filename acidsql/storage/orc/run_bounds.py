@@ -20,7 +20,7 @@ _SIZES, _LONGEST = range(1, 33), 512
 _DELTA = 3
 
 
-def all_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
+def are_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
     """Whether all integers of a stream are from 0 to ``most``.
 
     Args:
@@ -72,13 +72,13 @@ def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterat
     """The runs of a stream, without the plain ones with values of up to so many bits (8 or 16; 0:
     all runs)."""
     if not is_new:
-        yield _of(rle.decode_old(data, signed))
+        yield _run_of_values(rle.decode_old(data, signed))
         return
     at, end = 0, len(data)
     try:
         while at < end:
             if plain_bits:
-                at = _passed(data, at, plain_bits)
+                at = _skip_plain_runs(data, at, plain_bits)
             if at < end:
                 run, at = _run(data, at, signed)
                 yield run
@@ -86,7 +86,7 @@ def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterat
         raise FormatError("an integer stream of an ORC file is damaged") from error
 
 
-def _passed(data: bytes, at: int, bits: int) -> int:
+def _skip_plain_runs(data: bytes, at: int, bits: int) -> int:
     """The position of the first run from ``at`` on that is not plain."""
     plain_runs = _plain_runs(bits).match(data, at)
     return plain_runs.end() if plain_runs else at
@@ -125,10 +125,10 @@ def _run(data: bytes, at: int, signed: bool) -> tuple[_Run, int]:
         total = (first + last) * count // 2
         return _Run(min(first, last), max(first, last), total), end
     values, end = rle.decode_run(data, at, signed)
-    return _of(values), end
+    return _run_of_values(values), end
 
 
-def _of(values: rle.Int64s) -> _Run:
+def _run_of_values(values: rle.Int64s) -> _Run:
     if not len(values):
         return _Run(0, 0, 0)
     return _Run(int(values.min()), int(values.max()), int(values.sum()))

@@ -19,7 +19,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.orc.compression import check_chunks, decompress
 from acidsql.storage.orc.footer import Footer, PostScript
 from acidsql.storage.orc.protobuf import decode_fields
-from acidsql.storage.orc.run_bounds import all_within, is_sum_within
+from acidsql.storage.orc.run_bounds import are_within, is_sum_within
 from acidsql.storage.orc.stripe import (
     DATA,
     DICTIONARY_DATA,
@@ -96,7 +96,7 @@ def _check(
             stream_name, most, signed = trusted
             data = decompress(read_at(begin, begin + stream.length), compression)
             is_new = footer_of_stripe.has_new_runs[stream.column]
-            if not all_within(data, most, signed=signed, is_new=is_new):
+            if not are_within(data, most, signed=signed, is_new=is_new):
                 raise FormatError(
                     f"column {stream.column} has impossible {stream_name}", offset=begin
                 )

@@ -89,7 +89,7 @@ def mend_file(sink: HoldingSink, message: bytes, script: PostScript) -> None:
             value = stripe.encode()
         elif number == _STATISTICS:
             if column in columns:
-                value = without_timestamp_statistics(as_bytes(value))
+                value = strip_timestamp_statistics(as_bytes(value))
             column += 1
         fields.append((number, value))
     new: dict[int, int] = {_CONTENT_LENGTH: sink.written, _ROW_INDEX_STRIDE: 0}
@@ -153,7 +153,7 @@ def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: Post
     pieces[secondary] = stored(packed, signed=False)
 
 
-def without_timestamp_statistics(statistics: bytes) -> bytes:
+def strip_timestamp_statistics(statistics: bytes) -> bytes:
     """A ColumnStatistics message without the smallest and largest timestamp."""
     other_fields = [
         field for field in decode_fields(statistics) if field[0] != _TIMESTAMP_STATISTICS
@@ -166,7 +166,7 @@ def mend_metadata(section: bytes, script: PostScript) -> bytes:
     stripes: list[Field] = []
     for number, stripe in decode_fields(decompress(section, script.compression)):
         columns = [
-            (n, without_timestamp_statistics(as_bytes(value)))
+            (n, strip_timestamp_statistics(as_bytes(value)))
             for n, value in decode_fields(as_bytes(stripe))
         ]
         stripes.append((number, encode_fields(columns)))

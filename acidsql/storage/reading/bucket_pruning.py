@@ -19,7 +19,7 @@ from acidsql.storage.writing.bucketing import bucket_ids
 _MOST = 1000  # combinations of values whose buckets are computed
 
 
-def in_buckets(
+def prune_buckets(
     listings: Sequence[Listing], table: Table, condition: Predicate
 ) -> Sequence[Listing]:
     """Leave out files of insert and delete events whose bucket has no row that meets the condition.
@@ -30,10 +30,12 @@ def in_buckets(
     buckets = _buckets(table, condition)
     if buckets is None:
         return listings
-    return [listing if listing.originals else _in_buckets(listing, buckets) for listing in listings]
+    return [
+        listing if listing.originals else _prune_listing(listing, buckets) for listing in listings
+    ]
 
 
-def _in_buckets(listing: Listing, buckets: frozenset[int]) -> Listing:
+def _prune_listing(listing: Listing, buckets: frozenset[int]) -> Listing:
     data = tuple(file for file in listing.data if _may_hold(file, buckets))
     deletes = tuple(file for file in listing.deletes if _may_hold(file, buckets))
     return replace(listing, data=data, deletes=deletes)

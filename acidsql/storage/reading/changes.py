@@ -30,10 +30,10 @@ from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.gone import directory_gone, naming_missing
 from acidsql.storage.files.listing import EventFile, Listing, list_directory, list_table
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
-from acidsql.storage.reading.deletes import key_columns, with_rows, without_deleted
-from acidsql.storage.reading.partners import few_delete_keys, with_named_rows
+from acidsql.storage.reading.deletes import join_deleted_rows, key_columns, remove_deleted
+from acidsql.storage.reading.partners import few_delete_keys, keep_files_with_named_rows
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
     Scan,
@@ -43,7 +43,7 @@ from acidsql.storage.reading.scan import (
 )
 from acidsql.storage.reading.scan_columns import empty, row_id_sql
 from acidsql.storage.spark import jvm
-from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.local_rows import local_rows
 
 
@@ -108,7 +108,9 @@ class ChangedFiles:
         deletes = {listing.partition: listing.deletes for listing in self.new if listing.deletes}
         whole_listings = [listing for listing in self.all_levels if listing.partition in deletes]
         return [
-            with_named_rows(replace(listing, deletes=deletes[listing.partition]), write_ids)
+            keep_files_with_named_rows(
+                replace(listing, deletes=deletes[listing.partition]), write_ids
+            )
             for listing in whole_listings
         ]
 
@@ -130,7 +132,7 @@ def changes(spark: SparkSession, request: Changes) -> DataFrame:
         f"{row_id_sql()} AS {ROW__ID}",
         *(quote(column.name) for column in request.table.all_columns),
     )
-    return as_char(shown, request.table)
+    return mark_char_columns(shown, request.table)
 
 
 def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
@@ -183,7 +185,7 @@ def changed_files(request: Changes) -> ChangedFiles:
     fs = filesystem_for(request.table.location)
     levels = [
         level
-        for levels_of_partition in in_threads(
+        for levels_of_partition in run_in_threads(
             lambda name: list(_levels(fs, request, name)), request.partitions
         )
         for level in levels_of_partition
@@ -274,21 +276,21 @@ def _events(spark: SparkSession, request: Changes, files: ChangedFiles) -> Itera
     """The insert events, and the delete events with their rows."""
     unchanged = [listing for listing in files.new if not listing.deletes]
     changed = [listing for listing in files.new if listing.deletes]
-    if (inserts := _inserted(spark, request, unchanged)) is not None:
+    if (inserts := _inserted_rows(spark, request, unchanged)) is not None:
         yield _flat(inserts, request.table, INSERT, WRITE_ID)
     if not changed:
         return
     deletes = _delete_keys(spark, Scan(request.table, changed, request.new.after))
     deletes = deletes.where(request.new.sql(VERSION))
-    if (inserts := _inserted(spark, request, changed)) is not None:
+    if (inserts := _inserted_rows(spark, request, changed)) is not None:
         if may_delete_own(changed):
             own = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
             deleting = [file for listing in changed for file in listing.deletes]
-            inserts = without_deleted(inserts, own, deleting)
+            inserts = remove_deleted(inserts, own, deleting)
         yield _flat(inserts, request.table, INSERT, WRITE_ID)
     of_others = deletes.where(f"{VERSION} <> {WRITE_ID}")
     holding = Scan(request.table, files.holding(request.new.after), request.new.after)
-    if (named := _named(spark, holding, of_others)) is not None:
+    if (named := _named_rows(spark, holding, of_others)) is not None:
         yield _flat(named, request.table, DELETE, VERSION)
 
 
@@ -307,21 +309,23 @@ def deleted_rows(spark: SparkSession, request: Scan) -> DataFrame | None:
         spark: The session.
         request: The delete events, and the files that may have the rows.
     """
-    holding = [with_named_rows(listing, request.write_ids) for listing in request.listings]
-    return _named(spark, replace(request, listings=holding), delete_keys(spark, request))
+    holding = [
+        keep_files_with_named_rows(listing, request.write_ids) for listing in request.listings
+    ]
+    return _named_rows(spark, replace(request, listings=holding), delete_keys(spark, request))
 
 
-def _named(spark: SparkSession, request: Scan, deletes: DataFrame) -> DataFrame | None:
+def _named_rows(spark: SparkSession, request: Scan, deletes: DataFrame) -> DataFrame | None:
     """The rows that these keys of delete events name.
 
     The scan is of the same partitions as the keys, so both give the partitions the same numbers.
     """
     files = [file for listing in request.listings for file in listing.deletes]
     rows = insert_events(spark, request)
-    return None if rows is None else with_rows(rows, deletes, files)
+    return None if rows is None else join_deleted_rows(rows, deletes, files)
 
 
-def _inserted(
+def _inserted_rows(
     spark: SparkSession, request: Changes, listings: Sequence[Listing]
 ) -> DataFrame | None:
     rows = insert_events(spark, Scan(request.table, listings, request.new.after))

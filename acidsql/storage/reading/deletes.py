@@ -25,7 +25,7 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import EventFile
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.orc_reader import row_count
 from acidsql.storage.spark import jvm
 
@@ -44,7 +44,7 @@ def key_columns(partitions: int) -> list[str]:
     return [*keys, PARTITION_NUMBER] if partitions > 1 else keys
 
 
-def without_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+def remove_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
     """Leave out deleted rows.
 
     Args:
@@ -52,22 +52,24 @@ def without_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[Event
         deletes: The row ids that delete events name, as ``key_columns``.
         files: The files of these delete events.
     """
-    return _joined(events, deletes, files, "left_anti")
+    return _join_deletes(events, deletes, files, "left_anti")
 
 
-def with_rows(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """The rows that delete events name, with VERSION.
+def join_deleted_rows(
+    events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]
+) -> DataFrame:
+    """Keep only the rows that delete events name, with VERSION.
 
     Args:
         events: Insert events, with ``key_columns``.
         deletes: The row ids that delete events name, as ``key_columns``, and VERSION.
         files: The files of these delete events.
     """
-    return _joined(events, deletes, files, "inner")
+    return _join_deletes(events, deletes, files, "inner")
 
 
-def with_deleting(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """All rows, with VERSION: the write id under which a row was deleted, or NULL.
+def mark_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Add VERSION to all rows: the write id under which a row was deleted, or NULL.
 
     Args:
         events: Insert events, with ``key_columns``.
@@ -77,17 +79,17 @@ def with_deleting(events: DataFrame, deletes: DataFrame, files: Sequence[EventFi
     keys = [key for key in deletes.columns if key != VERSION]
     once = deletes.groupBy(*keys).agg(F.min(VERSION).alias(VERSION))
     return jvm.select(
-        _joined(events, once, files, "left_outer"), *map(quote, events.columns), VERSION
+        _join_deletes(events, once, files, "left_outer"), *map(quote, events.columns), VERSION
     )
 
 
-def _joined(
+def _join_deletes(
     events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], how: str
 ) -> DataFrame:
     keys = [key for key in deletes.columns if key != VERSION]
     version_columns = [VERSION] if VERSION in deletes.columns else []
     named = deletes.selectExpr(
-        f"{_mixed(keys)} AS {_MIXED}",
+        f"{_mixed_key_sql(keys)} AS {_MIXED}",
         *(f"{key} AS {_DELETED}{key}" for key in keys),
         *version_columns,
     )
@@ -95,11 +97,11 @@ def _joined(
     differing = " | ".join(
         f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
     )
-    condition = F.expr(f"{_mixed(keys)} = {_MIXED} AND ({differing}) = 0L")
-    return events.join(_hinted(named, files), condition, how)
+    condition = F.expr(f"{_mixed_key_sql(keys)} = {_MIXED} AND ({differing}) = 0L")
+    return events.join(_hint_broadcast(named, files), condition, how)
 
 
-def _mixed(keys: Sequence[str]) -> str:
+def _mixed_key_sql(keys: Sequence[str]) -> str:
     """SQL of the BIGINT for the join."""
     numbers = (
         f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
@@ -110,7 +112,7 @@ def _mixed(keys: Sequence[str]) -> str:
     return f"({numbers})"
 
 
-def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+def _hint_broadcast(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
     """Hint to Spark whether to broadcast the delete events."""
     if _are_many(files):
         return deletes.hint("merge")
@@ -122,7 +124,7 @@ def _are_many(files: Sequence[EventFile]) -> bool:
     if sum(file.size for file in files) <= _SURELY_FEW_BYTES:
         return False
     large = [file for file in files if file.size > _SURELY_FEW_BYTES // len(files)]
-    return sum(in_threads(lambda file: event_count(file.path, file.length), large)) > SENT_MAX
+    return sum(run_in_threads(lambda file: event_count(file.path, file.length), large)) > SENT_MAX
 
 
 def event_count(path: str, length: int | None) -> int:

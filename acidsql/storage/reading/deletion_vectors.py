@@ -30,7 +30,7 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import Listing
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
 from acidsql.storage.spark import jvm
@@ -86,7 +86,7 @@ class DeletionVectors:
     words: _Ints
     index: _Index | None
 
-    def without_deleted(self, events: DataFrame) -> DataFrame:
+    def remove_deleted(self, events: DataFrame) -> DataFrame:
         """Leave out deleted rows. ``events``: insert events with the columns of a row id."""
         if not len(self.words):
             return events
@@ -165,7 +165,7 @@ def deletion_vectors(
     # Some files at a time: their events stay in memory until their bits are set.
     for start in range(0, len(reads), _FILES):
         batch = reads[start : start + _FILES]
-        keys_by_file = in_threads(lambda numbered_read: _keys(*numbered_read), batch)
+        keys_by_file = run_in_threads(lambda numbered_read: _keys(*numbered_read), batch)
         keys = [of_file for of_file in keys_by_file if of_file is not None]
         count += sum(len(of_file[0]) for of_file in keys)
         if len(keys) < len(keys_by_file) or count > SENT_MAX:
@@ -193,7 +193,7 @@ def _modulus(numbers: _Ints) -> int | None:
 
 
 def _count(reads: Sequence[FileRead]) -> int:
-    return sum(in_threads(lambda read: event_count(read.file, read.length), reads))
+    return sum(run_in_threads(lambda read: event_count(read.file, read.length), reads))
 
 
 def _keys(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
@@ -289,13 +289,13 @@ class _Part:
     numbers: _Ints
 
     @classmethod
-    def of(cls, sql: str, numbers: _Ints) -> _Part:
+    def from_sql(cls, sql: str, numbers: _Ints) -> _Part:
         """The part that an expression computes."""
         low, width = _window(int(numbers.min()), int(numbers.max()))
         inside = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
         return cls(inside, low - 1, width + 2, numbers)
 
-    def with_other(self, next_part: _Part) -> _Part:
+    def combined(self, next_part: _Part) -> _Part:
         """Both parts as one."""
         return _Part(
             f"(({self.sql} - {self.low}L) * {next_part.width}L + {next_part.sql})",
@@ -311,7 +311,7 @@ def _parts(pages: _Ints, modulus: int) -> list[_Part]:
     bucket, statement = bucket_property >> _STATEMENT_BITS, bucket_property & _STATEMENT_MASK
     numbers = [page, write_id, partition % modulus, bucket, statement]
     return [
-        _Part.of(sql.format(modulus=modulus), of_pages)
+        _Part.from_sql(sql.format(modulus=modulus), of_pages)
         for sql, of_pages in zip(_PARTS, numbers, strict=True)
     ]
 
@@ -333,13 +333,16 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
     if index is not None or page.width * write_id.width > INDEX_MAX:
         return index
     # In a table with many changes, each write id has its own few pages.
-    return _index_of([page.with_other(write_id), *other_parts])
+    return _index_of([page.combined(write_id), *other_parts])
 
 
 def _index_of(parts: Sequence[_Part]) -> _Index | None:
     """The index of these parts: an entry for each combination of their numbers."""
     values = [np.unique(part.numbers, return_inverse=True) for part in parts]
-    missing, pages = _rounded(math.prod(len(unique) for unique, _ in values)), len(values[0][1])
+    missing, pages = (
+        _power_of_two_above(math.prod(len(unique) for unique, _ in values)),
+        len(values[0][1]),
+    )
     if sum(part.width for part in parts) + missing + 1 > INDEX_MAX:
         return None
     indexes, entry, size, begin, terms = [], np.zeros(pages, np.int64), 1, 0, list[str]()
@@ -367,11 +370,11 @@ def _window(low: int, high: int) -> tuple[int, int]:
     the condition again.
     """
     if 0 <= low and high < _SMALL:
-        return 0, _rounded(high)
+        return 0, _power_of_two_above(high)
     bits = max((high - low).bit_length(), _LEAST_BITS)
     return low >> bits << bits, 2 << bits
 
 
-def _rounded(number: int) -> int:
+def _power_of_two_above(number: int) -> int:
     """A power of two above the number."""
     return 1 << max(number.bit_length(), _LEAST_BITS)

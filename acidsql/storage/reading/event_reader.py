@@ -199,7 +199,7 @@ def read_for_query(
     def rows_of(read: FileRead) -> Iterator[pa.RecordBatch]:
         with naming_missing(read.file):
             for batch in read_file(read, schema, names):
-                yield _with_path(batch, read) if with_path else batch
+                yield _add_path(batch, read) if with_path else batch
 
     tiny = [read for read in reads if _is_tiny(read)]
     for read in (read for read in reads if not _is_tiny(read)):
@@ -221,7 +221,7 @@ def _is_tiny(read: FileRead) -> bool:
     return 0 < read.size <= NO_WAIT_SETTINGS and not filesystem_for(read.file).has_directories
 
 
-def _with_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
+def _add_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
     url = pa.repeat(pa.scalar(url_of(read.file), pa.string()), batch.num_rows)
     return pa.RecordBatch.from_arrays([*batch.columns, url], [*batch.schema.names, "url"])
 

@@ -20,22 +20,22 @@ from acidsql.storage.columns import (
     literal,
     quote,
     read_type,
-    shown,
+    shown_sql,
     shown_type,
 )
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.orc_schema import any_misread, columns_of, types_in
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.parquet import columns_of_parquet, need_readable, need_wall_clocks
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.event_reader import plain_reads
 from acidsql.storage.reading.orc_scan import open_files
 from acidsql.storage.reading.partition_columns import PathPartitions, partition_value_columns
 from acidsql.storage.reading.python_rows import python_rows
-from acidsql.storage.reading.scan_columns import needed, of_row
+from acidsql.storage.reading.scan_columns import needed_file_columns, row_virtual_columns
 from acidsql.storage.spark import zones
-from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.jvm import is_on
 
 _BY_CASE = "spark.sql.caseSensitive"  # if true, Spark's readers tell names apart by case, too
@@ -85,16 +85,18 @@ def read_inserts_only(
     if not paths:
         return _no_rows(spark, table, virtual)
     if file_format == ORC:
-        return as_char(_orc_rows(spark, table, files, sizes, virtual, any_writer), table)
+        return mark_char_columns(_orc_rows(spark, table, files, sizes, virtual, any_writer), table)
     where = PathPartitions(table, files)
-    file_columns = needed(where.needed, virtual)
+    file_columns = needed_file_columns(where.needed_columns, virtual)
     if file_format == "text":
         rows = _text(spark, table, paths, file_columns, *text)
     else:
         if any_writer:
             need_readable(paths, RowSchema.from_fields((c.name, c.type) for c in table.columns))
         rows = _parquet(spark, table, paths, file_columns)
-    return as_char(rows.selectExpr(*columns, *where.values, *of_row(virtual)), table)
+    return mark_char_columns(
+        rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)), table
+    )
 
 
 def _orc_rows(
@@ -120,16 +122,18 @@ def _orc_rows(
         small_files, large_files = dict(files), {}
     columns, parts = [quote(column.name) for column in table.columns], list[DataFrame]()
     if small_files:
-        reads, file_columns = plain_reads(small_files, sizes), needed([], virtual)
+        reads, file_columns = plain_reads(small_files, sizes), needed_file_columns([], virtual)
         rows = python_rows(spark, table, reads, of_file=file_columns, may_change=any_writer)
         values = partition_value_columns(table, list(small_files), PARTITION)
-        parts.append(rows.selectExpr(*columns, *values, *of_row(virtual)))
+        parts.append(rows.selectExpr(*columns, *values, *row_virtual_columns(virtual)))
     if large_files:
         if is_on(spark, _BY_CASE):
             _need_same_case(table, _paths(large_files), columns_of)
         where = PathPartitions(table, large_files)
-        rows = _orc(spark, table, _paths(large_files), needed(where.needed, virtual))
-        parts.append(rows.selectExpr(*columns, *where.values, *of_row(virtual)))
+        rows = _orc(
+            spark, table, _paths(large_files), needed_file_columns(where.needed_columns, virtual)
+        )
+        parts.append(rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)))
     return reduce(DataFrame.unionAll, parts)
 
 
@@ -149,7 +153,7 @@ def _no_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> Dat
     kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
     kinds += [(name, TYPES[name]) for name in virtual]
     ddl = ", ".join(f"{name} {kind}" for name, kind in kinds)
-    return as_char(spark.createDataFrame([], ddl), table)
+    return mark_char_columns(spark.createDataFrame([], ddl), table)
 
 
 def _is_misread(
@@ -164,7 +168,7 @@ def _is_misread(
         return any_misread(paths, types)
     # All files of a directory have the same types, unless they are another writer's.
     looked = {directory_of(path): path for path in paths}.values()
-    return any(any(map(is_cast, own, types)) for own in in_threads(types_in, looked))
+    return any(any(map(is_cast, own, types)) for own in run_in_threads(types_in, looked))
 
 
 def _orc(
@@ -173,7 +177,7 @@ def _orc(
     ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
     offset = zones.zone_offset_micros(spark)
     values = (
-        f"{shown(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
+        f"{shown_sql(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
         for c in table.columns
     )
     return open_files(spark, paths, ddl, of_file=of_file).selectExpr(*values, *of_file)
@@ -191,7 +195,7 @@ def _need_same_case(
         name for column in table.columns for name in (column.name, *_fields(column.type))
     }
     lowered = {name.lower() for name in table_names}
-    for path, columns in zip(paths, in_threads(look, paths), strict=True):
+    for path, columns in zip(paths, run_in_threads(look, paths), strict=True):
         file_names = [name for column, kind in columns for name in (column, *_fields(kind))]
         other_case = [
             name for name in file_names if name not in table_names and name.lower() in lowered
@@ -218,7 +222,7 @@ def _parquet(
 ) -> DataFrame:
     ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns)
     values = (
-        f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        f"{shown_sql(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
         for c in table.columns
     )
     if is_on(spark, _BY_CASE):
@@ -242,18 +246,18 @@ def _text(
     """Read text of Hive's LazySimpleSerDe. ``null``, and a text that does not parse, is NULL."""
     end = literal(re.escape(field_end))
     values = (
-        f"{_parsed(f'get(split(value, {end}), {i})', column, null)} AS {quote(column.name)}"
+        f"{_parsed_sql(f'get(split(value, {end}), {i})', column, null)} AS {quote(column.name)}"
         for i, column in enumerate(table.columns)
     )
     lines = open_files(spark, paths, "value string", "text", of_file=of_file)
     return lines.selectExpr(*values, *of_file)
 
 
-def _parsed(field: str, column: Column, null: str) -> str:
+def _parsed_sql(field: str, column: Column, null: str) -> str:
     if parse_type(column.type).kind in ("array", "map", "struct", "binary"):
         raise UnsupportedError(
             f"Column '{column.name}' of type {column.type} cannot be read from a text file.",
             condition="UNSUPPORTED_DATATYPE",
         )
     value = f"try_cast(nullif({field}, {literal(null)}) AS {shown_type(column.type)})"
-    return shown(value, column.type, zone_offset_micros=None)
+    return shown_sql(value, column.type, zone_offset_micros=None)

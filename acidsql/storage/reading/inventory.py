@@ -34,7 +34,7 @@ from acidsql.storage.files.entries import is_half, read_child
 from acidsql.storage.files.file_info import LITTER, count_rows
 from acidsql.storage.files.filesystem import Entry, FileSystem
 from acidsql.storage.files.listing import committed_length
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.partition_tree import discover_partitions, is_partition
 from acidsql.storage.writing.publish import staged_write_id
 
@@ -128,16 +128,16 @@ def inventory(
     places = [_Place(location, "", True)]
     strays: list[FoundFile] = []
     if partitions is not None:
-        on_disk = discover_partitions(fs.list_if_there, location, columns, in_threads)
+        on_disk = discover_partitions(fs.list_if_there, location, columns, run_in_threads)
         names = sorted({*on_disk, *partitions})
         places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
-        above = _above(names, len(columns))
-        strays_by_prefix = in_threads(
-            lambda prefix: _beside_partitions(fs, location, prefix, columns, write_ids), above
+        above = _directories_above(names, len(columns))
+        strays_by_prefix = run_in_threads(
+            lambda prefix: _files_beside_partitions(fs, location, prefix, columns, write_ids), above
         )
         strays = list(chain.from_iterable(strays_by_prefix))
-    tops = in_threads(lambda place: _tops(fs, place, write_ids, txns, oldest), places)
-    files_by_top = in_threads(lambda top: _below(fs, *top), chain.from_iterable(tops))
+    tops = run_in_threads(lambda place: _tops(fs, place, write_ids, txns, oldest), places)
+    files_by_top = run_in_threads(lambda top: _files_below(fs, *top), chain.from_iterable(tops))
     return sorted(
         [*strays, *chain.from_iterable(files_by_top)],
         key=lambda file: (file.partition, file.directory, file.file or ""),
@@ -230,16 +230,16 @@ def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
     return "open" if undecided else UNKNOWN
 
 
-def _below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
+def _files_below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
     """All files below one entry; the entry itself if it is a file, or a directory without files."""
     if not entry.is_dir:
         return [replace(top, file=entry.name, bytes=entry.size)]
     directory = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
-    files = list(_in_directory(fs, entry, directory))
+    files = list(_directory_files(fs, entry, directory))
     return files or [replace(directory, path=entry.path)]
 
 
-def _in_directory(fs: FileSystem, entry: Entry, parent: FoundFile) -> Iterator[FoundFile]:
+def _directory_files(fs: FileSystem, entry: Entry, parent: FoundFile) -> Iterator[FoundFile]:
     children = fs.list_if_there(entry.path)
     names = {child.name for child in children}
     for child in children:
@@ -252,7 +252,7 @@ def _in_directory(fs: FileSystem, entry: Entry, parent: FoundFile) -> Iterator[F
             template = replace(parent, kind=LITTER, state=UNKNOWN)
         template = replace(template, path=child.path)
         if child.is_dir and not child.is_link:  # what a link leads to may lead back here
-            yield from _below(fs, child, template)
+            yield from _files_below(fs, child, template)
         else:
             yield _file(fs, child, names, template)
 
@@ -280,13 +280,13 @@ def _is_data(child: Entry) -> bool:
     return bucket_id_of(child.name) is not None or is_original(child.name)
 
 
-def _above(names: Iterable[str], depth: int) -> list[str]:
+def _directories_above(names: Iterable[str], depth: int) -> list[str]:
     """The directories above the partitions' directories, including the table's own ("")."""
     directories = {"/".join(name.split("/")[:level]) for name in names for level in range(depth)}
     return sorted({"", *directories})
 
 
-def _beside_partitions(
+def _files_beside_partitions(
     fs: FileSystem,
     location: str,
     prefix: str,
@@ -299,5 +299,5 @@ def _beside_partitions(
     for entry in fs.list_if_there(f"{location}/{prefix}".rstrip("/")):
         if not (entry.is_dir and is_partition(entry.name, column)):
             state = _staged_state(entry.name, write_ids)
-            strays += _below(fs, entry, FoundFile("", prefix, LITTER, state, entry.path))
+            strays += _files_below(fs, entry, FoundFile("", prefix, LITTER, state, entry.path))
     return strays

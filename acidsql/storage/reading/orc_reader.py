@@ -17,11 +17,11 @@ import pyarrow.orc as orc
 
 from acidsql.acid import event
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage.files.file_info import FileInfo, is_acid, of_footer
+from acidsql.storage.files.file_info import FileInfo, footer_facts, is_acid
 from acidsql.storage.files.filesystem import filesystem_for, length_of
 from acidsql.storage.orc import footer as orc_footer
 from acidsql.storage.orc.batches import Head, OrcBatches
-from acidsql.storage.orc.damage import damaged, naming_damage
+from acidsql.storage.orc.damage import damaged_file_error, naming_damage
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.orc.soundness import check_stripes
 
@@ -70,7 +70,7 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
     Raises:
         FormatError: It is no event file.
     """
-    with opened(path, length) as opened_file:
+    with open_orc(path, length) as opened_file:
         if opened_file is None:
             return
         reader, _ = opened_file
@@ -92,9 +92,9 @@ def need_events(batch: pa.RecordBatch, path: str) -> None:
     if [name.lower() for name in names] != [name.lower() for name in expected]:
         raise FormatError(f"'{path}' is no file of ACID events", path=path)
     if tuple(column.type for column in ids) != _ID_TYPES or any(c.null_count for c in ids):
-        raise damaged(path, "its events have no row ids")
+        raise damaged_file_error(path, "its events have no row ids")
     if len(names) > len(_ID_TYPES) and not pa.types.is_struct(batch.schema.types[-1]):
-        raise damaged(path, "its events have no rows")
+        raise damaged_file_error(path, "its events have no rows")
 
 
 def row_count(path: str, length: int | None = None) -> int:
@@ -124,7 +124,7 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
 
 
 @contextmanager
-def opened(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileInfo] | None]:
+def open_orc(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileInfo] | None]:
     """Open a file, and read its footer. None for an empty file, which ORC itself reads as a file
     without rows."""
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
@@ -135,7 +135,7 @@ def opened(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileInf
         footer, _, script = orc_footer.read_checked(file, end)
         head = Head(file, end)
         check_stripes(head.read_at, footer, script)
-        yield orc.ORCFile(head.native()), of_footer(footer)
+        yield orc.ORCFile(head.native()), footer_facts(footer)
 
 
 def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
@@ -168,7 +168,7 @@ def read_batches(
         if not end:  # ORC itself reads an empty file as a file without rows
             return
         batches = OrcBatches(file, end)
-        info = of_footer(batches.footer)
+        info = footer_facts(batches.footer)
         for batch in batches:
             if exact and batches.is_cut:
                 raise _finer(path)

@@ -54,8 +54,8 @@ def block_pushdown(rows: DataFrame, name: str) -> DataFrame:
     return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
-def as_pattern(path: str) -> str:
-    """The pattern that only this path matches: Spark takes each path for a pattern.
+def path_pattern(path: str) -> str:
+    """The pattern that matches only one path, since Spark takes each path for a pattern.
 
     Spark's switch for this, __globPaths__=false, reads files twice: with several paths, each path
     that looks like a pattern stands for all paths.
@@ -63,7 +63,7 @@ def as_pattern(path: str) -> str:
     return _GLOB.sub(r"\\\g<0>", path)
 
 
-def _loaded(
+def _load_rows(
     reader: DataFrameReader, spark: SparkSession, names: Sequence[str], file_columns: Sequence[str]
 ) -> DataFrame:
     try:
@@ -76,7 +76,7 @@ def _loaded(
         raise too_old(local_path_of(path) if path.startswith("file:") else path) from error
 
 
-def _without_a_job(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
+def _driver_listing_settings(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
     """Settings with which the driver looks at many paths, and not a job, which is ten times slower.
 
     We have listed the files already. An object store answers each question slowly, so there the
@@ -112,7 +112,7 @@ def open_files(
         recursiveFileLookup="true",
         **options,
     )
-    names = list(map(as_pattern, paths))
+    names = list(map(path_pattern, paths))
     file_columns = [f"{_OF_FILE[name]} AS {name}" for name in of_file]
-    with jvm.changed_conf(spark, _without_a_job(spark, paths)):
-        return _loaded(reader.format(file_format), spark, names, file_columns)
+    with jvm.changed_conf(spark, _driver_listing_settings(spark, paths)):
+        return _load_rows(reader.format(file_format), spark, names, file_columns)

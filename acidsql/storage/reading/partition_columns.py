@@ -27,9 +27,9 @@ from acidsql.acid.predicate import (
 )
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
-from acidsql.storage.columns import literal, quote, shown, shown_type
+from acidsql.storage.columns import literal, quote, shown_sql, shown_type
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.local_rows import local_rows
 
 PATH = "__acidsql_path"  # the path of a row's file, as Spark shows it: a URL
@@ -47,7 +47,7 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
     """
     # Not as VALUES: for thousands of rows Spark's parser and analyser take seconds.
     names = local_rows(spark, pa.table({PARTITION: pa.array(partitions, pa.string())}))
-    return as_char(
+    return mark_char_columns(
         names.selectExpr(PARTITION, *partition_value_columns(table, partitions, PARTITION)), table
     )
 
@@ -110,7 +110,7 @@ class PathPartitions:
         self._names = list(files)
 
     @property
-    def needed(self) -> list[str]:
+    def needed_columns(self) -> list[str]:
         """``PATH`` if the scan needs it. Spark computes it for each row."""
         return [] if len(self._names) == 1 else [PATH]
 
@@ -199,5 +199,5 @@ def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: s
 def shown_value(text: str, column: Column) -> str:
     """SQL of a partition column's value, from SQL of its text; a text that is no value is NULL."""
     if parse_type(column.type).kind in ("string", "varchar", "char"):
-        return shown(text, column.type, zone_offset_micros=None)
+        return shown_sql(text, column.type, zone_offset_micros=None)
     return f"try_cast({text} AS {shown_type(column.type)})"

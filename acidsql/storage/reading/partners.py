@@ -23,7 +23,7 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import EventFile, Listing
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.deletes import event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
 
@@ -34,8 +34,8 @@ _COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, VERSION, PARTITION_NUMBER]
 _Named = set[tuple[int, int]]  # write ids and bucket ids
 
 
-def with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
-    """The listing without the files that have no row which its delete events name.
+def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
+    """Keep only the files of a listing that may have a row which the delete events name.
 
     Args:
         listing: The files of insert events, and the delete events, of one partition.
@@ -45,9 +45,9 @@ def with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
         SnapshotTooOldError: A file is gone.
     """
     reads = plan_deletes(listing, write_ids)
-    if sum(in_threads(lambda read: event_count(str(read.path), read.length), reads)) > READ_MAX:
+    if sum(run_in_threads(lambda read: event_count(str(read.path), read.length), reads)) > READ_MAX:
         return listing
-    named: _Named = set().union(*in_threads(_named, reads))
+    named: _Named = set().union(*run_in_threads(_named_buckets, reads))
     write_ids_named = {write_id for write_id, _ in named}
     return replace(
         listing,
@@ -84,12 +84,12 @@ def few_delete_keys(
         return [part.append_column(_COLUMNS[4], pa.repeat(number, len(part))) for part in parts]
 
     schema = pa.schema([(name, pa.int64()) for name in _COLUMNS])
-    parts = [part for of_file in in_threads(columns, reads) for part in of_file]
+    parts = [part for of_file in run_in_threads(columns, reads) for part in of_file]
     keys = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
     return None if any(column.null_count for column in keys.columns) else keys
 
 
-def _named(read: FileRead) -> _Named:
+def _named_buckets(read: FileRead) -> _Named:
     named: _Named = set()
     with naming_missing(str(read.path)):
         for batch in read_deletes(read):

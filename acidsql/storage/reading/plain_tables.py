@@ -14,7 +14,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.orc_schema import columns_of, has_no_names
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.partition_columns import shown_value
 
@@ -45,7 +45,7 @@ def read_plain(
     names = [column.name for column in table.partition_columns]
     usual: dict[str, Mapping[str, int]] = {}
     parts = []
-    listed = in_threads(lambda partition: _files(partition.location), partitions)
+    listed = run_in_threads(lambda partition: _files(partition.location), partitions)
     for partition, files in zip(partitions, listed, strict=True):
         name = partition_name(names, partition.values)
         place = f"{table.location}/{name}"
@@ -125,7 +125,7 @@ def _need_columns(table: Table, paths: Sequence[str]) -> None:
     Hive matches the columns of such files by name, Spark and acidsql by position.
     """
     ours = [column.name for column in table.columns]
-    for path, columns in zip(paths, in_threads(columns_of, paths), strict=True):
+    for path, columns in zip(paths, run_in_threads(columns_of, paths), strict=True):
         names = [name.lower() for name, _ in columns]
         shared_count = min(len(names), len(ours))
         if not has_no_names(names) and names[:shared_count] != ours[:shared_count]:

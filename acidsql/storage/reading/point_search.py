@@ -41,11 +41,11 @@ from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, RO
 from acidsql.storage.files.file_info import FileInfo
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import Listing
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.deletion_vectors import DeletionVectors
 from acidsql.storage.reading.event_reader import FileRead, plan_reads, visible
-from acidsql.storage.reading.orc_reader import event_names, opened, time_zones
+from acidsql.storage.reading.orc_reader import event_names, open_orc, time_zones
 from acidsql.storage.reading.sargs import comparable
 
 BYTES_MAX = 256 * 1024 * 1024  # of files; only a column or two of them are decoded
@@ -136,7 +136,7 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
         nonlocal rows, size, gives_up
         if gives_up:
             return None
-        parts = _in_file(*numbered_read, target)
+        parts = _search_file(*numbered_read, target)
         rows += sum(map(len, parts or ()))
         size += sum(part.nbytes for part in parts or ())
         gives_up |= parts is None or rows > target.limit or size > _FOUND_MAX
@@ -150,7 +150,7 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
             # Arrow decodes large files in threads at once. Of a small file, most of the work is
             # Python's, so this thread reads those meanwhile.
             of_large = pool.map(work, large)
-            for parts in chain(in_threads(work, small), of_large):
+            for parts in chain(run_in_threads(work, small), of_large):
                 if parts is None:
                     return None
                 tables += parts
@@ -169,10 +169,10 @@ def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
     return RowSchema.from_fields((column_name(i), table.columns[i].type) for i in ordinals)
 
 
-def _in_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:
+def _search_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:
     path, tables = str(read.path), list[pa.Table]()
     try:
-        with naming_missing(path), opened(path, read.length) as opened_file:
+        with naming_missing(path), open_orc(path, read.length) as opened_file:
             if opened_file is None:
                 return tables
             reader, info = opened_file
@@ -280,9 +280,9 @@ def decider(predicate: Predicate) -> Decider:
     """
     match predicate:
         case And(terms):
-            return _joined(pc.and_kleene, terms)
+            return _join_deciders(pc.and_kleene, terms)
         case Or(terms):
-            return _joined(pc.or_kleene, terms)
+            return _join_deciders(pc.or_kleene, terms)
         case Not(term):
             denied = decider(term)
             return lambda columns: pc.invert(denied(columns))
@@ -297,7 +297,9 @@ def decider(predicate: Predicate) -> Decider:
     raise AssertionError(predicate)
 
 
-def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], terms: Sequence[Predicate]) -> Decider:
+def _join_deciders(
+    join: Callable[[pa.Array, pa.Array], pa.Array], terms: Sequence[Predicate]
+) -> Decider:
     deciders = [decider(term) for term in terms]
     return lambda columns: reduce(join, [decide(columns) for decide in deciders])
 

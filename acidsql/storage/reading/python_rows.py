@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.paths import is_local
 from acidsql.acid.table import Table
-from acidsql.storage.columns import quote, shown, shown_type
+from acidsql.storage.columns import quote, shown_sql, shown_type
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.event_reader import FileRead, flat_schema, read_for_query
@@ -54,7 +54,7 @@ def python_rows(
     if not may_change:
         read.__name__ = READER
     tasks = _tasks(spark, len(reads), sum(read.size for read in reads))
-    return padded(tasks.mapInArrow(read, ddl), table, own, of_file)
+    return add_shown_columns(tasks.mapInArrow(read, ddl), table, own, of_file)
 
 
 def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
@@ -84,10 +84,10 @@ def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
     return ", ".join([*ids, *read])
 
 
-def padded(
+def add_shown_columns(
     events: DataFrame, table: Table, values: Sequence[str], of_file: Sequence[str] = ()
 ) -> DataFrame:
-    """Rows that Python tasks have read, with the columns that the user sees.
+    """Add the columns that the user sees to rows that Python tasks have read.
 
     Args:
         events: The rows.
@@ -96,7 +96,7 @@ def padded(
         of_file: The columns about a row's file.
     """
     columns = (
-        f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        f"{shown_sql(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
         for value, c in zip(values, table.columns, strict=True)
     )
     return jvm.select(events, *KEYS, *columns, *of_file)

@@ -27,7 +27,7 @@ def problem_of(location: str) -> str:
     return ""
 
 
-def on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tuple[str, str, str]]:
+def list_on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tuple[str, str, str]]:
     """Run a small job that lists each directory in every task slot, as far as Spark spreads it.
 
     Returns:

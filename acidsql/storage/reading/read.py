@@ -26,7 +26,7 @@ from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.files.orc_schema import columns_of
 from acidsql.storage.files.parquet import columns_of_parquet
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.reading.bucket_pruning import in_buckets
+from acidsql.storage.reading.bucket_pruning import prune_buckets
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.partition_columns import matching_partitions
 from acidsql.storage.reading.scan import Scan, scan
@@ -101,7 +101,7 @@ def read_rows(
         demand = _resolve_demand(demanded)
         if not is_pruned:
             listings = _needed_listings(spark, table, listings, demand)
-        chosen = in_buckets(listings, table, demand.condition)
+        chosen = prune_buckets(listings, table, demand.condition)
         return scan(spark, replace(request, listings=chosen, demand=demand), few)
 
 
@@ -191,7 +191,7 @@ def read(
     if not fs.exists(path):
         raise FormatError(f"There is no directory '{path}'.", path=path)
     partitions = discover_partitions(fs.list, path, [column.name for column in partition_columns])
-    write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _everything()
+    write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _all_write_ids()
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     name = TableName("", path)
     if insert_only:
@@ -219,7 +219,7 @@ def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dic
     return files, sizes
 
 
-def _everything() -> ValidWriteIdList:
+def _all_write_ids() -> ValidWriteIdList:
     return ValidWriteIdList(NONE_OPEN)
 
 

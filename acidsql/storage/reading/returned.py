@@ -34,7 +34,7 @@ from acidsql.storage.reading.scan import (
 )
 from acidsql.storage.reading.scan_columns import empty, row_id_sql
 from acidsql.storage.spark import jvm
-from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
 MERGE_ACTION = f"{PREFIX}merge_action"
@@ -68,7 +68,7 @@ def no_rows(spark: SparkSession, shown: Returned) -> DataFrame:
     """No rows, with the columns of ``returned_rows``."""
     rows = empty(spark, shown.table)
     new = _side(rows, shown.table, _NEW)
-    return _dressed(new.crossJoin(_side(rows, shown.table, OLD)), shown)
+    return _select_returned_columns(new.crossJoin(_side(rows, shown.table, OLD)), shown)
 
 
 def returned_rows(
@@ -101,9 +101,9 @@ def returned_rows(
         if new is None or old is None:
             only = new if old is None else old
             has = replace(shown, has_old=old is not None, has_new=new is not None)
-            return no_rows(spark, shown) if only is None else _dressed(only, has)
-        rows = _paired(spark, new, old, shown, directories, is_small=is_small)
-        return _dressed(rows, shown)
+            return no_rows(spark, shown) if only is None else _select_returned_columns(only, has)
+        rows = _pair_rows(spark, new, old, shown, directories, is_small=is_small)
+        return _select_returned_columns(rows, shown)
 
 
 def _new(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
@@ -137,7 +137,7 @@ def _old(
     return _side(rows, table, OLD).unionAll(_side(nulls, table, OLD))
 
 
-def _paired(
+def _pair_rows(
     spark: SparkSession,
     new: DataFrame,
     old: DataFrame,
@@ -146,29 +146,29 @@ def _paired(
     *,
     is_small: bool,
 ) -> DataFrame:
-    """Each new row beside the old row that it replaces, then the rows that were only deleted."""
+    """Pair each new row with the old row that it replaces. Rows without a new row come last."""
     place = (PARTITION, BUCKET_PROPERTY, ROW_ID)
     pairs = jvm.select(
-        _replaced(spark, directories, shown.table.location),
+        _replaced_pairs(spark, directories, shown.table.location),
         *(f"{name} AS {PREFIX}of_{name}" for name in place),
         *(f"{OLD}{name} AS {PREFIX}to_{name}" for name in KEYS),
     )
     is_new = " AND ".join(f"{_NEW}{name} = {PREFIX}of_{name}" for name in place)
     is_old = " AND ".join(f"{OLD}{name} = {PREFIX}to_{name}" for name in KEYS)
     # Joined so, each evaluation reads the statement's own files, which a ROLLBACK deletes.
-    replaced = old.join(_sent(pairs, is_small), F.expr(is_old))
-    changed = new.join(_sent(replaced, is_small), F.expr(is_new), "left")
+    replaced = old.join(_hint_broadcast(pairs, is_small), F.expr(is_old))
+    changed = new.join(_hint_broadcast(replaced, is_small), F.expr(is_new), "left")
     if not shown.is_merge:
         return changed
-    deleted = old.join(_sent(pairs, is_small), F.expr(is_old), "left_anti")
+    deleted = old.join(_hint_broadcast(pairs, is_small), F.expr(is_old), "left_anti")
     return changed.unionByName(deleted, allowMissingColumns=True)
 
 
-def _sent(rows: DataFrame, is_small: bool) -> DataFrame:
+def _hint_broadcast(rows: DataFrame, is_small: bool) -> DataFrame:
     return rows.hint("broadcast") if is_small else rows
 
 
-def _replaced(spark: SparkSession, directories: Sequence[str], location: str) -> DataFrame:
+def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: str) -> DataFrame:
     """The pairs of all files, with the columns of ``DDL``. Python tasks read them: Spark's own
     reader ignores hidden files."""
     fs, replaced_files = filesystem_for(location), []
@@ -210,7 +210,7 @@ def _side(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
     return jvm.select(rows, *own, *columns, f"TRUE AS {prefix}")
 
 
-def _dressed(rows: DataFrame, shown: Returned) -> DataFrame:
+def _select_returned_columns(rows: DataFrame, shown: Returned) -> DataFrame:
     def of(prefix: str, *, is_there: bool) -> list[tuple[str, str]]:
         pairs = [
             (quote(prefix + c.name) if is_there else "NULL", c.name, shown_type(c.type))
@@ -233,4 +233,4 @@ def _dressed(rows: DataFrame, shown: Returned) -> DataFrame:
             row = f"CASE WHEN {condition} THEN named_struct({parts}) END"
             columns.append(f"{row} AS {quote(called)}")
     action = f"CASE WHEN NOT ({is_old}) THEN 'INSERT' WHEN {is_new} THEN 'UPDATE' ELSE 'DELETE' END"
-    return as_char(jvm.select(rows, *columns, f"{action} AS {MERGE_ACTION}"), shown.table)
+    return mark_char_columns(jvm.select(rows, *columns, f"{action} AS {MERGE_ACTION}"), shown.table)

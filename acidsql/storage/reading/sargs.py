@@ -4,7 +4,7 @@ Spark makes a search argument of the conditions that it pushes down. But Spark n
 ACID file ``row.x``, and ORC looks for ``x`` within ``row``: ORC would not find the column, and
 would skip nothing. So this module makes the search argument, with the names that ORC wants, and
 hands it over as options of the read. If Spark pushed a condition down, it would replace these
-options; ``unpushed`` prevents the push-down (and an error of Spark 4.3, which cannot push
+options; ``unpushable_sql`` prevents the push-down (and an error of Spark 4.3, which cannot push
 ``x IN (1, NULL)`` down to ORC).
 
 A search argument has only values that ORC and Spark compare alike: no doubles (NaN), no timestamps
@@ -60,12 +60,12 @@ def read_options(
     if pushed == ANYTHING or jvm is None:
         return {}
     try:
-        return _serialised(jvm, same, _Filters(spark, jvm).of(pushed))
+        return _serialized_filter(jvm, same, _Filters(spark, jvm).of(pushed))
     except java_error():
         return {}  # these classes are internal to Spark and ORC: if they changed, all is read
 
 
-def unpushed(column: str) -> str:
+def unpushable_sql(column: str) -> str:
     """SQL of a column in a form through which Spark pushes no condition down."""
     return f"coalesce({column}, {column})"
 
@@ -114,9 +114,9 @@ class _Filters:
     def of(self, predicate: Predicate) -> Any:
         match predicate:
             case And(terms):
-                return self._folded(self._filter("And"), terms)
+                return self._join_terms(self._filter("And"), terms)
             case Or(terms):
-                return self._folded(self._filter("Or"), terms)
+                return self._join_terms(self._filter("Or"), terms)
             case Not(term):
                 return self._filter("Not")(self.of(term))
             case Comparison(column, "is null"):
@@ -133,7 +133,7 @@ class _Filters:
     def _filter(self, name: str) -> Any:
         return java_class(self._jvm, f"org.apache.spark.sql.sources.{name}")
 
-    def _folded(self, joined: Any, terms: Sequence[Predicate]) -> Any:
+    def _join_terms(self, joined: Any, terms: Sequence[Predicate]) -> Any:
         first, *other_terms = terms
         folded = self.of(first)
         for term in other_terms:
@@ -157,7 +157,7 @@ _NAMES = {
 }
 
 
-def _serialised(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
+def _serialized_filter(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
     """A filter in the form in which ORC reads it from a configuration."""
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)

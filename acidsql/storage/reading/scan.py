@@ -33,7 +33,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.types import parse_type
 from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.storage.columns import has_timestamp, quote, read_type, shown, shown_type
+from acidsql.storage.columns import has_timestamp, quote, read_type, shown_sql, shown_type
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     KEYS,
@@ -47,13 +47,13 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.files.orc_schema import (
     Names,
+    files_with_lost_days,
     has_no_names,
     names_at_positions,
     names_by_directory,
-    with_lost_days,
 )
 from acidsql.storage.reading import sargs
-from acidsql.storage.reading.deletes import key_columns, with_deleting, without_deleted
+from acidsql.storage.reading.deletes import key_columns, mark_deleted, remove_deleted
 from acidsql.storage.reading.deletion_vectors import DeletionVectors, deletion_vectors
 from acidsql.storage.reading.event_reader import plan_reads
 from acidsql.storage.reading.orc_scan import read_orc
@@ -70,8 +70,13 @@ from acidsql.storage.reading.point_search import (
     search,
     searchable,
 )
-from acidsql.storage.reading.python_rows import padded, python_rows, read_ddl
-from acidsql.storage.reading.scan_columns import dressed, empty, needed, of_row
+from acidsql.storage.reading.python_rows import add_shown_columns, python_rows, read_ddl
+from acidsql.storage.reading.scan_columns import (
+    empty,
+    needed_file_columns,
+    row_virtual_columns,
+    select_scan_columns,
+)
 from acidsql.storage.spark import jvm, zones
 from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
@@ -151,27 +156,27 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
     parts = _inserts(spark, replace(request, listings=without_deletes), offset)
     if inserts := _inserts(spark, deleting, offset):
         if vectors is not None and vectors.index is not None:
-            parts.append(vectors.without_deleted(_union(inserts)))
+            parts.append(vectors.remove_deleted(_union(inserts)))
         else:
-            parts.append(_undeleted(spark, deleting, _union(inserts)))
+            parts.append(_live_inserts(spark, deleting, _union(inserts)))
     if not parts:
         return empty(spark, request.table, request.virtual)
-    return dressed(_union(parts), request.table, request.virtual)
+    return select_scan_columns(_union(parts), request.table, request.virtual)
 
 
-def _undeleted(spark: SparkSession, request: Scan, inserts: DataFrame) -> DataFrame:
-    """Insert events without those that delete events name; or all, if the scan is of both."""
+def _live_inserts(spark: SparkSession, request: Scan, inserts: DataFrame) -> DataFrame:
+    """Remove the insert events that delete events name, unless the scan shows deleted rows, too."""
     files = [file for listing in request.listings for file in listing.deletes]
     keys = delete_keys(spark, request, with_version=request.with_deleted)
     if not request.with_deleted:
-        return without_deleted(inserts, keys, files)
+        return remove_deleted(inserts, keys, files)
     replacements = {WRITE_ID: f"coalesce({VERSION}, {WRITE_ID})"}
     if IS_DELETED in request.virtual:
         replacements[IS_DELETED] = f"{VERSION} IS NOT NULL"
     columns = (
         f"{replacements.get(name, quote(name))} AS {quote(name)}" for name in inserts.columns
     )
-    return jvm.select(with_deleting(inserts, keys, files), *columns)
+    return jvm.select(mark_deleted(inserts, keys, files), *columns)
 
 
 def _candidates(
@@ -208,10 +213,10 @@ def _found_rows(
     partitions = [listing.partition for listing in request.listings]
     more = [
         *partition_value_columns(request.table, partitions, PARTITION),
-        *of_row(request.virtual),
+        *row_virtual_columns(request.virtual),
     ]
-    rows = jvm.select(padded(events, request.table, values), *KEYS, *columns, *more)
-    return dressed(rows, request.table, request.virtual)
+    rows = jvm.select(add_shown_columns(events, request.table, values), *KEYS, *columns, *more)
+    return select_scan_columns(rows, request.table, request.virtual)
 
 
 def insert_events(spark: SparkSession, request: Scan) -> DataFrame | None:
@@ -231,7 +236,7 @@ def _zone_offset(spark: SparkSession, table: Table) -> int | None:
 
 def _inserts(spark: SparkSession, request: Scan, offset: int | None) -> list[DataFrame]:
     """All insert events, deleted or not: one DataFrame for each way to read files."""
-    return [_events(spark, request, group, offset) for group in _by_reader(request, offset)]
+    return [_events(spark, request, group, offset) for group in _group_by_reader(request, offset)]
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -252,7 +257,7 @@ class _Group:
     names: Names | None
 
 
-def _by_reader(request: Scan, offset: int | None) -> list[_Group]:
+def _group_by_reader(request: Scan, offset: int | None) -> list[_Group]:
     python: list[Listing] = []
     native: list[Listing] = []
     small_size = filesystem_for(request.table.location).small_file if request.is_fast else 0
@@ -264,7 +269,7 @@ def _by_reader(request: Scan, offset: int | None) -> list[_Group]:
             python.append(replace(listing, data=small_files))
         large_files = tuple(file for file in listing.data if file.size > limit)
         native.append(replace(listing, data=large_files, originals=()))
-    groups = _by_names(request.table, native)
+    groups = _group_by_names(request.table, native)
     python += groups.pop(None, [])
     reader_groups = [_Group(group, names) for names, group in groups.items()]
     if any(listing.data or listing.originals for listing in python):
@@ -272,7 +277,7 @@ def _by_reader(request: Scan, offset: int | None) -> list[_Group]:
     return reader_groups
 
 
-def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
+def _group_by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
     """The files by the names that they have for the table's columns.
 
     Hive 4 matches columns by position, so a renamed column keeps its old data. ORC can do this too,
@@ -283,7 +288,7 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
     types = [parse_type(column.type) for column in table.columns]
     files = [file for listing in listings for file in listing.data]
     names = names_by_directory(files)
-    lost = with_lost_days([file.path for file in files if names[file.place].of_others])
+    lost = files_with_lost_days([file.path for file in files if names[file.place].of_others])
     listings_by_names: dict[Names | None, list[Listing]] = {}
     for listing in listings:
         parts: dict[Names | None, list[EventFile]] = {}
@@ -303,12 +308,12 @@ def _events(spark: SparkSession, request: Scan, group: _Group, offset: int | Non
         return _python_events(spark, request, group.listings)
     columns_by_name = list(zip(group.names.row, request.table.columns, strict=True))
     fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in columns_by_name)
-    columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in columns_by_name]
+    columns = [(sargs.unpushable_sql(f"{_ROW}.{quote(name)}"), c) for name, c in columns_by_name]
     where = _partitions(request, {listing.partition: listing.data for listing in group.listings})
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}, {_NO_COLUMN}: int>"
     skipping = sargs.read_options(spark, request.table, group.names.row, request.demand.condition)
-    file_columns = needed(where.needed, request.virtual)
+    file_columns = needed_file_columns(where.needed_columns, request.virtual)
     events = read_orc(spark, files, group.names.events, row, of_file=file_columns, options=skipping)
     live_events = events.where(_alive(request, group.listings, event.INSERT))
     return jvm.select(
@@ -317,11 +322,11 @@ def _events(spark: SparkSession, request: Scan, group: _Group, offset: int | Non
         f"{where.number(request.numbers)} AS {PARTITION_NUMBER}",
         f"{where.directory} AS {PARTITION}",
         *(
-            f"{shown(field, c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
+            f"{shown_sql(field, c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
             for field, c in columns
         ),
         *where.values,
-        *of_row(request.virtual),
+        *row_virtual_columns(request.virtual),
     )
 
 
@@ -342,7 +347,7 @@ def delete_keys(spark: SparkSession, request: Scan, *, with_version: bool = Fals
         request, {listing.partition: listing.deletes for listing in request.listings}
     )
     parts = [
-        read_orc(spark, _paths(group), event_names, row, of_file=where.needed)
+        read_orc(spark, _paths(group), event_names, row, of_file=where.needed_columns)
         for (event_names, row), group in groups.items()
     ]
     delete_events = _union(parts).where(_alive(request, request.listings, event.DELETE))
@@ -381,17 +386,19 @@ def _alive(request: Scan, listings: Sequence[Listing], operation: int) -> str:
 
 
 _KEYS = {
-    WRITE_ID: sargs.unpushed("originalTransaction"),
-    BUCKET_PROPERTY: sargs.unpushed("bucket"),
-    ROW_ID: sargs.unpushed("rowId"),
+    WRITE_ID: sargs.unpushable_sql("originalTransaction"),
+    BUCKET_PROPERTY: sargs.unpushable_sql("bucket"),
+    ROW_ID: sargs.unpushable_sql("rowId"),
 }
-_CURRENT = sargs.unpushed("currentTransaction")
+_CURRENT = sargs.unpushable_sql("currentTransaction")
 
 
 def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listing]) -> DataFrame:
     """The same columns as ``_events``, read by Python tasks: one file or bucket for each task."""
     reads = plan_reads(listings, request.write_ids)
-    rows = python_rows(spark, request.table, reads, of_file=needed([], request.virtual))
+    rows = python_rows(
+        spark, request.table, reads, of_file=needed_file_columns([], request.virtual)
+    )
     names = [listing.partition for listing in listings]
     numbers = {name: request.numbers[name] for name in names}
     return jvm.select(
@@ -401,5 +408,5 @@ def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listin
         PARTITION,
         *(quote(column.name) for column in request.table.columns),
         *partition_value_columns(request.table, names, PARTITION),
-        *of_row(request.virtual),
+        *row_virtual_columns(request.virtual),
     )

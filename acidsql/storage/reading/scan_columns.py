@@ -13,13 +13,13 @@ from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
 from acidsql.storage.reading.partition_columns import PATH
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.spark import jvm
-from acidsql.storage.spark.char_columns import as_char
+from acidsql.storage.spark.char_columns import mark_char_columns
 
 
-def dressed(events: DataFrame, table: Table, virtual: Collection[str]) -> DataFrame:
-    """The columns of a scan, from those of insert events."""
+def select_scan_columns(events: DataFrame, table: Table, virtual: Collection[str]) -> DataFrame:
+    """Select the columns of a scan from the columns of insert events."""
     rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_names(table, virtual)[1:])
-    return as_char(rows, table)
+    return mark_char_columns(rows, table)
 
 
 def row_id_sql(prefix: str = "") -> str:
@@ -29,13 +29,14 @@ def row_id_sql(prefix: str = "") -> str:
     return f"named_struct({fields})"
 
 
-def needed(of_file: Sequence[str], virtual: Collection[str]) -> list[str]:
-    """The facts about a row's file that a read must tell: these, and those of virtual columns."""
+def needed_file_columns(of_file: Sequence[str], virtual: Collection[str]) -> list[str]:
+    """The facts about a row's file that a read must add: some facts, and those that virtual columns
+    show."""
     return [*dict.fromkeys([*of_file, *([PATH] if FILE_NAME in virtual else [])])]
 
 
-def of_row(virtual: Collection[str]) -> list[str]:
-    """SQL of the virtual columns of a live row but ``row__id``, each under its name."""
+def row_virtual_columns(virtual: Collection[str]) -> list[str]:
+    """SQL of the virtual columns of a live row, without ``row__id``, each under its name."""
     # Spark shows a local file as file:/a in some places, and as file:///a in others.
     sql_by_name = {
         IS_DELETED: "false",
@@ -47,7 +48,7 @@ def of_row(virtual: Collection[str]) -> list[str]:
 def empty(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
     """No rows, with the columns of a scan: a stand-in for the analysis of a statement."""
     columns = (f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds(table, virtual))
-    return as_char(jvm.select(spark.range(0), *columns), table)
+    return mark_char_columns(jvm.select(spark.range(0), *columns), table)
 
 
 def unread(spark: SparkSession, table: Table, virtual: Collection[str], marker: str) -> DataFrame:
@@ -59,7 +60,7 @@ def unread(spark: SparkSession, table: Table, virtual: Collection[str], marker: 
     kinds = [*_kinds(table, virtual), (quote(marker), "int")]
     ddl = ", ".join(f"{name} {kind}" for name, kind in kinds)
     rows = spark.read.schema(ddl).format("orc").load([])
-    return as_char(jvm.select(rows, *_names(table, virtual)), table)
+    return mark_char_columns(jvm.select(rows, *_names(table, virtual)), table)
 
 
 def _kinds(table: Table, virtual: Collection[str]) -> list[tuple[str, str]]:

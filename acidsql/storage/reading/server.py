@@ -21,7 +21,7 @@ import acidsql
 from acidsql.acid.paths import is_local
 from acidsql.errors import SettingError
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.reading.orc_scan import as_pattern
+from acidsql.storage.reading.orc_scan import path_pattern
 from acidsql.storage.spark.jvm import is_remote
 from acidsql.storage.spark.python_workers import prepare_workers
 from acidsql.storage.spark.store_conf import need_classes
@@ -70,7 +70,7 @@ def _may_only_read(error: OSError) -> bool:
 
 def _try(spark: SparkSession, warehouse: str, path: str) -> None:
     """Let the server and one of its workers read a file that has its own path in it."""
-    rows = spark.read.schema("value string").text(as_pattern(path), wholetext=True)
+    rows = spark.read.schema("value string").text(path_pattern(path), wholetext=True)
     try:
         rows_there = rows.mapInArrow(_look(path), _DDL).collect()
     except AnalysisException as error:

@@ -11,8 +11,8 @@ from acidsql.storage.spark.jvm import is_remote
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 
-def as_char(rows: DataFrame, table: Table) -> DataFrame:
-    """Tell Spark which strings are CHAR.
+def mark_char_columns(rows: DataFrame, table: Table) -> DataFrame:
+    """Mark the CHAR columns of a DataFrame, which Spark would take for strings.
 
     Spark then pads the values that a CHAR is compared with, as it does for its own tables.
     """

@@ -21,7 +21,7 @@ from acidsql.storage.spark.jvm import (
     changed_conf,
     estimated_bytes,
 )
-from acidsql.storage.spark.literal_rows import FITS, marked, texts_of
+from acidsql.storage.spark.literal_rows import FITS, mark_collectable, texts_of
 
 _BYTES_MAX = 16 * 1024 * 1024  # bytes of all rows that may be collected
 KEYS_FOR_A_ROW = 10  # a row id is 20 bytes
@@ -43,7 +43,7 @@ def collect_few(
     """
     if are_keys_alone(rows.columns):
         limit *= KEYS_FOR_A_ROW
-    return _collected(_bounded(rows, texts_of(rows, table), limit), limit, if_small)
+    return _collect_bounded(_limit_rows(rows, texts_of(rows, table), limit), limit, if_small)
 
 
 def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -> pa.Table | None:
@@ -51,10 +51,10 @@ def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -
 
     ``if_small``: as for ``collect_few``.
     """
-    return _collected(_bounded(rows, _long_columns(rows), limit), limit, if_small)
+    return _collect_bounded(_limit_rows(rows, _long_columns(rows), limit), limit, if_small)
 
 
-def _collected(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
+def _collect_bounded(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
     """Collect the result of ``_bounded``."""
     if if_small and estimated_bytes(bounded_rows) > _SMALL_SOURCE:
         return None
@@ -73,11 +73,11 @@ def _collected(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.Table 
     return collected.drop_columns([FITS])
 
 
-def _bounded(rows: DataFrame, texts: Mapping[str, str], limit: int) -> DataFrame:
+def _limit_rows(rows: DataFrame, texts: Mapping[str, str], limit: int) -> DataFrame:
     """One row more than may be collected, with ``FITS``: whether the row's texts are short."""
     sizes = (f"coalesce(octet_length({text}), 0)" for text in texts.values())
     fits = f"{' + '.join(['0L', *sizes])} <= {_BYTES_MAX // limit}"
-    return marked(rows, texts, fits).limit(limit + 1)
+    return mark_collectable(rows, texts, fits).limit(limit + 1)
 
 
 def _long_columns(rows: DataFrame) -> dict[str, str]:

@@ -23,8 +23,8 @@ class ArrowRows(Protocol):
 Rows = DataFrame | ArrowRows | Sequence[Mapping[str, Any] | Row]
 
 
-def as_frame(spark: SparkSession, rows: Rows) -> DataFrame:
-    """The rows as a DataFrame.
+def to_frame(spark: SparkSession, rows: Rows) -> DataFrame:
+    """Convert rows to a DataFrame.
 
     A column of a list's rows that has only NULLs gets the type VOID, which any column takes.
 
@@ -54,10 +54,10 @@ def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row])
     null_columns = {name for name in columns if all(record.get(name) is None for record in records)}
     if not null_columns:
         return spark.createDataFrame(rows)
-    others = [name for name in columns if name not in null_columns]
+    value_columns = [name for name in columns if name not in null_columns]
     types = {}
-    if others:
-        values = [{name: record.get(name) for name in others} for record in records]
+    if value_columns:
+        values = [{name: record.get(name) for name in value_columns} for record in records]
         types = {field.name: field.dataType for field in spark.createDataFrame(values).schema}
     schema = T.StructType([T.StructField(name, types.get(name, T.NullType())) for name in columns])
     return spark.createDataFrame(

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from acidsql.storage.spark.jobs import cancel_jobs, tagging
+from acidsql.storage.spark.jobs import cancel_jobs, tag_functions
 from acidsql.storage.spark.jvm import is_remote, java_error, spark_context
 
 _TRIES = 3
@@ -52,7 +52,7 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
 
     If Ctrl-C ends the block, the jobs are cancelled.
     """
-    (add, remove), tag, outer = tagging(spark), f"acidsql-{uuid4()}", sys.exception()
+    (add, remove), tag, outer = tag_functions(spark), f"acidsql-{uuid4()}", sys.exception()
     with suppress(Exception):  # Spark was stopped, which the block will find out
         add(tag)
     try:
@@ -133,7 +133,7 @@ def watched_tasks(
             end()
 
     thread = threading.Thread(target=watch, name="acidsql progress", daemon=True)
-    with _counted(spark, tag) as count:
+    with _task_counter(spark, tag) as count:
         thread.start()
         try:
             yield
@@ -143,7 +143,7 @@ def watched_tasks(
 
 
 @contextmanager
-def _counted(spark: SparkSession, tag: str) -> Iterator[Callable[[], Tasks]]:
+def _task_counter(spark: SparkSession, tag: str) -> Iterator[Callable[[], Tasks]]:
     """A function that counts the running tasks of the jobs with a tag. Any thread may call it."""
     if not is_remote(spark):
         yield partial(running_tasks, spark, tag)
@@ -205,11 +205,11 @@ def running_tasks(spark: SparkSession, tag: str) -> Tasks:
     for job in jobs & set(tracker.getActiveJobsIds()):
         info = tracker.getJobInfo(job)
         for stage in () if info is None else info.stageIds:
-            tasks += _of_stage(own, stage)
+            tasks += _stage_tasks(own, stage)
     return tasks
 
 
-def _of_stage(context: Any, number: int) -> Tasks:
+def _stage_tasks(context: Any, number: int) -> Tasks:
     try:
         stage = context.statusStore().lastStageAttempt(number)
     except java_error():  # Spark has forgotten the stage, or has skipped it

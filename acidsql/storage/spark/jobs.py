@@ -23,8 +23,8 @@ _MANY = 100_000  # Spark makes as many partitions of a range as tasks run at onc
 _slots: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
-def tagging(spark: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """The functions that give a tag to the jobs that this thread starts, and that take it away."""
+def tag_functions(spark: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None]]:
+    """The functions that add a tag to the jobs that this thread starts, and that remove the tag."""
     context = spark_context(spark)
     if context is None:
         return spark.addTag, spark.removeTag
@@ -40,7 +40,7 @@ def named_jobs(
     Over Spark Connect they only get the tag.
     """
     context: Any = spark_context(spark)
-    add, remove = tagging(spark)
+    add, remove = tag_functions(spark)
     names = ("spark.job.description", "spark.scheduler.pool") if context is not None else ()
     before = {name: context.getLocalProperty(name) for name in names}
     for name, value in zip(names, (description, pool), strict=False):
@@ -55,7 +55,7 @@ def named_jobs(
             context.setLocalProperty(name, value)
 
 
-def session_beside(spark: SparkSession) -> SparkSession:
+def sibling_session(spark: SparkSession) -> SparkSession:
     """A new session of the same application with its own settings.
 
     Over Spark Connect it is the same session if PySpark makes none (before 4.3), or if the end of
@@ -78,8 +78,8 @@ def _close_at_exit(client: Any, process: int) -> None:
         client.close()
 
 
-def end_session_beside(own_session: SparkSession, spark: SparkSession) -> None:
-    """End a session of ``session_beside`` if a server keeps it. A second call does nothing more.
+def end_sibling_session(own_session: SparkSession, spark: SparkSession) -> None:
+    """End a session of ``sibling_session`` if a server keeps it. A second call does nothing more.
 
     ``stop`` would end a classic application, and the server of ``.remote("local[2]")``.
     """
@@ -93,7 +93,7 @@ def end_session_beside(own_session: SparkSession, spark: SparkSession) -> None:
 
 
 def is_forgotten(own_session: SparkSession) -> bool:
-    """Whether a server of Spark Connect does not know a session of ``session_beside`` any more: it
+    """Whether a server of Spark Connect does not know a session of ``sibling_session`` any more: it
     forgets one after an hour without a call. This is a call."""
     if not is_remote(own_session):
         return False

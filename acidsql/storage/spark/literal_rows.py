@@ -36,7 +36,7 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
         return None
     texts = texts_of(rows, table)
     checks = [_is_utf8(text) for name, text in texts.items() if not _is_binary(types, name)]
-    return _in_arrow(marked(rows, texts, " AND ".join(["true", *checks])), types)
+    return _arrow_table(mark_collectable(rows, texts, " AND ".join(["true", *checks])), types)
 
 
 def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
@@ -69,8 +69,8 @@ def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
     return texts
 
 
-def marked(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:
-    """The rows with a column ``FITS``: whether the row may be collected.
+def mark_collectable(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:
+    """Add a column ``FITS`` to rows: whether the row may be collected.
 
     In a row that may not be collected, the columns in ``texts`` are NULL.
     ``fits``: SQL of ``FITS``.
@@ -91,7 +91,7 @@ def _is_utf8(text: str) -> str:
     return f"coalesce(is_valid_utf8({text}), true)"
 
 
-def _in_arrow(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:
+def _arrow_table(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:
     try:
         collected = rows.collect()
     except (OverflowError, ValueError):  # from datetime: years below 1 and above 9999

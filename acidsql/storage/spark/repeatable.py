@@ -123,7 +123,7 @@ def evaluated_once(source: DataFrame) -> DataFrame:
     each row of ``t``, too. It cannot do so through a generator.
     """
     if may_call_user_code(source) and repeatable(source) is None:
-        return without_constants(source)
+        return hide_constants(source)
     return source
 
 
@@ -150,7 +150,7 @@ def constant_columns(frame: DataFrame) -> frozenset[str]:
     )
 
 
-def without_constants(frame: DataFrame) -> DataFrame:
+def hide_constants(frame: DataFrame) -> DataFrame:
     """The same rows in a form in which Spark cannot see that a column is constant.
 
     A semi-join by constant columns alone has no condition left. Spark's rules then move it below

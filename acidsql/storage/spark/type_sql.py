@@ -15,17 +15,17 @@ def type_sql(kind: DataType, *, with_not_null: bool = False) -> str:
         with_not_null: Say which fields of a struct are never NULL.
     """
 
-    def of(child: DataType) -> str:
+    def child_sql(child: DataType) -> str:
         return type_sql(child, with_not_null=with_not_null)
 
     def field(struct_field: StructField) -> str:
         not_null = " NOT NULL" if with_not_null and not struct_field.nullable else ""
-        return f"{quote(struct_field.name)}: {of(struct_field.dataType)}{not_null}"
+        return f"{quote(struct_field.name)}: {child_sql(struct_field.dataType)}{not_null}"
 
     if isinstance(kind, ArrayType):
-        return f"ARRAY<{of(kind.elementType)}>"
+        return f"ARRAY<{child_sql(kind.elementType)}>"
     if isinstance(kind, MapType):
-        return f"MAP<{of(kind.keyType)}, {of(kind.valueType)}>"
+        return f"MAP<{child_sql(kind.keyType)}, {child_sql(kind.valueType)}>"
     if isinstance(kind, StructType):
         return f"STRUCT<{', '.join(map(field, kind.fields))}>"
     # What the word TIMESTAMP means depends on the session (spark.sql.timestampType).

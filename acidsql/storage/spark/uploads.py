@@ -42,13 +42,13 @@ def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
     jvm: Any = spark._jvm
     try:
         store = java_class(jvm, "org.apache.hadoop.fs.Path")(location).getFileSystem(conf)
-        return _listed(store, root, location.removeprefix(root).strip("/"))
+        return _list_uploads(store, root, location.removeprefix(root).strip("/"))
     except Exception as error:  # the store may not allow it; then a rule of the bucket must do it
         _log.info("The unfinished uploads below %s are not known: %s", location, error)
         return []
 
 
-def _listed(store: Any, root: str, prefix: str) -> list[Upload]:
+def _list_uploads(store: Any, root: str, prefix: str) -> list[Upload]:
     iterator, uploads = store.listUploads(prefix), list[Upload]()
     while iterator.hasNext():
         upload = iterator.next()

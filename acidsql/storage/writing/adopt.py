@@ -23,7 +23,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import Entry, FileSystem
 from acidsql.storage.files.orc_schema import columns_of
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.partition_tree import is_partition
 from acidsql.storage.orc.damage import reason_of
 
@@ -123,12 +123,12 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
     Raises:
         FormatError: A file is not ORC, or it has ACID events.
     """
-    return in_threads(lambda entry: _columns(entry.path), originals)
+    return run_in_threads(lambda entry: _columns(entry.path), originals)
 
 
 def count_originals(contents: DirectoryContents) -> int:
     """The number of rows in the originals, as their footers say."""
-    return sum(in_threads(lambda entry: read_file_info(entry.path).rows, contents.originals))
+    return sum(run_in_threads(lambda entry: read_file_info(entry.path).rows, contents.originals))
 
 
 def _columns(path: str) -> list[tuple[str, str]]:

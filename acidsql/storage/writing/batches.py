@@ -50,7 +50,7 @@ class Batches:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-def measured(rows: DataFrame) -> Batches:
+def measured_batches(rows: DataFrame) -> Batches:
     """Rows of any length, in batches that Spark measures: at most 64 MiB, unless the user set it.
 
     A batch may have more rows than Spark's default of 10,000, unless the user has set the number.
@@ -60,7 +60,7 @@ def measured(rows: DataFrame) -> Batches:
     return Batches(rows, {} if is_chosen else {_RECORDS: str(BATCH_ROWS)})
 
 
-def unmeasured(rows: DataFrame) -> Batches | None:
+def unmeasured_batches(rows: DataFrame) -> Batches | None:
     """The same rows in batches that Spark does not measure; a long row fails the job.
 
     Returns:
@@ -82,7 +82,7 @@ def unmeasured(rows: DataFrame) -> Batches | None:
     ):
         return None
     if texts:
-        rows = _without_long(rows, texts)
+        rows = _refuse_long_rows(rows, texts)
     # Asked after _without_long: in Spark 4.1 its functions may be the user's.
     if may_call_user_code(rows):
         return None
@@ -95,8 +95,8 @@ def is_long_row(error: BaseException) -> bool:
     return _TOO_LONG in str(error)
 
 
-def _without_long(rows: DataFrame, texts: list[str]) -> DataFrame:
-    """The rows; a row that is too long raises an error."""
+def _refuse_long_rows(rows: DataFrame, texts: list[str]) -> DataFrame:
+    """Return the rows. Raise an error if a row is too long."""
     # The SQL does not call coalesce, because in Spark 4.1 a session may redefine it.
     lengths = [
         f"CASE WHEN {quote(name)} IS NULL THEN 0L ELSE CAST(octet_length({quote(name)}) AS BIGINT) "

@@ -42,12 +42,12 @@ def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
             word = np.zeros(len(active), dtype=np.uint32)
             for i in range(4):
                 word |= data[at + i].astype(np.uint32) << np.uint32(8 * i)
-            mixed = hashes[active] ^ _scrambled(word)
-            hashes[active] = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+            mixed = hashes[active] ^ _scramble(word)
+            hashes[active] = _rotate_left(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
             block += 1
             active = active[blocks[active] > block]
         hashes ^= _tails(rows)
-        return _finished(hashes ^ lengths.astype(np.uint32)).view(np.int32)
+        return _finalize_hash(hashes ^ lengths.astype(np.uint32)).view(np.int32)
 
 
 def _tails(rows: ByteRows) -> npt.NDArray[np.uint32]:
@@ -59,18 +59,18 @@ def _tails(rows: ByteRows) -> npt.NDArray[np.uint32]:
         signed = data[at].view(np.int8).astype(np.int32).view(np.uint32)
         tail[has] ^= signed << np.uint32(8 * i)
     # A row without a tail has 0 here, and the scrambled 0 is 0.
-    return _scrambled(tail)
+    return _scramble(tail)
 
 
-def _scrambled(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    return _rotated(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+def _scramble(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    return _rotate_left(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
 
 
-def _rotated(word: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
+def _rotate_left(word: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
     return word << np.uint32(bits) | word >> np.uint32(32 - bits)
 
 
-def _finished(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def _finalize_hash(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     hashes ^= hashes >> np.uint32(16)
     hashes = hashes * np.uint32(0x85EBCA6B)
     hashes ^= hashes >> np.uint32(13)
@@ -104,7 +104,7 @@ def big_endian(values: npt.NDArray[Any], dtype: str) -> ByteRows:
     return ByteRows(data, starts, np.full(len(values), width, dtype=np.int64))
 
 
-def of_strings(array: pa.Array) -> ByteRows:
+def string_bytes(array: pa.Array) -> ByteRows:
     """The bytes of strings or binaries, without copying them; NULL is empty."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
@@ -126,7 +126,7 @@ def split_micros(
     return seconds, rest * 1000
 
 
-def of_timestamps(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]) -> ByteRows:
+def timestamp_bytes(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]) -> ByteRows:
     """Hive's bytes of a timestamp (``TimestampWritableV2``).
 
     The first four bytes have the low 31 bits of the seconds; their top bit is set if more bytes
@@ -201,7 +201,7 @@ class Decimals(NamedTuple):
     scales: npt.NDArray[np.int32]
 
 
-def normalised(array: pa.Array, scale: int) -> Decimals:
+def normalized_decimals(array: pa.Array, scale: int) -> Decimals:
     """The values of a decimal128 array. For NULL the result has any value."""
     words = np.frombuffer(array.buffers()[1], dtype="<i8").reshape(-1, 2)
     words = words[array.offset : array.offset + len(array)]
@@ -224,7 +224,7 @@ def normalised(array: pa.Array, scale: int) -> Decimals:
     return Decimals(high, unsigned, scales)
 
 
-def of_decimals(decimals: Decimals) -> ByteRows:
+def decimal_bytes(decimals: Decimals) -> ByteRows:
     """The fewest big-endian two's-complement bytes of each unscaled value."""
     out = np.empty((len(decimals.low), 16), dtype=np.uint8)
     out[:, :8] = decimals.high.astype(">i8").view(np.uint8).reshape(-1, 8)

@@ -47,11 +47,11 @@ def _hash(column: str, kind: str, version: int) -> str | None:
     if version == 1:
         return number if kind != "bigint" else f"(shiftrightunsigned({number}, 32) ^ {number})"
     if version == 2:
-        return f"hash({_TO_HIVES_SEED}, {_reversed(number, 8 if kind == 'bigint' else 4)})"
+        return f"hash({_TO_HIVES_SEED}, {_reverse_bytes(number, 8 if kind == 'bigint' else 4)})"
     return None
 
 
-def _reversed(number: str, width: int) -> str:
+def _reverse_bytes(number: str, width: int) -> str:
     """SQL that reverses the bytes of a number.
 
     Hive hashes the bytes of Java's ByteBuffer, which are big-endian; Spark's hash is little-endian.

@@ -22,13 +22,13 @@ from acidsql.errors import FormatError
 from acidsql.storage.writing.bucket_bytes import (
     big_endian,
     big_integer_hashes,
+    decimal_bytes,
     java_polynomial,
     murmur3,
-    normalised,
-    of_decimals,
-    of_strings,
-    of_timestamps,
+    normalized_decimals,
     split_micros,
+    string_bytes,
+    timestamp_bytes,
 )
 
 Hashes = npt.NDArray[np.int32]
@@ -60,7 +60,7 @@ def hashes(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     with np.errstate(over="ignore"):
-        hashes_of_values = _of_kind(hive_type.kind, version)(array, hive_type, version)
+        hashes_of_values = _hash_function(hive_type.kind, version)(array, hive_type, version)
     hashes_of_values[array.is_null().to_numpy(zero_copy_only=False)] = 0
     return hashes_of_values
 
@@ -68,7 +68,7 @@ def hashes(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 _Hash = Callable[[pa.Array, HiveType, int], Hashes]
 
 
-def _of_kind(kind: str, version: int) -> _Hash:
+def _hash_function(kind: str, version: int) -> _Hash:
     if version not in (1, 2):
         raise FormatError(f"bucketing version {version} is unknown", version=version)
     if kind == "binary" and version == 2:
@@ -93,7 +93,7 @@ def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return values
 
 
-def _folded(values: npt.NDArray[np.int64]) -> Hashes:
+def _fold_long(values: npt.NDArray[np.int64]) -> Hashes:
     """Java's ``(int) (v >>> 32 ^ v)``."""
     bits = values.view(np.uint64)
     return (bits >> np.uint64(32) ^ bits).astype(np.uint32).view(np.int32)
@@ -115,7 +115,7 @@ def _int(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 def _bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
     values = _values(array, np.int64).astype(np.int64)
-    return _folded(values) if version == 1 else murmur3(big_endian(values, ">i8"))
+    return _fold_long(values) if version == 1 else murmur3(big_endian(values, ">i8"))
 
 
 def _float(array: pa.Array, _: HiveType, version: int) -> Hashes:
@@ -133,14 +133,14 @@ def _double(array: pa.Array, _: HiveType, version: int) -> Hashes:
     values[np.isnan(values)] = np.nan
     bits = values.view(np.int64)
     if version == 1:
-        return _folded(bits)
+        return _fold_long(bits)
     return murmur3(big_endian(bits.astype(np.float64), ">f8"))  # the same quirk
 
 
 def _text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     if hive_type.kind == "char":
         array = pc.utf8_rtrim(array, characters=" ")
-    rows = of_strings(array)
+    rows = string_bytes(array)
     if version == 2:
         return murmur3(rows)
     return java_polynomial(rows, start=0 if hive_type.kind == "string" else 1)
@@ -149,21 +149,21 @@ def _text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 def _timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
     seconds, nanos = split_micros(_values(array, np.int64).astype(np.int64))
     if version == 2:
-        return murmur3(of_timestamps(seconds, nanos))
+        return murmur3(timestamp_bytes(seconds, nanos))
     # Hive 3 and 4 take the seconds in the JVM's zone. We take UTC, the zone of stored wall clocks.
-    return _folded(seconds << np.int64(30) | nanos)
+    return _fold_long(seconds << np.int64(30) | nanos)
 
 
 def _decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    decimals = normalised(array, hive_type.parameters[1])
+    decimals = normalized_decimals(array, hive_type.parameters[1])
     if version == 2:
-        return murmur3(of_decimals(decimals))
+        return murmur3(decimal_bytes(decimals))
     # This is BigDecimal.hashCode of the normalised value.
     return big_integer_hashes(decimals) * np.int32(31) + decimals.scales
 
 
 def _binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
-    return java_polynomial(of_strings(array), start=1)
+    return java_polynomial(string_bytes(array), start=1)
 
 
 def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:

@@ -27,7 +27,12 @@ from acidsql.storage.spark.repeatable import repeatable
 from acidsql.storage.spark.task import current_task
 from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing import delete_writer, event_writer
-from acidsql.storage.writing.batches import Batches, is_long_row, measured, unmeasured
+from acidsql.storage.writing.batches import (
+    Batches,
+    is_long_row,
+    measured_batches,
+    unmeasured_batches,
+)
 from acidsql.storage.writing.bucket_sql import bucket_sql
 from acidsql.storage.writing.bucketing import bucket_ids
 
@@ -70,7 +75,7 @@ def write_events(
         One record for each written file and each seen task; no rows (I7).
     """
     is_measured = not is_fast or table.location in _HAVE_LONG_ROWS
-    batches = None if is_measured else unmeasured(events)
+    batches = None if is_measured else unmeasured_batches(events)
     if batches is not None:
         try:
             return _written(batches, table, spec, is_fast=is_fast)
@@ -78,7 +83,7 @@ def write_events(
             if not is_long_row(error):
                 raise
             _HAVE_LONG_ROWS.add(table.location)
-    return _written(measured(events), table, spec, is_fast=is_fast)
+    return _written(measured_batches(events), table, spec, is_fast=is_fast)
 
 
 def _written(
@@ -93,7 +98,7 @@ def _written(
     if keys_alone is not None:
         records = _to_delete(_keys(events), spec)
     else:
-        records = _to_write(_placed(_one_null(events), table, spec, is_fast=is_fast), spec)
+        records = _to_write(_arrange_rows(_one_null(events), table, spec, is_fast=is_fast), spec)
     settings = METHODS_THAT_JAVA_COMPILES | batches.settings
     with changed_conf(events.sparkSession, settings):
         written_records = [ew.Record.from_json(row[0]) for row in records.collect()]
@@ -212,7 +217,9 @@ def _one_null(events: DataFrame) -> DataFrame:
     )
 
 
-def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool) -> DataFrame:
+def _arrange_rows(
+    events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool
+) -> DataFrame:
     """Bring rows into the task and into the order that their files need."""
     # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
@@ -223,7 +230,7 @@ def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: boo
     else:
         # Each task writes its rows under its own number as bucket id; there are 4096 bucket ids.
         events = events.coalesce(BUCKET_ID_MAX + 1)
-    by = [*_together(_order(events.columns)), *_sorting(table)]
+    by = [*_together(_order(events.columns)), *_sort_order(table)]
     return events.sortWithinPartitions(*by) if by else events
 
 
@@ -237,7 +244,7 @@ def _together(names: Sequence[str]) -> list[Column]:
     return [F.expr(f"xxhash64({', '.join(texts)})")] if names else []
 
 
-def _sorting(table: Table) -> list[Column]:
+def _sort_order(table: Table) -> list[Column]:
     """The order of SORTED BY. As in Hive, nulls are the smallest values."""
     return [
         F.col(quote(by.name)).desc_nulls_last()

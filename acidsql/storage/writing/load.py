@@ -26,8 +26,8 @@ from acidsql.errors import FormatError, WriteError
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of
-from acidsql.storage.files.orc_schema import columns_of, has_no_names, with_lost_days
-from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.orc_schema import columns_of, files_with_lost_days, has_no_names
+from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc.damage import reason_of
 from acidsql.storage.spark.task import current_task
 from acidsql.storage.writing import event_writer
@@ -99,7 +99,7 @@ def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[Source]:
     Raises:
         FormatError: A file is not ORC, was written by an ACID table, or has other columns.
     """
-    return in_threads(lambda file: _examine(file, columns), files)
+    return run_in_threads(lambda file: _examine(file, columns), files)
 
 
 def _examine(file: Entry, columns: Sequence[Column]) -> Source:
@@ -124,7 +124,7 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
             "choose and convert columns.",
             condition=_MISFIT[0], sqlstate=_MISFIT[1], path=path,
         )  # fmt: skip
-    may_mislead = info.of_others and bool(with_lost_days([path]))
+    may_mislead = info.of_others and bool(files_with_lost_days([path]))
     return Source(path, info.rows, file.size, mark_of(path), may_mislead)
 
 
@@ -163,7 +163,7 @@ def is_copied_in_place(sources: Sequence[Source], location: str) -> bool:
     return all(scheme_and_root(source.path) == scheme_and_root(location) for source in sources)
 
 
-def as_they_are(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
+def records_in_place(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
     """The records of files that publishing copies from where they are."""
     partition = spec.static_partition or ""
     return [
@@ -175,7 +175,9 @@ def as_they_are(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record
 def copy_in_driver(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
     """Copy files into the staging directory, in the driver."""
     task = ew.Task(0, 0)
-    return _checked([_copy(source, n, spec, task) for n, source in enumerate(sources)], sources)
+    return _refuse_changed_copies(
+        [_copy(source, n, spec, task) for n, source in enumerate(sources)], sources
+    )
 
 
 def copy_in_tasks(
@@ -188,7 +190,7 @@ def copy_in_tasks(
     """
     tasks = spark.range(0, len(sources), 1, len(sources))
     rows = tasks.mapInArrow(_copies(sources, spec), _RECORD_DDL).collect()
-    return _checked([ew.Record.from_json(row[0]) for row in rows], sources)
+    return _refuse_changed_copies([ew.Record.from_json(row[0]) for row in rows], sources)
 
 
 def _copies(
@@ -216,12 +218,12 @@ def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.
     return ew.Record("insert", *where, path, source.rows, 0, fs.size(path))
 
 
-def _checked(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Record]:
+def _refuse_changed_copies(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Record]:
     """Refuse copies that differ from the files that ``examine`` checked."""
     for record in records:
         source = sources[record.bucket_id]
         if record.kind == "gone" or mark_of(record.path) != source.mark:
-            raise _changed(source)
+            raise _source_changed_error(source)
     return records
 
 
@@ -237,10 +239,10 @@ def need_unchanged(sources: Sequence[Source]) -> None:
         except FileNotFoundError:
             is_same = False
         if not is_same:
-            raise _changed(source)
+            raise _source_changed_error(source)
 
 
-def _changed(source: Source) -> WriteError:
+def _source_changed_error(source: Source) -> WriteError:
     return WriteError(
         f"'{source.path}' was changed or taken away while it was loaded. Nothing was loaded; run "
         "the statement again when the files are complete.",

@@ -20,7 +20,7 @@ from acidsql.errors import WriteError
 from acidsql.storage.event_records import Record
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.memory import MEMORY, is_in_memory
-from acidsql.storage.files.parallel import THREADS, in_threads
+from acidsql.storage.files.parallel import THREADS, run_in_threads
 
 _COPY_MAX = 5 * 1024**3  # bytes that S3 copies in one request
 
@@ -113,13 +113,13 @@ def place_objects(
         for directory in new
         for name, data in directory.markers.items()
     ]
-    in_threads(lambda marker: fs.write_file(*marker), markers)
+    run_in_threads(lambda marker: fs.write_file(*marker), markers)
     files = [
         (file, f"{directory.path}/{name}")
         for directory in new
         for name, file in directory.files.items()
     ]
-    in_threads(lambda file: _copy(fs, *file), files)
+    run_in_threads(lambda file: _copy(fs, *file), files)
     sizes_there = _children(fs, location, new)
     for directory in new:
         _compare(directory, sizes_there[directory.path])
@@ -138,7 +138,7 @@ def _children(
     """The bytes of each file that is in these directories now, by directory and name."""
     if len(new) > THREADS:
         fs = fs.seen_at_once(location)
-    listed = in_threads(fs.list_if_there, [directory.path for directory in new])
+    listed = run_in_threads(fs.list_if_there, [directory.path for directory in new])
     return {
         directory.path: {entry.name: entry.size for entry in entries}
         for directory, entries in zip(new, listed, strict=True)

@@ -143,7 +143,7 @@ def publish(
         NewDirectory(
             f"{location}/{partition}" if partition else location,
             name,
-            named(members, is_plain=is_plain),
+            final_names(members, is_plain=is_plain),
             markers,
         )
         for (partition, name), members in sorted(grouped.items())
@@ -235,7 +235,7 @@ def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
     return delta_name(spec.write_id, spec.insert_statement_id)
 
 
-def named(files: Iterable[Record], *, is_plain: bool) -> dict[str, Record]:
+def final_names(files: Iterable[Record], *, is_plain: bool) -> dict[str, Record]:
     """Files by their final names. ``is_plain``: they have no event columns."""
     return {_file_name(file, is_plain=is_plain): file for file in files}
 

@@ -134,7 +134,7 @@ class Writing:
                 raise
             same_events = otherwise() if otherwise else events
             with changed_conf(events.sparkSession, SEND_NOTHING):
-                self._take(self._by_job(same_events))
+                self._take(self._write_by_job(same_events))
 
     def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
         table = self._save.table
@@ -142,10 +142,10 @@ class Writing:
         is_tried = few and not table.sort_columns
         collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
         if collected is None:
-            return self._by_job(events)
+            return self._write_by_job(events)
         return write_rows(collected, table, self._own_spec)
 
-    def _by_job(self, events: DataFrame) -> list[Record]:
+    def _write_by_job(self, events: DataFrame) -> list[Record]:
         self._has_staged = True
         return write_events(events, self._save.table, self._spec, is_fast=self._save.is_fast)
 
@@ -171,7 +171,7 @@ class Writing:
         Spark tasks copy the files; without Spark the driver does.
         """
         if load.is_copied_in_place(sources, self._save.table.location):
-            return load.as_they_are(sources, self._spec)
+            return load.records_in_place(sources, self._spec)
         self._has_staged = True
         if spark is None:
             return load.copy_in_driver(sources, self._spec)

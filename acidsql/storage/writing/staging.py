@@ -46,7 +46,7 @@ class Evaluated:
 
 
 @contextmanager
-def staged(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterator[DataFrame]:
+def stage_rows(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterator[DataFrame]:
     """The same rows, from temporary files that nobody else changes, or in the driver.
 
     The files are deleted when the block ends.
@@ -58,15 +58,15 @@ def staged(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterato
         few: The driver itself has up to so many rows, if they are small. Then Spark's plans name
             them, and columns of them need no job.
     """
-    with evaluated(rows, location, txn_id, few) as evaluated_rows:
+    with evaluate(rows, location, txn_id, few) as evaluated_rows:
         yield evaluated_rows.rows
 
 
 @contextmanager
-def evaluated(
+def evaluate(
     rows: DataFrame, location: str, txn_id: int, few: int = 0, *, may_repeat: bool = False
 ) -> Iterator[Evaluated]:
-    """The same as ``staged``, with the number of few rows.
+    """Like ``stage_rows``, but the result also has the number of rows, if they are few.
 
     If Spark estimates that the rows are small, files are only needed if there are too many. Then
     the query is evaluated anew, and nothing is left of the first evaluation. ``may_repeat``: try

@@ -119,7 +119,7 @@ class ColumnMessages(ColumnSql):
         return write(getattr(message, kind))
 
     def _expression_string(self, message: Any) -> str:
-        return self._parsed(message.expression)
+        return self._parse_text(message.expression)
 
     def _unresolved_function(self, message: Any) -> str:
         name, arguments = message.function_name, message.arguments
@@ -132,10 +132,12 @@ class ColumnMessages(ColumnSql):
         if name in _OF_UNITS and (unit := arguments[0].literal.string).isalpha():
             return f"{name}({unit}, {', '.join(map(self._sql, arguments[1:]))})"
         path = _path(name) if message.is_user_defined_function else [name]
-        return self._called(path, arguments, is_distinct=message.is_distinct)
+        return self._function_sql(path, arguments, is_distinct=message.is_distinct)
 
     def _call_function(self, message: Any) -> str:
-        return self._called(_path(message.function_name), message.arguments, is_distinct=False)
+        return self._function_sql(
+            _path(message.function_name), message.arguments, is_distinct=False
+        )
 
     def _cast(self, message: Any) -> str:
         is_try = message.eval_mode == proto.Expression.Cast.EvalMode.EVAL_MODE_TRY
@@ -154,7 +156,7 @@ class ColumnMessages(ColumnSql):
     def _unresolved_extract_value(self, message: Any) -> str:
         literal = message.extraction.literal
         is_text = literal.WhichOneof("literal_type") == "string"
-        return self._extracted(
+        return self._extract_value(
             message.child, message.extraction, literal.string if is_text else None
         )
 

@@ -87,14 +87,14 @@ class ColumnNodes(ColumnSql):
         return str(literal.sql())
 
     def _sql_expression(self, node: Any) -> str:
-        return self._parsed(node.expression())
+        return self._parse_text(node.expression())
 
     def _unresolved_function(self, node: Any) -> str:
         if node.isInternal():
             raise self._unknown(node)
         name, arguments = node.functionName(), _items(node.arguments())
         path = self._path(name) if node.isUserDefinedFunction() else [name]
-        return self._called(path, arguments, is_distinct=node.isDistinct())
+        return self._function_sql(path, arguments, is_distinct=node.isDistinct())
 
     def _path(self, name: str) -> list[str]:
         return _items(self._session_state().sqlParser().parseMultipartIdentifier(name))
@@ -115,7 +115,7 @@ class ColumnNodes(ColumnSql):
     def _unresolved_extract_value(self, node: Any) -> str:
         key = node.extraction()
         is_literal = key.getClass().getSimpleName() == "Literal"
-        return self._extracted(node.child(), key, key.value() if is_literal else None)
+        return self._extract_value(node.child(), key, key.value() if is_literal else None)
 
     def _case_when_otherwise(self, node: Any) -> str:
         branches = [

@@ -86,7 +86,7 @@ class ColumnSql(ABC):
             raise self._unknown(part)
         return write(content)
 
-    def _parsed(self, text: str) -> str:
+    def _parse_text(self, text: str) -> str:
         """A text of SQL. A bracket that closes nothing would end ours."""
         try:
             self._parse(text)
@@ -94,14 +94,16 @@ class ColumnSql(ABC):
             raise SqlSyntaxError("This text is no expression.", text, 0, len(text)) from None
         return f"({text}\n)"
 
-    def _extracted(self, child: Any, key: Any, value: object) -> str:
+    def _extract_value(self, child: Any, key: Any, value: object) -> str:
         """A field of a struct, or a value of an array or a map. ``value``: the key's, if the key is
         a literal. Of a struct, Spark takes no other text than a literal."""
         is_plain = isinstance(value, str) and value.isprintable() and not set(value) & _NOT_PLAIN
         text = f"'{value}'" if is_plain else self._sql(key)
         return f"{self._sql(child)}[{text}]"
 
-    def _called(self, path: Sequence[str], arguments: Sequence[Any], *, is_distinct: bool) -> str:
+    def _function_sql(
+        self, path: Sequence[str], arguments: Sequence[Any], *, is_distinct: bool
+    ) -> str:
         """A function, or an operator, of some parts. ``path``: the parts of its name."""
         name = path[-1] if len(path) == 1 else ""
         if name in _INFIX and len(arguments) == 2:
