@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from acidsql.compaction.litter import left_by_the_dead
+from acidsql.compaction.litter import orphaned_directories
 from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.metastore.foreign import ForeignTable, acid_table
 from acidsql.opening import open_survey
@@ -286,7 +286,7 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
             )  # fmt: skip
         entries = filesystem_for(catalog_table.location).list_if_there(catalog_table.location)
         litter = sorted(
-            directory.name for directory in left_by_the_dead(survey, table.name, entries)
+            directory.name for directory in orphaned_directories(survey, table.name, entries)
         )
     except (AcidSqlError, OSError) as error:
         return f"refused: {getattr(error, 'message', error)}", Level.WARNING

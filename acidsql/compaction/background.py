@@ -48,7 +48,7 @@ FAIR_POOL = "acidsql-compactor"
 Place = tuple[TableName, str | None]
 
 
-class Committed(Protocol):
+class CommittedTransaction(Protocol):
     """The part of a committed transaction that the compactor uses."""
 
     @property
@@ -169,7 +169,7 @@ class Background:
             self._given_way += 1
             self._worker.stop()
 
-    def committed(self, transaction: Committed) -> None:
+    def committed(self, transaction: CommittedTransaction) -> None:
         """Note that a transaction has committed. In mode ``inline``, compact now."""
         if not self._is_on or not transaction.places:
             return
@@ -241,21 +241,21 @@ class Background:
             with self._wake:
                 if not self._closed:
                     self._worker.go_on()
-            self._look()
+            self._queue_compactions()
             while not self._closed and self._compact():
                 pass
             keep_house(self._metastore, self._settings())
-            self._cleaner.after_compactions()
-            self._cleaner.aborted()
-            self._cleaner.replaced()
-            self._cleaner.temporary()
+            self._cleaner.clean_after_compactions()
+            self._cleaner.clean_aborted()
+            self._cleaner.delete_replaced()
+            self._cleaner.drop_temporary()
         except (AcidSqlError, OSError) as error:
             _log.warning("The compactor failed: %s", error)
         except Exception as error:
             if not self._is_over:
                 _log.warning("The compactor failed: %s", error)
 
-    def _look(self) -> None:
+    def _queue_compactions(self) -> None:
         with self._wake:
             written, self._written = self._written, {}
             self._written_since = None

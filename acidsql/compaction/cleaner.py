@@ -46,7 +46,7 @@ from acidsql.compaction.kept_history import (
     settings_of,
     total_bytes,
 )
-from acidsql.compaction.litter import left_by_the_dead
+from acidsql.compaction.litter import orphaned_directories
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.compaction_queue import CompactionInfo
@@ -64,7 +64,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedPath:
     """A directory or file that the cleaner has deleted.
 
     Attributes:
@@ -104,30 +104,34 @@ class Cleaner:
             tuple[TableName, str | None], LastLook
         ] = {}  # by table and partition
 
-    def run(self) -> list[Removed]:
+    def run(self) -> list[RemovedPath]:
         """Delete all files that may be deleted now. The next run tries failed deletions again."""
-        removed = [*self.after_compactions(), *self.aborted()]
+        removed = [*self.clean_after_compactions(), *self.clean_aborted()]
         for name in self._metastore.temporary_tables() + all_tables(self._metastore):
-            removed += self._quietly(name, self._litter)
-        return [*removed, *self.temporary(), *self._dropped()]
+            removed += self._clean_quietly(name, self._delete_litter)
+        return [*removed, *self.drop_temporary(), *self._delete_dropped()]
 
-    def of_table(self, name: TableName) -> list[Removed]:
-        """The part of ``run`` about what aborted and dead transactions left in one table; also
+    def clean_table(self, name: TableName) -> list[RemovedPath]:
+        """The part of ``run`` that cleans up after aborted and dead transactions in one table; also
         directories that a writer published after the store had forgotten its aborted write id."""
-        aborted = self._aborted_of(name, always=True) if self._metastore.abilities.can_clean else []
-        return [*aborted, *self._litter(name)]
+        aborted = (
+            self._clean_aborted_in_table(name, always=True)
+            if self._metastore.abilities.can_clean
+            else []
+        )
+        return [*aborted, *self._delete_litter(name)]
 
-    def after_compactions(self) -> list[Removed]:
+    def clean_after_compactions(self) -> list[RemovedPath]:
         """The part of ``run`` that cleans up after compactions."""
         self._end_old_leases()
         retention_ms = self._txns.settings.compactor_cleaner_retention_ms
         ready = self._metastore.ready_to_clean(retention_ms)
-        removed: list[Removed] = []
+        removed: list[RemovedPath] = []
         for _, entries in groupby(ready, key=lambda entry: (entry.table, entry.partition)):
-            removed += self._after(list(entries))
+            removed += self._clean_place(list(entries))
         return removed
 
-    def aborted(self) -> list[Removed]:
+    def clean_aborted(self) -> list[RemovedPath]:
         """The part of ``run`` that cleans up after aborted transactions."""
         tables = {
             candidate.table for candidate in self._metastore.candidates() if candidate.aborted_txns
@@ -135,15 +139,17 @@ class Cleaner:
         return [
             removed
             for name in sorted(tables, key=str)
-            for removed in self._quietly(name, self._aborted_of)
+            for removed in self._clean_quietly(name, self._clean_aborted_in_table)
         ]
 
-    def temporary(self) -> list[Removed]:
+    def drop_temporary(self) -> list[RemovedPath]:
         """The part of ``run`` that drops the temporary tables of sessions that have ended."""
         names = self._metastore.temporary_tables()
-        return [removed for name in names for removed in self._quietly(name, self._drop_temporary)]
+        return [
+            removed for name in names for removed in self._clean_quietly(name, self._drop_temporary)
+        ]
 
-    def _drop_temporary(self, name: TableName) -> list[Removed]:
+    def _drop_temporary(self, name: TableName) -> list[RemovedPath]:
         table, holder = acid_table(self._metastore.find(name)), name.holder
         if table is None or holder is None:
             return []
@@ -151,19 +157,19 @@ class Cleaner:
             return []
         size = total_bytes(filesystem_for(table.location), table.location)
         location = drop_temporary(self._metastore, self._txns, name)
-        return [] if location is None else [Removed(name, location, "dropped", size)]
+        return [] if location is None else [RemovedPath(name, location, "dropped", size)]
 
-    def replaced(self) -> list[Removed]:
+    def delete_replaced(self) -> list[RemovedPath]:
         """The part of ``run`` that deletes directories of replaced tables."""
-        return self._dropped(only_replaced=True)
+        return self._delete_dropped(only_replaced=True)
 
     # ── after compactions ────────────────────────────────────────────────────────────────────
 
-    def _after(self, entries: Sequence[CompactionInfo]) -> list[Removed]:
+    def _clean_place(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath]:
         """Clean one table or partition once, for the last of its compactions."""
         last, settings = entries[-1], self._txns.settings
         try:
-            removed = self._obsolete(entries)
+            removed = self._delete_obsolete(entries)
         except (AcidSqlError, OSError) as error:
             _log.warning("Cleaning after compaction %d failed: %s", last.id, error)
             self._metastore.retry_cleaning_later(
@@ -182,7 +188,7 @@ class Cleaner:
                 self._metastore.mark_compaction_cleaned(entry.id)
         return removed
 
-    def _obsolete(self, entries: Sequence[CompactionInfo]) -> list[Removed] | None:
+    def _delete_obsolete(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath] | None:
         """Delete the obsolete directories of a place's compactions, except those that are kept as
         history; None if they are not yet known, or nothing has changed since the last look."""
         entry = entries[-1]
@@ -195,7 +201,7 @@ class Cleaner:
         if last_look is not None and last_look.still_holds(entries, limits):
             self._last_looks[_place(entries)] = last_look
             return None
-        snapshot = self._look(table.name)
+        snapshot = self._take_snapshot(table.name)
         decided = replace(
             snapshot.write_ids[table.name],
             high_water_mark=min(
@@ -256,7 +262,9 @@ class Cleaner:
 
     # ── after aborted transactions ───────────────────────────────────────────────────────────
 
-    def _aborted_of(self, name: TableName, *, always: bool = False) -> list[Removed]:
+    def _clean_aborted_in_table(
+        self, name: TableName, *, always: bool = False
+    ) -> list[RemovedPath]:
         """Delete directories of aborted transactions in a table, and forget their write ids.
 
         A directory that also has events of other transactions stays until it is compacted, and its
@@ -267,11 +275,11 @@ class Cleaner:
         write_ids = self._metastore.aborted_write_ids(name)
         if table is None or not (write_ids or always):
             return []
-        snapshot = self._look(name)
+        snapshot = self._take_snapshot(name)
         fs = filesystem_for(table.location)
-        removed: list[Removed] = []
+        removed: list[RemovedPath] = []
         write_ids_on_disk: set[int] = set()
-        for path in self._places_of(fs, table):
+        for path in self._place_directories(fs, table):
             link = fs.link_on_the_way(table.location, path.removeprefix(table.location))
             entries, children = visible_entries(fs, path)
             state = acid_state(
@@ -294,7 +302,7 @@ class Cleaner:
         self._metastore.forget_aborted(name, forgettable)
         return removed
 
-    def _places_of(self, fs: FileSystem, table: Table) -> list[str]:
+    def _place_directories(self, fs: FileSystem, table: Table) -> list[str]:
         """The directories that may have deltas, also those of partitions that the catalog lacks."""
         if not table.partition_columns:
             return [table.location]
@@ -305,8 +313,8 @@ class Cleaner:
 
     # ── after crashes and DROP ───────────────────────────────────────────────────────────────
 
-    def _litter(self, name: TableName) -> list[Removed]:
-        """Hidden directories of statements and compactions that have ended."""
+    def _delete_litter(self, name: TableName) -> list[RemovedPath]:
+        """Delete the hidden directories of statements and compactions that have ended."""
         table = acid_table(self._metastore.find(name))
         if table is None:
             return []
@@ -317,7 +325,7 @@ class Cleaner:
         uploads = unfinished_uploads(self._spark, table.location) if self._spark else []
         entries = fs.list(table.location)
         entries += _places_of_uploads(table.location, uploads, entries)
-        dead = left_by_the_dead(self._metastore, name, entries)
+        dead = orphaned_directories(self._metastore, name, entries)
         for upload in uploads:
             if any(is_within(upload.path, entry.path) for entry in dead):
                 upload.abort()
@@ -326,8 +334,8 @@ class Cleaner:
     def _is_open(self, txn_id: int) -> bool:
         return self._metastore.valid_txns().is_any_open(txn_id, txn_id)
 
-    def _dropped(self, *, only_replaced: bool = False) -> list[Removed]:
-        """The directories of dropped tables, and of replaced ones that nobody can read."""
+    def _delete_dropped(self, *, only_replaced: bool = False) -> list[RemovedPath]:
+        """Delete the directories of dropped tables, and of replaced tables that nobody can read."""
         removed = []
         pending = self._metastore.pending_cleanups()
         # Ask after that: no transaction up to ``until`` can begin any more.
@@ -353,7 +361,7 @@ class Cleaner:
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s could not be deleted yet: %s", cleanup.location, error)
                 continue
-            removed.append(Removed(cleanup.table, cleanup.location, "dropped", size))
+            removed.append(RemovedPath(cleanup.table, cleanup.location, "dropped", size))
         return removed
 
     def _readers(self) -> list[int]:
@@ -366,13 +374,13 @@ class Cleaner:
 
     # ── shared by all of these ───────────────────────────────────────────────────────────────
 
-    def _look(self, name: TableName) -> Snapshot:
-        """A snapshot of now, without a lease: the cleaner would keep files for its own lease."""
+    def _take_snapshot(self, name: TableName) -> Snapshot:
+        """Take a snapshot of now, without a lease, for which the cleaner would keep files."""
         return snapshot_of(self._metastore, self._metastore.valid_txns(), [name])
 
-    def _quietly(
-        self, name: TableName, clean: Callable[[TableName], list[Removed]]
-    ) -> list[Removed]:
+    def _clean_quietly(
+        self, name: TableName, clean: Callable[[TableName], list[RemovedPath]]
+    ) -> list[RemovedPath]:
         try:
             return clean(name)
         except (AcidSqlError, OSError) as error:
@@ -393,10 +401,10 @@ def _place(entries: Sequence[CompactionInfo]) -> tuple[TableName, str | None]:
     return entries[-1].table, entries[-1].partition
 
 
-def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> Removed:
+def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> RemovedPath:
     size = total_bytes(fs, entry.path) if entry.is_dir else entry.size
     if entry.is_dir:
         fs.delete_directory(entry.path)
     else:
         fs.delete_file_if_there(entry.path)
-    return Removed(table, entry.path, kind, size)
+    return RemovedPath(table, entry.path, kind, size)

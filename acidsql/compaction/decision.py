@@ -126,7 +126,7 @@ def thresholds_of(table: Table, settings: Settings) -> Settings:
     Raises:
         SettingError: A property has an unknown name or a wrong value.
     """
-    return with_thresholds(settings, table.properties)
+    return apply_thresholds(settings, table.properties)
 
 
 def may_tier(metastore: Metastore, table: Table) -> bool:
@@ -148,7 +148,7 @@ def size_tiered_request(settings: Settings) -> dict[str, str]:
     return {**SIZE_TIERED, _MOST_DELTAS: str(settings.compactor_delta_num_threshold)}
 
 
-def most_left(
+def max_remaining_deltas(
     metastore: Metastore, table: Table, requested: Mapping[str, str], settings: Settings
 ) -> int | None:
     """How many deltas a size-tiered minor compaction may leave; None for a compaction of all.
@@ -167,13 +167,13 @@ def most_left(
     request_settings = settings.with_(_STRATEGY, requested.get(_STRATEGY, "hive"))
     if not request_settings.compactor_size_tiered or not may_tier(metastore, table):
         return None
-    effective_thresholds = with_thresholds(thresholds_of(table, settings), requested)
+    effective_thresholds = apply_thresholds(thresholds_of(table, settings), requested)
     return effective_thresholds.compactor_delta_num_threshold
 
 
 def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
     """The table for a compaction: the request's ``tblprops.…`` replace the table's properties."""
-    changed = {**table.properties, **_below(requested, "tblprops.")}
+    changed = {**table.properties, **_properties_below(requested, "tblprops.")}
     return replace(table, properties=changed)
 
 
@@ -215,14 +215,14 @@ def has_failed_too_often(
     return now_ms - (last[0].enqueued_ms or 0) < settings.compactor_failed_retry_time_ms
 
 
-def with_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
+def apply_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
     """The settings, with the changes by ``compactorthreshold.…``. Raises SettingError."""
-    for name, value in _below(properties, THRESHOLD).items():
+    for name, value in _properties_below(properties, THRESHOLD).items():
         settings = settings.with_(name, value)
     return settings
 
 
-def _below(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
+def _properties_below(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {
         name[len(prefix) :]: value
         for name, value in properties.items()

@@ -34,7 +34,7 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
             fs.delete_file_if_there(leaf.path)
     for parent in parents:
         fs.remove_empty_directory(parent)
-    _sync_what_is_left(fs, [cleanup.location, *parents])
+    _sync_emptied(fs, [cleanup.location, *parents])
     metastore.mark_cleaned(cleanup.id)
 
 
@@ -56,7 +56,7 @@ def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> s
     return table.location
 
 
-def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
+def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
     """Make durable that these directories have lost entries, or are deleted themselves."""
     above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
     for path in sorted(above):

@@ -52,7 +52,7 @@ FAILED_TOO_OFTEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """The result for one table or partition.
 
     Attributes:
@@ -76,8 +76,8 @@ class Checked:
 Entries = Mapping[tuple[TableName, str | None], Sequence[CompactionInfo]]
 
 
-def by_place(entries: Iterable[CompactionInfo]) -> Entries:
-    """Entries of the queue and of its history, by table and partition."""
+def entries_by_place(entries: Iterable[CompactionInfo]) -> Entries:
+    """The entries of the queue and of its history, by table and partition."""
     entries_by_place = defaultdict[tuple[TableName, str | None], list[CompactionInfo]](list)
     for entry in entries:
         entries_by_place[entry.table, entry.partition].append(entry)
@@ -108,10 +108,10 @@ class Initiator:
 
     def _entries_of(self, candidate: Candidate) -> Sequence[CompactionInfo]:
         if self._entries is None:
-            self._entries = by_place(self._metastore.compactions())
+            self._entries = entries_by_place(self._metastore.compactions())
         return self._entries.get((candidate.table, candidate.partition), ())
 
-    def run(self) -> list[Checked]:
+    def run(self) -> list[CheckResult]:
         """Check all tables and partitions that changed since their last compaction."""
         self._entries = None
         checked = []
@@ -121,7 +121,7 @@ class Initiator:
                 checked.append(outcome)
         return checked
 
-    def check(self, candidate: Candidate) -> Checked | None:
+    def check(self, candidate: Candidate) -> CheckResult | None:
         """Check one table or partition; None if it is gone, or cannot be compacted."""
         table = acid_table(self._metastore.find(candidate.table))
         # A change of a partitioned table without a partition changed no rows.
@@ -136,13 +136,13 @@ class Initiator:
             self._metastore.did_not_initiate(
                 self._request(table, candidate, CompactionType.MAJOR, ""), str(error)
             )
-            return Checked(*where, str(error))
+            return CheckResult(*where, str(error))
         if decision.type is None:
-            return Checked(*where, decision.why)
+            return CheckResult(*where, decision.why)
         return self._queue(table, candidate, decision)
 
-    def would(self, table: Table, candidate: Candidate) -> Decision:
-        """What ``check`` would do now, and why. Nothing is queued, and nothing is noted."""
+    def preview_check(self, table: Table, candidate: Candidate) -> Decision:
+        """The result that ``check`` would have now. Nothing is queued, and nothing is noted."""
         try:
             decision = self._decision(table, candidate)
         except (AcidSqlError, OSError) as error:
@@ -208,7 +208,7 @@ class Initiator:
             for compaction in self._entries_of(candidate)
         )
 
-    def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> Checked:
+    def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> CheckResult:
         assert decision.type is not None
         where = candidate.table, candidate.partition
         properties = {}
@@ -217,12 +217,12 @@ class Initiator:
         request = self._request(table, candidate, decision.type, decision.why, properties)
         if (why := self._failures(candidate)) is not None:
             self._metastore.did_not_initiate(request, why)
-            return Checked(*where, why)
+            return CheckResult(*where, why)
         answer = self._metastore.compact(request)
         if answer.accepted:
             _log.info("Compaction %d of %s is queued: %s", answer.id, where, decision.why)
-            return Checked(*where, decision.why, answer.id)
-        return Checked(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
+            return CheckResult(*where, decision.why, answer.id)
+        return CheckResult(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
 
     def _failures(self, candidate: Candidate) -> str | None:
         """Why no compaction is tried any more; None if the last ones have not failed."""

@@ -12,10 +12,10 @@ from acidsql.storage.writing.publish import staged_write_id
 from acidsql.txn import snapshot_of
 
 
-def left_by_the_dead(
+def orphaned_directories(
     metastore: Metastore, table: TableName, entries: Iterable[Entry]
 ) -> list[Entry]:
-    """The hidden directories whose transactions have ended. Nobody needs them.
+    """The hidden directories whose transactions have ended, so that nobody needs the directories.
 
     Args:
         metastore: Knows the transactions.

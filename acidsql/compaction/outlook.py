@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from acidsql.acid.properties import HISTORY_RETENTION
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.decision import Decision
-from acidsql.compaction.initiator import Initiator, by_place
+from acidsql.compaction.initiator import Initiator, entries_by_place
 from acidsql.compaction.kept_history import settings_of
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
@@ -33,7 +33,7 @@ _NOTHING = "nothing: the cleaner deletes them when it runs next"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What keeps files that readers of now do not need.
+    """The reason why files still exist that readers of now do not need.
 
     Attributes:
         description: In words for a person.
@@ -57,7 +57,7 @@ class Outlook:
         # Ask for what is ready first: a compaction that ends in between is not ready yet.
         ready = metastore.ready_to_clean(settings.compactor_cleaner_retention_ms)
         self._ready = {compaction.id for compaction in ready}
-        self._entries = by_place(metastore.compactions())
+        self._entries = entries_by_place(metastore.compactions())
         open_txns = [txn for txn in metastore.show_txns() if txn.state is TxnState.OPEN]
         self._open = {txn.txn_id: txn for txn in open_txns}
         acquired = [lock for lock in metastore.show_locks() if lock.state is LockState.ACQUIRED]
@@ -82,7 +82,7 @@ class Outlook:
         candidate = self._candidates.get((table.name, partition))
         if candidate is None:
             return Decision(None, "every change is compacted")
-        return self._initiator.would(table, candidate)
+        return self._initiator.preview_check(table, candidate)
 
     def oldest_txn(self, name: TableName, partition: str | None) -> TxnInfo | None:
         """The oldest open transaction that holds a lock there. Each one that writes does."""
@@ -91,7 +91,7 @@ class Outlook:
         return self._open[min(numbers)] if numbers else None
 
     def holder(self, table: Table, partition: str | None, states: frozenset[str]) -> Holder | None:
-        """What keeps the files that no reader of now needs.
+        """The reason why files still exist that no reader of now needs.
 
         Args:
             table: The table.

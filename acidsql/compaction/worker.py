@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.layout import Kind, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
-from acidsql.compaction.decision import is_known, job_properties, most_left
+from acidsql.compaction.decision import is_known, job_properties, max_remaining_deltas
 from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
 from acidsql.metastore.foreign import acid_table
@@ -183,7 +183,9 @@ class Worker:
             major=entry.type is not CompactionType.MINOR,
             anyway=entry.type is CompactionType.REBALANCE,
             visibility_txn_id=txn.id if self._shows_txn(fs) else 0,
-            most_left=most_left(self._metastore, table, entry.properties, self._txns.settings),
+            most_left=max_remaining_deltas(
+                self._metastore, table, entry.properties, self._txns.settings
+            ),
         )
         if plan is None:
             if state.obsolete or state.aborted:

@@ -44,10 +44,10 @@ class ForeignTable:
     def need_table(self) -> Table:
         """The table to read. Raises UnsupportedError if acidsql cannot read it."""
         if self.table is None:
-            raise self.refused()
+            raise self.refused_error()
         return self.table
 
-    def refused(self) -> UnsupportedError:
+    def refused_error(self) -> UnsupportedError:
         """The error of a statement that acidsql cannot run on this table."""
         reason = self.refusal or (
             "is no ACID table, so acidsql only reads it in queries. For all else use Hive, or a "

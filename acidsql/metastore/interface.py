@@ -52,7 +52,7 @@ class RowChange:
     is_all: bool = False
     directories: tuple[str, ...] = ()
 
-    def then(self, later: RowChange) -> RowChange:
+    def followed_by(self, later: RowChange) -> RowChange:
         """This change, and then a later one of the same transaction."""
         directories = (*self.directories, *later.directories)
         if later.is_all:
@@ -61,7 +61,7 @@ class RowChange:
         rows = (self.rows or 0) + (later.rows or 0) if is_known else None
         return RowChange(rows, self.is_all, directories)
 
-    def applied_to(self, before: int | None) -> int | None:
+    def rows_after(self, before: int | None) -> int | None:
         """The number of rows afterwards; None: not known."""
         if self.is_all or self.rows is None:
             return self.rows
@@ -69,7 +69,7 @@ class RowChange:
         return None if after is None or after < 0 else after
 
     @property
-    def undone(self) -> RowChange:
+    def reverted(self) -> RowChange:
         """The change back."""
         return RowChange(None if self.is_all or self.rows is None else -self.rows)
 

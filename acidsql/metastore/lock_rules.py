@@ -138,12 +138,12 @@ class LocksByObject(Generic[Filed]):
     def overlapping(self, lock_object: LockObject) -> Iterator[Filed]:
         """The values of all things that overlap this one, as ``overlaps`` says."""
         tables = self._databases.get(lock_object.database, {})
-        for partitions in _with_whole(tables, lock_object.table):
-            for values in _with_whole(partitions, lock_object.partition):
+        for partitions in _entries_and_whole(tables, lock_object.table):
+            for values in _entries_and_whole(partitions, lock_object.partition):
                 yield from values
 
 
-def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[Filed]:
+def _entries_and_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[Filed]:
     """The entries of a name and of the whole (None); for the whole itself (None) all entries."""
     if name is None:
         return inner.values()
@@ -225,14 +225,14 @@ def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
             *(statements.get(session, ()) for session in blocking_txns)
         )
         if txn_id in in_the_way:
-            return _way_to(waiter, txn_id, waiter_of)
+            return _path(waiter, txn_id, waiter_of)
         for blocked_by in sorted(in_the_way - waiter_of.keys()):
             waiter_of[blocked_by] = waiter
             reached.append(blocked_by)
     return []
 
 
-def _way_to(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
+def _path(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
     path = [last]
     while path[-1] != first:
         path.append(waiter_of[path[-1]])

@@ -89,6 +89,6 @@ class LockResponse:
     blocked_by: LockInfo | None = None
 
 
-def on_table(name: TableName, locks: Iterable[LockInfo]) -> list[LockInfo]:
+def locks_on_table(name: TableName, locks: Iterable[LockInfo]) -> list[LockInfo]:
     """The locks on a table, and on its partitions."""
     return [lock for lock in locks if (lock.database, lock.table) == (name.database, name.name)]

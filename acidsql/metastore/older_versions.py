@@ -31,14 +31,14 @@ def commit_at(metastore: Metastore, time_ms: int) -> int:
     return metastore.last_commit(until_ms=time_ms) or 0
 
 
-def at_commit(
+def write_ids_at_commit(
     table: TableName, committed: ValidWriteIdList, versions: Sequence[Version], commit: int
 ) -> ValidWriteIdList:
-    """What a table showed after a commit.
+    """The write ids that a table showed after a commit.
 
     Args:
         table: The table.
-        committed: What it shows now, read before ``versions``.
+        committed: The write ids that it shows now, read before ``versions``.
         versions: All versions that are remembered, the newest first.
         commit: The number of the commit.
 
@@ -57,21 +57,21 @@ def at_commit(
     )
 
 
-def beside_version(
+def state_write_ids(
     committed: ValidWriteIdList,
     versions: Sequence[Version],
     of_target: ValidWriteIdList,
     targets: Sequence[Version],
 ) -> ValidWriteIdList:
-    """What a state table showed when its target had an older version.
+    """The write ids that a state table showed when its target had an older version.
 
-    It shows the transactions that the target shows. A transaction that changed the state table
-    alone is shown if it committed before the newest of those.
+    The state table shows the transactions that the target shows. A transaction that changed the
+    state table alone is shown if it committed before the newest of those transactions.
 
     Args:
-        committed: What the state table shows now.
+        committed: The write ids that the state table shows now.
         versions: All versions of the state table that are remembered.
-        of_target: What the older version of the target shows.
+        of_target: The write ids that the older version of the target shows.
         targets: All versions of the target that are remembered.
 
     Raises:
@@ -95,16 +95,20 @@ def beside_version(
     return committed.without_ids(hidden - {0})
 
 
-def lost_before(store: Metastore, table: TableName, shown: ValidWriteIdList) -> int | None:
-    """Ask, after files were listed, whether some of them may have been deleted before.
+def oldest_version_after_loss(
+    store: Metastore, table: TableName, shown: ValidWriteIdList
+) -> int | None:
+    """The oldest version that can be read, if files of a snapshot may have been deleted.
+
+    The caller asks after it has listed the files.
 
     Args:
         store: The metastore, which keeps versions.
         table: The table.
-        shown: What the files were listed for.
+        shown: The write ids of the snapshot.
 
     Returns:
-        The oldest version that can be read, if files may be gone; None if all were there.
+        The oldest version that can be read; None if all files of the snapshot existed.
 
     Raises:
         CatalogError: There is no such table.

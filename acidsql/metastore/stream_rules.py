@@ -54,7 +54,7 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
         return False
     last = entry.batch
     if last.run_id != batch.run_id and not first:
-        raise taken_over(batch, entry)
+        raise taken_over_error(batch, entry)
     if batch.query_id != last.query_id and batch.version <= last.version:
         raise _error("STREAM_RESTARTED", _RESTARTED, batch, entry)
     if batch.version == last.version + 1:
@@ -72,7 +72,7 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
     return True
 
 
-def taken_over(batch: Batch, entry: StreamEntry | None) -> StreamError:
+def taken_over_error(batch: Batch, entry: StreamEntry | None) -> StreamError:
     """The error of a run whose place in the ledger another run has taken."""
     now = "the entry is gone" if entry is None else f"the run {entry.batch.run_id} has it now"
     message = (

@@ -78,8 +78,8 @@ class StreamEntry:
     host: str
 
     @property
-    def skipped(self) -> str:
-        """What a receipt says of this batch, or of an older one, if it comes again."""
+    def skipped_note(self) -> str:
+        """The note of a receipt if this batch, or an older batch, comes again."""
         subject = "batch" if self.batch.sink else "version"
         number, app_id = self.batch.version, self.batch.app_id
         return f"skipped: {subject} {number} of '{app_id}' was committed as txn {self.txn_id}"
@@ -95,7 +95,7 @@ class StreamLedger(Protocol):
         """The entries, of one application or of all, by application and sink. *Read-only.*"""
 
     def sink(self, tables: Iterable[TableName]) -> str:
-        """The sink of a batch that changes several tables (see ``sink_of``). *Read-only.*"""
+        """The sink of a batch that changes several tables (see ``joint_sink``). *Read-only.*"""
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         """Note that another run has the entry from now on, though it committed nothing yet.
@@ -112,7 +112,7 @@ class StreamLedger(Protocol):
         how many there were."""
 
 
-def sink_of(tables: Iterable[TableName], identity: Callable[[TableName], str]) -> str:
+def joint_sink(tables: Iterable[TableName], identity: Callable[[TableName], str]) -> str:
     """The sink of a batch that changes several tables: their names, or if these are too long, a
     hash of the tables' identities.
 
@@ -133,12 +133,12 @@ def sink_of_identities(identities: Iterable[str]) -> str:
     return f"{len(ordered)}{_MANY}{sha256(_BETWEEN.join(ordered).encode()).hexdigest()[:32]}"
 
 
-def after_rename(
+def renamed_sink(
     sink: str, table: TableName, new_name: TableName, identity: Callable[[TableName], str]
 ) -> str:
-    """A sink that names a table, after the table was renamed; for ``identity`` see ``sink_of``."""
+    """The sink after one of its tables was renamed. For ``identity`` see ``joint_sink``."""
     tables = tables_of(sink)
-    return sink_of([new_name if name == table else name for name in tables], identity)
+    return joint_sink([new_name if name == table else name for name in tables], identity)
 
 
 def may_write_to(sink: str, table: TableName) -> bool:
@@ -154,6 +154,6 @@ def tables_of(sink: str) -> list[TableName]:
     return [TableName(database, name) for database, _, name in names]
 
 
-def following(batch: Batch, entry: StreamEntry | None) -> NextBatch:
-    """A batch to record after this entry."""
+def next_batch(batch: Batch, entry: StreamEntry | None) -> NextBatch:
+    """The batch as the record that follows an entry."""
     return NextBatch(batch, None if entry is None else entry.batch)

@@ -60,7 +60,7 @@ class MissingNames:
                 raise
             parts = self._parts(error, text)
             if (foreign := self._names.find_foreign(parts) if parts else None) is not None:
-                raise foreign.refused() from error
+                raise foreign.refused_error() from error
             raise self._with_suggestions(error, parts, text) from None
 
     def _parts(self, error: AnalysisException | AnalysisError, text: str) -> tuple[str, ...]:

@@ -112,7 +112,9 @@ class Targets:
                 return _spark_table_error(target, text, place)
         elif is_ours:
             foreign = self._names.find_foreign(target)
-            return foreign.refused() if foreign else no_acid_table(".".join(target), text, place)
+            return (
+                foreign.refused_error() if foreign else no_acid_table(".".join(target), text, place)
+            )
         return None
 
 

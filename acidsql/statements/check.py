@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from acidsql.acid.findings import Finding, sort_findings
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.compaction.litter import left_by_the_dead
+from acidsql.compaction.litter import orphaned_directories
 from acidsql.plan.locking import read_lock
 from acidsql.plan.lower import job_errors
 from acidsql.statements.family import Family
@@ -170,7 +170,7 @@ class TableChecks(Family):
         entries = fs.list_if_there(table.location)
         return [
             Finding(entry.path, "LITTER", "The statement or compaction that made it has ended.")
-            for entry in left_by_the_dead(self._metastore, table.name, entries)
+            for entry in orphaned_directories(self._metastore, table.name, entries)
         ]
 
     @contextmanager

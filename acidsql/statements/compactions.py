@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.cleaner import Cleaner
-from acidsql.compaction.decision import job_properties, most_left, pool_of
+from acidsql.compaction.decision import job_properties, max_remaining_deltas, pool_of
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Resources, Worker
@@ -168,7 +168,7 @@ class CompactionStatements(Family):
             snapshot.valid_txns,
             major=statement.type is not CompactionType.MINOR,
             anyway=statement.type is CompactionType.REBALANCE,
-            most_left=most_left(
+            most_left=max_remaining_deltas(
                 self._metastore, table, dict(statement.properties), self._txns.settings
             ),
         )

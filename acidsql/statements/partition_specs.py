@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.partition_names import PartitionNames, canonical
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError, AnalysisError
-from acidsql.metastore.locks import LockInfo, on_table
+from acidsql.metastore.locks import LockInfo, locks_on_table
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.insert import static_value
@@ -151,7 +151,7 @@ class Partitions:
         self, table: Table, spec: PartitionSpec, locks: Iterable[LockInfo], text: str
     ) -> list[LockInfo]:
         """The locks on a table or, with a PARTITION clause, on the partitions that it names."""
-        table_locks = on_table(table.name, locks)
+        table_locks = locks_on_table(table.name, locks)
         if not spec:
             return table_locks
         locked_names = [lock.partition for lock in table_locks if lock.partition is not None]

@@ -88,7 +88,7 @@ class TableRepairs(TableChecks):
         if not plan.deletable_directories:
             return []
         end_leases = self._txns.end_old_leases
-        Cleaner(self._metastore, self._txns, end_leases, self._spark).of_table(table.name)
+        Cleaner(self._metastore, self._txns, end_leases, self._spark).clean_table(table.name)
         fs = filesystem_for(table.location)
         return _deletion_findings(
             [finding for finding in plan.deletable_directories if not fs.exists(finding.path)],

@@ -19,7 +19,7 @@ from acidsql.acid.table import (
     Column,
     Table,
 )
-from acidsql.compaction.decision import with_thresholds
+from acidsql.compaction.decision import apply_thresholds
 from acidsql.compaction.kept_history import settings_of
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
@@ -250,7 +250,7 @@ def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> N
                 condition="INVALID_PROPERTY_KEY", sqlstate="42602",
             )  # fmt: skip
         try:
-            with_thresholds(settings_of({key: value}, Settings()), {key: value})
+            apply_thresholds(settings_of({key: value}, Settings()), {key: value})
             tombstone_retention({key: value})
         except SettingError as error:
             raise _error_at_key(error, key, statement, text) from None

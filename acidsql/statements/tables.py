@@ -19,7 +19,7 @@ from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, CatalogError, TxnError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
 from acidsql.metastore.interface import LockComponent, RowChange
-from acidsql.metastore.locks import on_table
+from acidsql.metastore.locks import locks_on_table
 from acidsql.plan import lower
 from acidsql.plan.cdc_state import is_state, with_renamed_columns
 from acidsql.plan.locking import drop_locks, exclusive_lock, load_locks
@@ -316,7 +316,7 @@ class TableStatements(ConstraintStatements):
         new_name = self._names.new_table_name(statement.new_name, text)
         new_name = new_name if name.holder is None else new_name.for_holder(name.holder)
         self._names.require_free_name(statement.new_name, new_name)
-        if on_table(name, self._txns.session_locks.held()):
+        if locks_on_table(name, self._txns.session_locks.held()):
             message = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
             raise TxnError(message, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
         noting = self._temporary.track

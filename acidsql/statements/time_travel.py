@@ -23,7 +23,11 @@ from acidsql.errors import (
     VersionNotFoundError,
 )
 from acidsql.metastore.interface import Metastore
-from acidsql.metastore.older_versions import at_commit, commit_at, lost_before
+from acidsql.metastore.older_versions import (
+    commit_at,
+    oldest_version_after_loss,
+    write_ids_at_commit,
+)
 from acidsql.plan import lower
 from acidsql.plan.query import placeholders
 from acidsql.plan.sqltext import Text
@@ -184,7 +188,7 @@ class TimeTravel:
         versions = self._metastore.versions(table.name)
         commit = self.resolve_to_commit(point_in_time).commit
         assert commit is not None
-        return at_commit(table.name, committed, versions, commit)
+        return write_ids_at_commit(table.name, committed, versions, commit)
 
     def _committed_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
         own_txns = [] if snapshot.held_by is None else [snapshot.held_by]
@@ -200,7 +204,9 @@ class TimeTravel:
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
         """
-        if (oldest := lost_before(self._metastore, table.name, shown_write_ids)) is None:
+        if (
+            oldest := oldest_version_after_loss(self._metastore, table.name, shown_write_ids)
+        ) is None:
             return
         needed = shown_write_ids.complete_up_to
         raise SnapshotTooOldError(

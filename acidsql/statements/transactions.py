@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError
 from acidsql.metastore.interface import LockComponent, LockInfo, LockType
-from acidsql.metastore.locks import on_table
+from acidsql.metastore.locks import locks_on_table
 from acidsql.settings import Settings
 from acidsql.sql import statements as st
 from acidsql.statements.family import Family, runs
@@ -82,7 +82,7 @@ class TransactionStatements(Family):
         if entry is None or not isinstance(statement, (*_CHANGES, st.LockTable, st.LockDatabase)):
             return None
         counts = tuple(Counts(self._full_name(target)) for target in _targets(statement))
-        return Receipt(text, counts, entry.txn_id, notes=(entry.skipped,))
+        return Receipt(text, counts, entry.txn_id, notes=(entry.skipped_note,))
 
     def _full_name(self, name: st.Name) -> str:
         return str(self._names.qualify(name.parts) or ".".join(name.parts))
@@ -162,7 +162,7 @@ class TransactionStatements(Family):
             )
             name = table.name
         else:
-            table_locks = on_table(name, session_locks.held())
+            table_locks = locks_on_table(name, session_locks.held())
         _release_locks(session_locks, table_locks, f"on {name}")
 
     @runs(st.UnlockDatabase)

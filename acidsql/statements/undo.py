@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import TxnError
-from acidsql.metastore.older_versions import beside_version
+from acidsql.metastore.older_versions import state_write_ids
 from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesSince, ChangesToUndo
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.family import Context
@@ -77,7 +77,7 @@ class UndoneChanges:
         when = PointInTime(to_undo.version, to_undo.timestamp_ms)
         if (target := to_undo.target) is None:
             return self._travel.write_ids(table, when, snapshot)
-        return beside_version(
+        return state_write_ids(
             self._feed.visible_write_ids(table, snapshot),
             self._metastore.versions(table.name),
             self._travel.write_ids(target, when, snapshot),

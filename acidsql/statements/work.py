@@ -120,7 +120,7 @@ def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
                     for directory in published.directories
                     if directory.rpartition("/")[0] == partition_directory
                 ]
-                table_changes[name] = earlier.then(
+                table_changes[name] = earlier.followed_by(
                     RowChange(rows, published.overwrote, tuple(directories))
                 )
     return changes_by_table

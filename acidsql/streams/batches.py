@@ -29,7 +29,7 @@ from acidsql.arguments import checked
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
-from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, following
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, next_batch
 from acidsql.sql.given_names import table_parts
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -140,9 +140,9 @@ class BatchWriter(Generic[Target]):
             if entry.batch.run_id != batch.run_id:
                 self._setup.metastore.take_over_stream(batch, entry.batch)
             statement_text = f"foreachBatch({batch.version})"
-            return Receipt(statement_text, txn_id=entry.txn_id, notes=(entry.skipped,))
+            return Receipt(statement_text, txn_id=entry.txn_id, notes=(entry.skipped_note,))
         description = f"batch {batch.version} of the stream {batch.app_id} into {batch.sink}"
-        return self._run_in_transaction(runner, target, rows, description, following(batch, entry))
+        return self._run_in_transaction(runner, target, rows, description, next_batch(batch, entry))
 
     def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from acidsql.arguments import checked_while_open, need_count
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
-from acidsql.metastore.streams import following
+from acidsql.metastore.streams import next_batch
 from acidsql.plan.names import refuse_temporary
 from acidsql.sql.given_names import column_name, column_names, table_parts
 from acidsql.statements.runner import Runner
@@ -363,4 +363,4 @@ class StreamMethods:
         entry = self.metastore.stream(batch.app_id, batch.sink)
         if entry is not None and batch.version <= entry.batch.version:
             return begin(text, in_block=True, replayed=entry)
-        return begin(text, in_block=True, batch=following(batch, entry))
+        return begin(text, in_block=True, batch=next_batch(batch, entry))

@@ -24,7 +24,11 @@ from acidsql.errors import (
 )
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
-from acidsql.metastore.older_versions import at_commit, commit_at, lost_before
+from acidsql.metastore.older_versions import (
+    commit_at,
+    oldest_version_after_loss,
+    write_ids_at_commit,
+)
 from acidsql.storage.folding.stream_changes import FeedRead, feed_ddl, feed_reads, feed_rows
 from acidsql.storage.folding.stream_reads import (
     Shows,
@@ -97,7 +101,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start_ms is not None:
             commit = commit_at(self._metastore, start_ms - 1)
             versions = self._metastore.versions(self._name)
-            return self._offset(str(at_commit(self._name, current, versions, commit)))
+            return self._offset(str(write_ids_at_commit(self._name, current, versions, commit)))
         if start == LATEST:
             return self._offset(str(current))
         assert isinstance(start, int)
@@ -218,7 +222,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         See ``TimeTravel.need_kept``.
         """
-        if (oldest := lost_before(self._metastore, self._name, shown)) is None:
+        if (oldest := oldest_version_after_loss(self._metastore, self._name, shown)) is None:
             return
         needed = shown.complete_up_to
         raise SnapshotTooOldError(

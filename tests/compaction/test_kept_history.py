@@ -142,12 +142,12 @@ def test_the_cleaner_lists_a_directory_again_only_when_something_can_go(
     compacted(warehouse)
     warehouse.txns.settings = Settings.of(KEPT)
     cleaner, looks = warehouse.cleaner(), []
-    look = cleaner._look
-    monkeypatch.setattr(cleaner, "_look", lambda name: looks.append(name) or look(name))
-    assert cleaner.after_compactions() == [] and len(looks) == 1
-    assert cleaner.after_compactions() == [] and len(looks) == 1
+    look = cleaner._take_snapshot
+    monkeypatch.setattr(cleaner, "_take_snapshot", lambda name: looks.append(name) or look(name))
+    assert cleaner.clean_after_compactions() == [] and len(looks) == 1
+    assert cleaner.clean_after_compactions() == [] and len(looks) == 1
     clock(2)
-    assert cleaner.after_compactions() and len(looks) == 2
+    assert cleaner.clean_after_compactions() and len(looks) == 2
 
 
 def test_a_base_that_is_kept_as_history_asks_for_no_compaction(warehouse):

@@ -9,7 +9,7 @@ import pytest
 from table_of_events import NAME
 
 from acidsql.compaction import worker
-from acidsql.compaction.decision import SIZE_TIERED, may_tier, most_left
+from acidsql.compaction.decision import SIZE_TIERED, max_remaining_deltas, may_tier
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.initiator import Initiator
 from acidsql.errors import SettingError
@@ -154,10 +154,10 @@ def test_an_unknown_strategy_fails_and_changes_nothing(tiers):
 def test_tables_that_hive_compacts_too_and_insert_only_ones_have_hives_rule(tiers):
     table = tiers.store.find(NAME)
     beside_hive = SimpleNamespace(abilities=Abilities(shared_with_hive=True))
-    assert most_left(tiers.store, table, SIZE_TIERED, Settings()) == 10
+    assert max_remaining_deltas(tiers.store, table, SIZE_TIERED, Settings()) == 10
     assert not may_tier(beside_hive, table)
     assert not may_tier(tiers.store, replace(table, properties=INSERT_ONLY))
-    assert most_left(beside_hive, table, SIZE_TIERED, Settings()) is None
+    assert max_remaining_deltas(beside_hive, table, SIZE_TIERED, Settings()) is None
 
 
 @pytest.mark.parametrize(

@@ -408,7 +408,7 @@ def test_a_directory_that_came_after_its_write_id_was_forgotten_goes_if_one_tabl
     warehouse._writer("delta_0000002_0000002_0001", 0).close()  # one that does not know comes late
     warehouse.fs.create_directory(f"{warehouse.place}/_tmp_0000002_0000_dead")
     assert [one.kind for one in warehouse.cleaner().run()] == ["litter"]
-    assert [one.path for one in warehouse.cleaner().of_table(NAME)] == [
+    assert [one.path for one in warehouse.cleaner().clean_table(NAME)] == [
         f"{warehouse.place}/delta_0000002_0000002_0001"
     ]
     assert warehouse.directories() == ["delta_0000001_0000001_0001", "delta_0000003_0000003_0001"]

@@ -10,7 +10,7 @@ from over_hive import needs
 from acidsql.acid.table import TableName
 from acidsql.errors import StreamError, TxnAbortedError
 from acidsql.metastore.interface import TxnState
-from acidsql.metastore.streams import Batch, NextBatch, following
+from acidsql.metastore.streams import Batch, NextBatch, next_batch
 
 FIRST = Batch("app", 0, "default.t", "query", "run", "print", 5)
 NEXT = replace(FIRST, version=1, rows=2)
@@ -218,5 +218,5 @@ class StreamContract:
     def test_following_hands_on_what_was_seen(self, store):
         commit(store, FIRST)
         (entry,) = store.streams()
-        assert following(NEXT, entry) == NextBatch(NEXT, FIRST)
-        assert following(FIRST, None) == NextBatch(FIRST, None)
+        assert next_batch(NEXT, entry) == NextBatch(NEXT, FIRST)
+        assert next_batch(FIRST, None) == NextBatch(FIRST, None)

@@ -16,7 +16,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 from acidsql.acid.table import Partition
 from acidsql.errors import SnapshotTooOldError
 from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.notifications import Change, changes_of
+from acidsql.metastore.hive.notifications import Change, event_changes
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.interface import Database, RowChange
 
@@ -165,25 +165,25 @@ def test_a_partition_that_hive_renames_is_gone(zipped):
         "partitionObjAfterJson": as_json(after),
     }
     renamed = entry("ALTER_PARTITION", message, zipped=zipped)
-    assert list(changes_of(renamed, "hive")) == [Change("d", "t", "p=1")]
+    assert list(event_changes(renamed, "hive")) == [Change("d", "t", "p=1")]
     changed = entry("ALTER_PARTITION", message | {"partitionObjAfterJson": as_json(before)})
-    assert list(changes_of(changed, "hive")) == []
+    assert list(event_changes(changed, "hive")) == []
 
 
 @pytest.mark.parametrize("kind", ["ALTER_TABLE", "DROP_PARTITION", "ALTER_PARTITION"])
 def test_an_entry_that_cannot_be_read_may_be_any_change(kind):
-    (change,) = changes_of(entry(kind, {"new": "format"}), "hive")
+    (change,) = event_changes(entry(kind, {"new": "format"}), "hive")
     assert change.concerns(TableName("any", "table"))
 
 
 def test_what_snapshots_do_not_mind_is_no_change():
     for kind in ("OPEN_TXN", "ADD_PARTITION", "INSERT", "ADD_NOTNULLCONSTRAINT", "ALLOC_WRITE_ID"):
-        assert list(changes_of(entry(kind, {}), "hive")) == []
-    assert list(changes_of(entry("DROP_TABLE", {}, catName="spark"), "hive")) == []
+        assert list(event_changes(entry(kind, {}), "hive")) == []
+    assert list(event_changes(entry("DROP_TABLE", {}, catName="spark"), "hive")) == []
 
 
 def test_a_database_takes_all_its_tables_along():
-    (change,) = changes_of(entry("DROP_DATABASE", {}, tableName=None), "hive")
+    (change,) = event_changes(entry("DROP_DATABASE", {}, tableName=None), "hive")
     assert change.concerns(TableName("d", "any")) and not change.concerns(TableName("e", "any"))
 
 
@@ -191,7 +191,7 @@ def test_names_are_compared_without_regard_to_case():
     other = hive.Table(dbName="D", tableName="U", partitionKeys=[], sd=RAW.sd)
     message = {"tableObjBeforeJson": as_json(RAW), "tableObjAfterJson": as_json(other)}
     renamed = entry("ALTER_TABLE", message, catName="HIVE", tableName="U")
-    assert list(changes_of(renamed, "Hive")) == [Change("d", "t"), Change("d", "u")]
+    assert list(event_changes(renamed, "Hive")) == [Change("d", "t"), Change("d", "u")]
     other.tableName = "T"
     message["tableObjAfterJson"] = as_json(other)
-    assert list(changes_of(entry("ALTER_TABLE", message), "hive")) == []
+    assert list(event_changes(entry("ALTER_TABLE", message), "hive")) == []

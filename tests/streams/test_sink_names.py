@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acidsql.acid.table import TableName
-from acidsql.metastore.streams import may_write_to, sink_of
+from acidsql.metastore.streams import joint_sink, may_write_to
 
 
 def numbers(table):
@@ -13,14 +13,14 @@ def numbers(table):
 
 def test_a_sink_names_its_tables_or_is_taken_for_one_of_any_table():
     few = [TableName("d", "b"), TableName("d", "a")]
-    assert sink_of(few, numbers) == "d.a, d.b"
+    assert joint_sink(few, numbers) == "d.a, d.b"
     assert may_write_to("d.a, d.b", few[0])
     assert not may_write_to("d.a, d.b", TableName("d", "c"))
     assert not may_write_to("", few[0]) and not may_write_to("d.aa", few[1])
     many = [TableName("d", f"{'x' * 120}{i}") for i in range(5)]
-    sink = sink_of(many, numbers)
-    assert sink != sink_of(many[1:] + few, numbers)
+    sink = joint_sink(many, numbers)
+    assert sink != joint_sink(many[1:] + few, numbers)
     assert len(sink) < 513 and may_write_to(sink, few[0])
     renamed = [TableName("e", f"{'y' * 120}{i}") for i in range(5)]
-    assert sink_of(reversed(renamed), numbers) == sink
-    assert sink_of(renamed, lambda table: f"{numbers(table)} made again") != sink
+    assert joint_sink(reversed(renamed), numbers) == sink
+    assert joint_sink(renamed, lambda table: f"{numbers(table)} made again") != sink

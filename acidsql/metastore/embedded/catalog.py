@@ -274,7 +274,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
         with self._write(txn_id) as connection:
             tables.need_free_location(connection, location)
             # CREATE TABLE … AS SELECT gets a write id before the table exists.
-            write_ids.take(connection, name, location)
+            write_ids.take_over_write_ids(connection, name, location)
             return self._delete_later(connection, name, location)
 
     def mark_cleaned(self, cleanup_id: int) -> None:
@@ -297,7 +297,7 @@ def _rename_table(
     for components, prefix in _COMPONENTS:
         connection.execute(
             update(components)
-            .where(write_ids.of_table(components, prefix, name))
+            .where(write_ids.is_of_table(components, prefix, name))
             .values(
                 {
                     f"{prefix}_DATABASE": new_name.database,

@@ -20,7 +20,7 @@ from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.embedded.schema import NEXT_TXN_ID, TXNS, WRITE_SET
-from acidsql.metastore.embedded.write_ids import of_table
+from acidsql.metastore.embedded.write_ids import is_of_table
 
 _TABLE, _PARTITION = "t", "p"  # none of ``Operation``'s letters
 
@@ -71,7 +71,7 @@ def find(
         select(WS.WS_TXNID, WS.WS_PARTITION, T.TXN_USER, T.TXN_HOST, T.TXN_AGENT_INFO)
         .outerjoin_from(WRITE_SET, TXNS, T.TXN_ID == WS.WS_TXNID)
         .where(
-            of_table(WRITE_SET, "WS", name),
+            is_of_table(WRITE_SET, "WS", name),
             WS.WS_COMMIT_ID >= txn_id,
             WS.WS_TXNID != txn_id,
             is_catalog_change(),

@@ -32,7 +32,7 @@ TC = TXN_COMPONENTS.c
 _CHANGES_OLD_ROWS = frozenset({Operation.UPDATE, Operation.DELETE, Operation.OVERWRITE})
 
 
-def recorded(connection: Connection, txn_id: int) -> list[Change]:
+def recorded_changes(connection: Connection, txn_id: int) -> list[Change]:
     """The changes that the transaction has recorded."""
     query = select(
         TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE, TC.TC_WRITEID
@@ -43,27 +43,31 @@ def recorded(connection: Connection, txn_id: int) -> list[Change]:
     ]
 
 
-def of(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> list[Change]:
+def component_changes(
+    connection: Connection, txn_id: int, components: Iterable[LockComponent]
+) -> list[Change]:
     """The changes of these components, each once, with the transaction's write ids."""
-    return _with_write_ids(connection, txn_id, _recordable(components))
+    return _changes_with_write_ids(connection, txn_id, _recordable(components))
 
 
-def record(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
+def record_changes(
+    connection: Connection, txn_id: int, components: Iterable[LockComponent]
+) -> None:
     """Record the changes of these components, except those that are recorded already."""
     recordable = _recordable(components)
     if recordable:
-        recorded_changes = recorded(connection, txn_id)
+        earlier_changes = recorded_changes(connection, txn_id)
         without_write_ids = {
-            dataclasses.replace(change, write_id=None) for change in recorded_changes
+            dataclasses.replace(change, write_id=None) for change in earlier_changes
         }
         new = [change for change in recordable if change not in without_write_ids]
-        _insert(connection, txn_id, _with_write_ids(connection, txn_id, new))
+        _insert(connection, txn_id, _changes_with_write_ids(connection, txn_id, new))
 
 
 def restore(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
     """Replace the recorded changes by the changes of these components."""
     _forget(connection, txn_id)
-    _insert(connection, txn_id, of(connection, txn_id, components))
+    _insert(connection, txn_id, component_changes(connection, txn_id, components))
 
 
 def _recordable(components: Iterable[LockComponent]) -> list[Change]:
@@ -75,7 +79,9 @@ def _recordable(components: Iterable[LockComponent]) -> list[Change]:
     return list(dict.fromkeys(changes))
 
 
-def _with_write_ids(connection: Connection, txn_id: int, changed: Iterable[Change]) -> list[Change]:
+def _changes_with_write_ids(
+    connection: Connection, txn_id: int, changed: Iterable[Change]
+) -> list[Change]:
     write_ids_by_table: dict[TableName, int | None] = {}
     completed = []
     for change in changed:
@@ -86,7 +92,7 @@ def _with_write_ids(connection: Connection, txn_id: int, changed: Iterable[Chang
     return completed
 
 
-def narrowed(
+def narrow_to_partitions(
     connection: Connection,
     changed: Iterable[Change],
     written: Mapping[TableName, Sequence[Partition]],

@@ -23,7 +23,7 @@ from acidsql.metastore.embedded.schema import COMPLETED_COMPACTIONS
 CC = COMPLETED_COMPACTIONS.c
 
 
-def outdated(connection: Connection, keep: HistoryRetention, now_ms: int) -> list[int]:
+def outdated_entries(connection: Connection, keep: HistoryRetention, now_ms: int) -> list[int]:
     """The numbers of the entries to delete."""
     place = (CC.CC_DATABASE, CC.CC_TABLE, CC.CC_PARTITION)
     query = select(*place, CC.CC_ID, CC.CC_STATE, CC.CC_TYPE, CC.CC_END)
@@ -32,7 +32,7 @@ def outdated(connection: Connection, keep: HistoryRetention, now_ms: int) -> lis
     return [
         number
         for _, one_place in itertools.groupby(rows, key=lambda row: tuple(row[: len(place)]))
-        for number in _outdated_at(one_place, keep, oldest_ms)
+        for number in _outdated_indexes(one_place, keep, oldest_ms)
     ]
 
 
@@ -44,7 +44,7 @@ def forget(connection: Connection, numbers: Iterable[int]) -> None:
         connection.execute(delete(COMPLETED_COMPACTIONS).where(this), chosen)
 
 
-def _outdated_at(
+def _outdated_indexes(
     newest_first: Iterable[Any], keep: HistoryRetention, oldest_ms: int
 ) -> Iterator[int]:
     most = {

@@ -30,7 +30,7 @@ from acidsql.metastore.embedded.schema import (
     NEXT_COMPACTION_QUEUE_ID,
     NEXT_TXN_ID,
 )
-from acidsql.metastore.embedded.write_ids import of_table
+from acidsql.metastore.embedded.write_ids import is_of_table
 
 CQ = COMPACTION_QUEUE.c
 _MESSAGE_LIMIT = 4000  # enough to read; a longer text may not fit into a packet of the server
@@ -39,11 +39,13 @@ _COMMON_COLUMNS = [
 ]
 
 
-def at(table: SqlTable, prefix: str, name: TableName, partition: str | None) -> ColumnElement[bool]:
+def is_about(
+    table: SqlTable, prefix: str, name: TableName, partition: str | None
+) -> ColumnElement[bool]:
     """The condition that a row is about this partition; None: about no partition."""
     column = table.c[f"{prefix}_PARTITION"]
     is_partition = column.is_(None) if partition is None else column == partition
-    return and_(of_table(table, prefix, name), is_partition)
+    return and_(is_of_table(table, prefix, name), is_partition)
 
 
 def short(text: str, column: ColumnElement[Any]) -> str:
@@ -56,7 +58,7 @@ def pool_name(pool: str) -> str:
     return short(pool.lower(), CQ.CQ_POOL_NAME)
 
 
-def followed_by(message: str | None, more: str) -> str | None:
+def append_message(message: str | None, more: str) -> str | None:
     """A message with ``more`` appended, unless the message ends with ``more`` already."""
     if not message or not more:
         return message or short(more, CQ.CQ_ERROR_MESSAGE) or None
@@ -65,7 +67,7 @@ def followed_by(message: str | None, more: str) -> str | None:
     return short(f"{message}; {more}", CQ.CQ_ERROR_MESSAGE)
 
 
-def new_row(
+def new_entry_values(
     connection: Connection, prefix: str, request: CompactionRequest, message: str
 ) -> dict[str, Any]:
     """The values of a new entry with the next number. The caller adds state and times."""
@@ -116,7 +118,7 @@ def info(row: Row[Any], prefix: str) -> CompactionInfo:
 # ── one entry ────────────────────────────────────────────────────────────────────────────────
 
 
-def working(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
+def working_entry(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
     """The entry, if it is WORKING for this transaction; otherwise None."""
     is_working = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
     return connection.execute(
@@ -178,7 +180,7 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
     Raises:
         TxnError: COMPACTION_LOST: the entry does not belong to this transaction any more.
     """
-    row = working(connection, compacted.id, txn_id)
+    row = working_entry(connection, compacted.id, txn_id)
     if row is None:
         raise TxnError(
             f"Compaction {compacted.id} is not transaction {txn_id}'s any more: it was given to "
@@ -197,7 +199,7 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
         CQ_COMMIT_TIME=now_ms,
         CQ_HIGHEST_WRITE_ID=compacted.highest_write_id,
         CQ_HADOOP_JOB_ID=None,
-        CQ_ERROR_MESSAGE=followed_by(row.CQ_ERROR_MESSAGE, compacted.message),
+        CQ_ERROR_MESSAGE=append_message(row.CQ_ERROR_MESSAGE, compacted.message),
     )
 
 
@@ -209,7 +211,7 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
     for table, prefix in _TABLES:
         connection.execute(
             update(table)
-            .where(of_table(table, prefix, name), *_no_cleanup(table))
+            .where(is_of_table(table, prefix, name), *_no_cleanup(table))
             .values({f"{prefix}_DATABASE": new_name.database, f"{prefix}_TABLE": new_name.name})
         )
 
@@ -220,13 +222,15 @@ def forget_table(connection: Connection, name: TableName) -> None:
     A worker that has one of these entries gets COMPACTION_LOST when it commits.
     """
     for table, prefix in _TABLES:
-        connection.execute(delete(table).where(of_table(table, prefix, name), *_no_cleanup(table)))
+        connection.execute(
+            delete(table).where(is_of_table(table, prefix, name), *_no_cleanup(table))
+        )
 
 
 def forget_partition(connection: Connection, name: TableName, partition: str) -> None:
     """As ``forget_table``, for a dropped partition; also its rows of COMPLETED_TXN_COMPONENTS."""
     for table, prefix in (*_TABLES, (COMPLETED_TXN_COMPONENTS, "CTC")):
-        connection.execute(delete(table).where(at(table, prefix, name, partition)))
+        connection.execute(delete(table).where(is_about(table, prefix, name, partition)))
 
 
 def _no_cleanup(table: SqlTable) -> list[ColumnElement[bool]]:

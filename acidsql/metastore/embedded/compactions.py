@@ -49,7 +49,7 @@ from acidsql.metastore.embedded.schema import (
     TXNS,
 )
 from acidsql.metastore.embedded.txns import end, need_open
-from acidsql.metastore.embedded.write_ids import of_table
+from acidsql.metastore.embedded.write_ids import is_of_table
 from acidsql.metastore.interface import TxnState
 
 CC, CTC, TC, T = COMPLETED_COMPACTIONS.c, COMPLETED_TXN_COMPONENTS.c, TXN_COMPONENTS.c, TXNS.c
@@ -66,7 +66,7 @@ class EmbeddedCompactions:
 
     def compact(self, request: CompactionRequest) -> Enqueued:
         with self._store.write() as connection:
-            is_of_place = compaction_rows.at(
+            is_of_place = compaction_rows.is_about(
                 COMPACTION_QUEUE, "CQ", request.table, request.partition
             )
             unfinished = select(CQ.CQ_ID, CQ.CQ_STATE).where(
@@ -75,7 +75,7 @@ class EmbeddedCompactions:
             running = connection.execute(unfinished.order_by(CQ.CQ_ID)).first()
             if running is not None:
                 return Enqueued(running.CQ_ID, CompactionState(running.CQ_STATE), accepted=False)
-            new = compaction_rows.new_row(connection, "CQ", request, request.why)
+            new = compaction_rows.new_entry_values(connection, "CQ", request, request.why)
             new |= {"CQ_STATE": INITIATED, "CQ_ENQUEUE_TIME": self._store.now_ms(connection)}
             connection.execute(insert(COMPACTION_QUEUE).values(new))
             return Enqueued(new["CQ_ID"], CompactionState.INITIATED, accepted=True)
@@ -93,7 +93,7 @@ class EmbeddedCompactions:
             need_open(connection, txn_id)
             now_ms = self._store.now_ms(connection)
             is_eligible = (
-                _of_pool(pool, pool_timeout_ms, now_ms) if only is None else CQ.CQ_ID == only
+                _is_for_pool(pool, pool_timeout_ms, now_ms) if only is None else CQ.CQ_ID == only
             )
             number = _oldest(connection, is_eligible)
             if number is None:
@@ -114,13 +114,13 @@ class EmbeddedCompactions:
 
     def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
         with self._store.write() as connection:
-            if compaction_rows.working(connection, compaction_id, txn_id) is not None:
+            if compaction_rows.working_entry(connection, compaction_id, txn_id) is not None:
                 noted = compaction_rows.short(progress, CQ.CQ_HADOOP_JOB_ID)
                 compaction_rows.change(connection, compaction_id, CQ_HADOOP_JOB_ID=noted)
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         with self._store.read() as connection:
-            is_eligible = _of_pool(pool, pool_timeout_ms, self._store.now_ms(connection))
+            is_eligible = _is_for_pool(pool, pool_timeout_ms, self._store.now_ms(connection))
             return _oldest(connection, is_eligible) is not None
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
@@ -133,23 +133,23 @@ class EmbeddedCompactions:
         self, compaction_id: int, txn_id: int, state: CompactionState, message: str
     ) -> None:
         with self._store.write() as connection:
-            row = compaction_rows.working(connection, compaction_id, txn_id)
+            row = compaction_rows.working_entry(connection, compaction_id, txn_id)
             if row is not None:
                 now_ms = self._store.now_ms(connection)
                 compaction_rows.end(connection, row, state, now_ms, message)
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
         with self._store.write() as connection:
-            if compaction_rows.working(connection, compaction_id, txn_id) is not None:
+            if compaction_rows.working_entry(connection, compaction_id, txn_id) is not None:
                 compaction_rows.requeue(connection, compaction_id)
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
         with self._store.read() as connection:  # usually there are none: do not block writers
-            if not _lost(connection, self._store.now_ms(connection) - worker_timeout_ms):
+            if not _lost_entries(connection, self._store.now_ms(connection) - worker_timeout_ms):
                 return []
         with self._store.write() as connection:
             oldest_ms = self._store.now_ms(connection) - worker_timeout_ms
-            lost = _lost(connection, oldest_ms)
+            lost = _lost_entries(connection, oldest_ms)
             for number in lost:
                 compaction_rows.requeue(connection, number)
             slow = sorted({txn_id for txn_id in lost.values() if txn_id is not None})
@@ -158,7 +158,7 @@ class EmbeddedCompactions:
             return list(lost)
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        is_of_place = compaction_rows.at(
+        is_of_place = compaction_rows.is_about(
             COMPLETED_COMPACTIONS, "CC", request.table, request.partition
         )
         newest = (
@@ -171,7 +171,7 @@ class EmbeddedCompactions:
             if last_entry is not None and tuple(last_entry) == (state, shown):
                 return
             now_ms = self._store.now_ms(connection)
-            new = compaction_rows.new_row(connection, "CC", request, message)
+            new = compaction_rows.new_entry_values(connection, "CC", request, message)
             new |= {"CC_STATE": state, "CC_ENQUEUE_TIME": now_ms, "CC_END": now_ms}
             connection.execute(insert(COMPLETED_COMPACTIONS).values(new))
 
@@ -219,7 +219,7 @@ class EmbeddedCompactions:
             if row is None:
                 return
             name = TableName(row.CQ_DATABASE, row.CQ_TABLE)
-            is_of_place = compaction_rows.at(
+            is_of_place = compaction_rows.is_about(
                 COMPLETED_TXN_COMPONENTS, "CTC", name, row.CQ_PARTITION
             )
             # A transaction without a write id has written nothing, so its rows can go, too.
@@ -248,7 +248,7 @@ class EmbeddedCompactions:
                 compaction_id,
                 CQ_CLEANER_START=now_ms,
                 CQ_RETRY_RETENTION=first_ms << attempts,
-                CQ_ERROR_MESSAGE=compaction_rows.followed_by(row.CQ_ERROR_MESSAGE, message),
+                CQ_ERROR_MESSAGE=compaction_rows.append_message(row.CQ_ERROR_MESSAGE, message),
             )
 
     # ── what might need a compaction ─────────────────────────────────────────────────────────
@@ -260,7 +260,7 @@ class EmbeddedCompactions:
         aborted = (
             select(*place, func.count(distinct(TC.TC_TXNID)), func.min(T.TXN_STARTED))
             .join_from(TXN_COMPONENTS, TXNS)
-            .where(_wrote_and_was_aborted(), TC.TC_TABLE.is_not(None))
+            .where(_is_aborted_writer(), TC.TC_TABLE.is_not(None))
             .group_by(*place)
         )
         with self._store.read() as connection:
@@ -285,17 +285,17 @@ class EmbeddedCompactions:
 
     def aborted_write_ids(self, table: TableName) -> list[int]:
         query = select(TC.TC_WRITEID).distinct().join_from(TXN_COMPONENTS, TXNS)
-        query = query.where(_wrote_and_was_aborted(), of_table(TXN_COMPONENTS, "TC", table))
+        query = query.where(_is_aborted_writer(), is_of_table(TXN_COMPONENTS, "TC", table))
         with self._store.read() as connection:
             return list(connection.execute(query.order_by(TC.TC_WRITEID)).scalars())
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
         aborted = select(T.TXN_ID).where(T.TXN_STATE == TxnState.ABORTED.value)
-        is_of_table = (of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
+        conditions = (is_of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
         with self._store.write() as connection:
             for first in range(0, len(write_ids), _AT_ONCE):
                 is_listed = TC.TC_WRITEID.in_(write_ids[first : first + _AT_ONCE])
-                connection.execute(delete(TXN_COMPONENTS).where(*is_of_table, is_listed))
+                connection.execute(delete(TXN_COMPONENTS).where(*conditions, is_listed))
 
     def now_ms(self) -> int:
         with self._store.read() as connection:
@@ -304,11 +304,11 @@ class EmbeddedCompactions:
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
         with self._store.read() as connection:  # usually there are none: do not block writers
             now_ms = self._store.now_ms(connection)
-            if not compaction_history.outdated(connection, keep, now_ms):
+            if not compaction_history.outdated_entries(connection, keep, now_ms):
                 return
         with self._store.write() as connection:
             now_ms = self._store.now_ms(connection)
-            outdated = compaction_history.outdated(connection, keep, now_ms)
+            outdated = compaction_history.outdated_entries(connection, keep, now_ms)
             compaction_history.forget(connection, outdated)
 
 
@@ -320,7 +320,7 @@ def _now(connection: Connection) -> datetime:
     return now
 
 
-def _of_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> ColumnElement[bool]:
+def _is_for_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> ColumnElement[bool]:
     """The condition that a worker of this pool may take an entry."""
     if pool is not None:
         return CQ.CQ_POOL_NAME == compaction_rows.pool_name(pool)
@@ -336,7 +336,7 @@ def _oldest(connection: Connection, is_eligible: ColumnElement[bool]) -> int | N
     return connection.execute(query).scalar()
 
 
-def _lost(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
+def _lost_entries(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
     """Entries of dead workers (→ None) and of slow workers (→ their open transaction)."""
     query = (
         select(CQ.CQ_ID, CQ.CQ_TXN_ID, CQ.CQ_START, T.TXN_STATE)
@@ -366,7 +366,7 @@ def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState 
     return state
 
 
-def _wrote_and_was_aborted() -> ColumnElement[bool]:
+def _is_aborted_writer() -> ColumnElement[bool]:
     """The condition for an aborted transaction with a write id: without one it wrote nothing."""
     return and_(T.TXN_STATE == TxnState.ABORTED.value, TC.TC_WRITEID.is_not(None))
 

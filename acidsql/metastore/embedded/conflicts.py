@@ -18,7 +18,7 @@ from acidsql.acid.write_ids import ValidTxnList
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.conflict_rules import Change, Rival, rival_operations
 from acidsql.metastore.embedded.schema import TXN_TO_WRITE_ID, TXNS, WRITE_SET
-from acidsql.metastore.embedded.write_ids import of_table
+from acidsql.metastore.embedded.write_ids import is_of_table
 from acidsql.metastore.interface import Operation, WriteConflict
 
 WS, T2W, T = WRITE_SET.c, TXN_TO_WRITE_ID.c, TXNS.c
@@ -67,7 +67,7 @@ def _committed_since(
         .outerjoin_from(WRITE_SET, TXN_TO_WRITE_ID, same_write)
         .outerjoin(TXNS, T.TXN_ID == WS.WS_TXNID)
         .where(
-            or_(*(of_table(WRITE_SET, "WS", name) for name in tables)),
+            or_(*(is_of_table(WRITE_SET, "WS", name) for name in tables)),
             WS.WS_COMMIT_ID >= txn_id,
             WS.WS_TXNID != txn_id,
             WS.WS_OPERATION_TYPE.in_(sorted(operation.value for operation in operations)),

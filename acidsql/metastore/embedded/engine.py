@@ -50,7 +50,7 @@ class Store:
         clock: Callable[[], int] | None,
         busy_timeout_ms: int,
     ) -> None:
-        self.name, self._clock, self._process = _without_password(url), clock, os.getpid()
+        self.name, self._clock, self._process = _url_for_messages(url), clock, os.getpid()
         self._dialect, self._busy_ms = _dialect(url, self.name), busy_timeout_ms
         self._writing = threading.Lock()
         self.engine = _open(self._dialect, url, self.name, busy_timeout_ms)
@@ -202,7 +202,7 @@ def _open(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine
         raise MetastoreError(f"'{name}' is no URL of a metastore.", store=name) from error
 
 
-def _without_password(url: str) -> str:
+def _url_for_messages(url: str) -> str:
     """The URL for messages and logs, with only those options that say where the database is."""
     if url.startswith("sqlite"):
         return url

@@ -65,7 +65,7 @@ class EmbeddedLocks:
             if agent_info is not None:
                 statement = note_statement(connection, txn, agent_info)
             lock_id = next_number(connection, NEXT_LOCK_ID)
-            changes.record(connection, txn_id, components)
+            changes.record_changes(connection, txn_id, components)
             _enqueue(connection, txn, statement, session, lock_id, merge(components))
             now_ms = self._store.now_ms(connection)
             return _try_to_acquire(connection, lock_id, now_ms)
@@ -180,7 +180,7 @@ def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockRe
     is_own = HL.HL_LOCK_EXT_ID == lock_id
     own = _read(connection, is_own)
     is_earlier = or_(HL.HL_LOCK_EXT_ID < lock_id, HL.HL_LOCK_STATE == LockState.ACQUIRED.value)
-    first_blocked = _first_blocked(own, _read(connection, is_earlier, _near(own)))
+    first_blocked = _first_blocked(own, _read(connection, is_earlier, _may_overlap(own)))
     if first_blocked is None:
         connection.execute(
             update(HIVE_LOCKS)
@@ -218,10 +218,10 @@ def _near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
     waiting = _read(connection, HL.HL_LOCK_STATE == LockState.WAITING.value)
     if all(lock.txn_id == txn_id for lock in waiting):
         return []  # a circle needs two waiting transactions
-    return _read(connection, _near(waiting))
+    return _read(connection, _may_overlap(waiting))
 
 
-def _near(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
+def _may_overlap(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
     """The condition for locks that can overlap: on the same tables, or on their databases."""
     tables_locked = {(lock.database, lock.table) for lock in locks}
     whole_databases = {database for database, table in tables_locked if table is None}

@@ -13,13 +13,13 @@ from acidsql.metastore.embedded import rows
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import STREAMS, TXNS
 from acidsql.metastore.interface import TxnState
-from acidsql.metastore.stream_rules import taken_over
+from acidsql.metastore.stream_rules import taken_over_error
 from acidsql.metastore.streams import (
     Batch,
     NextBatch,
     StreamEntry,
-    after_rename,
-    sink_of,
+    joint_sink,
+    renamed_sink,
     sink_of_identities,
     tables_of,
 )
@@ -47,13 +47,13 @@ class EmbeddedStreams:
 
     def sink(self, tables: Iterable[TableName]) -> str:
         with self._store.read() as connection:
-            return sink_of(tables, partial(rows.identity, connection))
+            return joint_sink(tables, partial(rows.identity, connection))
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         with self._store.write() as connection:
             # The last run, or this one if the reply to an earlier call was lost.
             is_known_run = and_(
-                _is(connection, batch.app_id, batch.sink),
+                _is_of_sink(connection, batch.app_id, batch.sink),
                 S.TXN_VERSION == after.version,
                 S.RUN_ID.in_([after.run_id, batch.run_id]),
             )
@@ -62,11 +62,11 @@ class EmbeddedStreams:
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         with self._store.write() as connection:
             of_app = S.TXN_APP_ID == app_id
-            is_forgotten = of_app if sink is None else _is(connection, app_id, sink)
+            is_forgotten = of_app if sink is None else _is_of_sink(connection, app_id, sink)
             return connection.execute(delete(STREAMS).where(is_forgotten)).rowcount
 
 
-def record(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -> None:
+def record_batch(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -> None:
     """Note a batch, in the store transaction that commits its rows. ``txn``: its row of TXNS.
 
     Raises:
@@ -86,27 +86,27 @@ def record(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -
     }
     if new.after is not None:
         is_last_run = and_(
-            _is(connection, batch.app_id, batch.sink),
+            _is_of_sink(connection, batch.app_id, batch.sink),
             S.TXN_VERSION == new.after.version,
             S.RUN_ID == new.after.run_id,
         )
         _change(connection, batch, is_last_run, **values, SINK=batch.sink)
     elif _find(connection, batch.app_id, batch.sink) is not None:
-        raise _taken_over(connection, batch)
+        raise _taken_over_error(connection, batch)
     else:
         connection.execute(
             insert(STREAMS).values(TXN_APP_ID=batch.app_id, SINK=batch.sink, **values)
         )
 
 
-def worker(batch: Batch) -> str:
-    """What TXN_META_INFO says of an open transaction: the stream, and the run that works for it."""
+def worker_text(batch: Batch) -> str:
+    """The text of TXN_META_INFO that names the stream of an open transaction, and the run."""
     return _LINE.join((batch.app_id, batch.sink, batch.query_id, batch.run_id))
 
 
 def other_runs(connection: Connection, batch: Batch) -> list[int]:
     """The open transactions of the batch's stream that work for another run of it."""
-    stream, _, run = worker(batch).rpartition(_LINE)
+    stream, _, run = worker_text(batch).rpartition(_LINE)
     open_ones = select(TXNS.c.TXN_ID, TXNS.c.TXN_META_INFO).where(
         TXNS.c.TXN_STATE == TxnState.OPEN.value, TXNS.c.TXN_META_INFO.is_not(None)
     )
@@ -121,22 +121,22 @@ def drop(connection: Connection, table: TableName) -> None:
 
     Sinks of many tables name none. They have another name if one of the tables is made anew.
     """
-    for app_id, sink in _naming(connection, table):
+    for app_id, sink in _entries_with_table(connection, table):
         connection.execute(delete(STREAMS).where(S.TXN_APP_ID == app_id, S.SINK == sink))
 
 
 def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
     """Let the entries follow a renamed table, also those about several tables."""
-    for app_id, sink in _naming(connection, table):
-        new_sink = after_rename(sink, table, new_name, partial(rows.identity, connection))
+    for app_id, sink in _entries_with_table(connection, table):
+        new_sink = renamed_sink(sink, table, new_name, partial(rows.identity, connection))
         of_app = S.TXN_APP_ID == app_id
         # An entry of that name is about a table that was dropped before the batch was committed.
         connection.execute(delete(STREAMS).where(of_app, S.SINK == new_sink))
         connection.execute(update(STREAMS).where(of_app, S.SINK == sink).values(SINK=new_sink))
 
 
-def _naming(connection: Connection, table: TableName) -> list[tuple[str, str]]:
-    """The applications and sinks of the entries whose sink's name has a table in it."""
+def _entries_with_table(connection: Connection, table: TableName) -> list[tuple[str, str]]:
+    """The applications and sinks of the entries whose sink names a table."""
     query = select(S.TXN_APP_ID, S.SINK).where(S.SINK.contains(table.key, autoescape=True))
     pairs = ((app_id, sink) for app_id, sink in connection.execute(query))
     return [(app_id, sink) for app_id, sink in pairs if table in tables_of(sink)]
@@ -146,10 +146,10 @@ def _change(
     connection: Connection, batch: Batch, is_expected: ColumnElement[bool], **values: object
 ) -> None:
     if connection.execute(update(STREAMS).where(is_expected).values(values)).rowcount == 0:
-        raise _taken_over(connection, batch)
+        raise _taken_over_error(connection, batch)
 
 
-def _is(connection: Connection, app_id: str, sink: str) -> ColumnElement[bool]:
+def _is_of_sink(connection: Connection, app_id: str, sink: str) -> ColumnElement[bool]:
     """Whether an entry is of this sink, whose tables may have had too long names for one."""
     sinks, tables = [sink], tables_of(sink)
     if len(tables) > 1:
@@ -158,12 +158,12 @@ def _is(connection: Connection, app_id: str, sink: str) -> ColumnElement[bool]:
 
 
 def _find(connection: Connection, app_id: str, sink: str) -> Row[Any] | None:
-    return connection.execute(select(STREAMS).where(_is(connection, app_id, sink))).first()
+    return connection.execute(select(STREAMS).where(_is_of_sink(connection, app_id, sink))).first()
 
 
-def _taken_over(connection: Connection, batch: Batch) -> Exception:
+def _taken_over_error(connection: Connection, batch: Batch) -> Exception:
     row = _find(connection, batch.app_id, batch.sink)
-    return taken_over(batch, None if row is None else _entry(row))
+    return taken_over_error(batch, None if row is None else _entry(row))
 
 
 def _entry(row: Row[Any]) -> StreamEntry:

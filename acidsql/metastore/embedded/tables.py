@@ -92,7 +92,7 @@ def create(
     db_id = need_database(connection, table.name.database)
     need_no_table(connection, table.name)
     need_free_location(connection, table.location)
-    write_ids.take(connection, table.name, table.location)
+    write_ids.take_over_write_ids(connection, table.name, table.location)
     first = write_ids.begin_table(connection, table.name, first_write_id, txn_id)
     rows.write_table(connection, db_id, table, first)
     versions.begin_history(connection, table.name)
@@ -137,11 +137,11 @@ def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
     # conflicts with a dropped table's writers are still found.
     connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
     for components, prefix in ((TXN_COMPONENTS, "TC"), (COMPLETED_TXN_COMPONENTS, "CTC")):
-        ours = write_ids.of_table(components, prefix, name)
+        ours = write_ids.is_of_table(components, prefix, name)
         connection.execute(delete(components).where(ours))
     compaction_rows.forget_table(connection, name)
     streams.drop(connection, name)
-    write_ids.leave(connection, name, location)
+    write_ids.leave_write_ids(connection, name, location)
     catalog_history.note(connection, txn_id, name)
     return location
 

@@ -89,7 +89,7 @@ class EmbeddedTxns:
                     TXN_USER=user[:_PERSON_LIMIT],
                     TXN_HOST=host[:_PERSON_LIMIT],
                     TXN_AGENT_INFO=agent_info[:_TEXT_LIMIT],
-                    TXN_META_INFO=None if batch is None else streams.worker(batch),
+                    TXN_META_INFO=None if batch is None else streams.worker_text(batch),
                     TXN_TYPE=txn_type.value,
                     TXN_TIMEOUT=timeout_ms,
                 )
@@ -125,9 +125,9 @@ class EmbeddedTxns:
     ) -> list[WriteConflict]:
         with self._store.read() as connection:
             if components is None:
-                changed = changes.recorded(connection, txn_id)
+                changed = changes.recorded_changes(connection, txn_id)
             else:
-                changed = changes.of(connection, txn_id, components)
+                changed = changes.component_changes(connection, txn_id, components)
             return conflicts.find(connection, txn_id, snapshot, changed)
 
     def watch_catalog(self, txn_id: int) -> None:
@@ -180,7 +180,9 @@ class EmbeddedTxns:
         if not tables:
             return {}
         with self._store.read() as connection:
-            return {name: write_ids.valid(connection, valid_txns, name) for name in tables}
+            return {
+                name: write_ids.valid_write_ids(connection, valid_txns, name) for name in tables
+            }
 
     def commit_txn(
         self,
@@ -219,14 +221,16 @@ class EmbeddedTxns:
                 tables.replace_columns(connection, name, columns)
                 catalog_history.note(connection, txn_id, name)
             if batch is not None:
-                streams.record(connection, txn, batch, now_ms)
+                streams.record_batch(connection, txn, batch, now_ms)
             partitions.drop(connection, txn_id, drop_partitions or {})
             versions.drop_partitions(connection, txn_id, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
-            components = changes.recorded(connection, txn_id)
+            components = changes.recorded_changes(connection, txn_id)
             versions.record_versions(connection, txn, changed, create_table, components, now_ms)
             if components:
-                narrowed = changes.narrowed(connection, components, add_partitions or {})
+                narrowed = changes.narrow_to_partitions(
+                    connection, components, add_partitions or {}
+                )
                 if snapshot is not None:
                     conflicts.refuse(connection, txn_id, snapshot, narrowed, resolved)
                 changes.complete(connection, txn_id, narrowed)

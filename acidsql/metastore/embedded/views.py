@@ -42,7 +42,7 @@ class EmbeddedViews:
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
         with self._write(txn_id) as connection:
-            view_id = _need(connection, name)
+            view_id = _need_view(connection, name)
             db_id = tables.need_database(connection, new_name.database)
             tables.need_no_table(connection, new_name)
             connection.execute(
@@ -56,11 +56,11 @@ class EmbeddedViews:
 
 def drop(connection: Connection, name: TableName, txn_id: int | None) -> None:
     """Remove a view."""
-    connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == _need(connection, name)))
+    connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == _need_view(connection, name)))
     catalog_history.note(connection, txn_id, name)
 
 
-def _need(connection: Connection, name: TableName) -> int:
+def _need_view(connection: Connection, name: TableName) -> int:
     view_id = rows.table_id(connection, name, VIRTUAL_VIEW)
     if view_id is None:
         raise CatalogError(f"There is no view '{name}'.", relationName=name)

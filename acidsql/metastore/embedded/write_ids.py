@@ -8,11 +8,12 @@ those of committed transactions only until all snapshots see them (``housekeepin
 publish its directory late, perhaps into the directory of a new table of the same name. And a
 cleaner that slept may delete, by name, a directory of the new table. Therefore a name keeps its
 counter when its table is dropped or renamed. So does the place of a dropped table: the next table
-in this place, whatever its name, gets the counter (``leave`` and ``take``). When a name gets a new
-table, the write ids that never committed move to DROPPED_WRITE_IDS. A table of that name hides
-those of them that are below its TBLS.FIRST_WRITE_ID. That is the value of the counter when the
-table was created, so no write id of the table itself is below it. (A table that adopts an existing
-directory has FIRST_WRITE_ID 1, because all write ids in the directory are its own.)
+in this place, whatever its name, gets the counter (``leave_write_ids``, ``take_over_write_ids``).
+When a name gets a new table, the write ids that never committed move to DROPPED_WRITE_IDS. A table
+of that name hides those of them that are below its TBLS.FIRST_WRITE_ID. That is the value of the
+counter when the table was created, so no write id of the table itself is below it. (A table that
+adopts an existing directory has FIRST_WRITE_ID 1, because all write ids in the directory are its
+own.)
 
 Source: Hive ``AllocateTableWriteIdsFunction``, ``GetValidWriteIdsForTableFunction``.
 """
@@ -59,14 +60,14 @@ T2W, NWI, DWI, TC = (
 _PLACES = "(place)"  # stands for a database
 
 
-def of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[bool]:
+def is_of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[bool]:
     """The condition ``<prefix>_DATABASE = … AND <prefix>_TABLE = …``."""
     return and_(
         table.c[f"{prefix}_DATABASE"] == name.database, table.c[f"{prefix}_TABLE"] == name.name
     )
 
 
-def _of_bound(table: SqlTable, prefix: str) -> ColumnElement[bool]:
+def _is_of_bound_table(table: SqlTable, prefix: str) -> ColumnElement[bool]:
     """The same with the parameters ``database`` and ``name``, for queries that are built only
     once. Each statement asks for write ids, and building the query takes longer than running it."""
     return and_(
@@ -75,15 +76,15 @@ def _of_bound(table: SqlTable, prefix: str) -> ColumnElement[bool]:
     )
 
 
-def _bound(name: TableName, **parameters: int) -> dict[str, str | int]:
+def _table_parameters(name: TableName, **parameters: int) -> dict[str, str | int]:
     return {"database": name.database, "name": name.name, **parameters}
 
 
-_NEXT = select(NWI.NWI_NEXT).where(_of_bound(NEXT_WRITE_ID, "NWI"))
+_NEXT = select(NWI.NWI_NEXT).where(_is_of_bound_table(NEXT_WRITE_ID, "NWI"))
 
 # A write id that a snapshot does not see belongs to a young transaction, or to one that is aborted
 # by now. This is a UNION, because an OR of both conditions would read every row of the table.
-_OF_TABLE = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(_of_bound(TXN_TO_WRITE_ID, "T2W"))
+_OF_TABLE = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(_is_of_bound_table(TXN_TO_WRITE_ID, "T2W"))
 _UNSURE = union(
     _OF_TABLE.where(T2W.T2W_TXNID >= bindparam("oldest")),
     _OF_TABLE.where(
@@ -93,7 +94,7 @@ _UNSURE = union(
 
 # Write ids of earlier tables of this name that the present table must hide.
 _DROPPED = select(DWI.DWI_WRITEID).where(
-    _of_bound(DROPPED_WRITE_IDS, "DWI"),
+    _is_of_bound_table(DROPPED_WRITE_IDS, "DWI"),
     DWI.DWI_WRITEID
     < select(TBLS.c.FIRST_WRITE_ID)
     .join(DBS)
@@ -119,7 +120,7 @@ def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
     )
     connection.execute(
         update(TXN_COMPONENTS)
-        .where(TC.TC_TXNID == txn_id, of_table(TXN_COMPONENTS, "TC", name))
+        .where(TC.TC_TXNID == txn_id, is_of_table(TXN_COMPONENTS, "TC", name))
         .values(TC_WRITEID=write_id)
     )
     return write_id
@@ -129,23 +130,25 @@ def find(connection: Connection, txn_id: int, name: TableName) -> int | None:
     """The transaction's write id in the table, if it has one."""
     return connection.execute(
         select(T2W.T2W_WRITEID).where(
-            T2W.T2W_TXNID == txn_id, of_table(TXN_TO_WRITE_ID, "T2W", name)
+            T2W.T2W_TXNID == txn_id, is_of_table(TXN_TO_WRITE_ID, "T2W", name)
         )
     ).scalar()
 
 
 def next_write_id(connection: Connection, name: TableName) -> int:
     """The write id that the next transaction gets in the table."""
-    next_id = connection.execute(_NEXT, _bound(name)).scalar()
+    next_id = connection.execute(_NEXT, _table_parameters(name)).scalar()
     return 1 if next_id is None else int(next_id)
 
 
-def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> ValidWriteIdList:
+def valid_write_ids(
+    connection: Connection, snapshot: ValidTxnList, name: TableName
+) -> ValidWriteIdList:
     """The write ids of the table that the snapshot sees (hive-transactions.md §2.4)."""
     last = next_write_id(connection, name) - 1
-    unsure = _unsure(connection, snapshot, name)
+    unsure = _unseen_write_ids(connection, snapshot, name)
     mark = _high_water_mark(last, unsure, snapshot)
-    aborted, open_ids = set(connection.execute(_DROPPED, _bound(name)).scalars()), []
+    aborted, open_ids = set(connection.execute(_DROPPED, _table_parameters(name)).scalars()), []
     aborted_txns = set(snapshot.aborted)
     for write_id, txn_id in sorted(unsure.items()):
         if write_id > mark:
@@ -157,10 +160,12 @@ def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> Va
     return ValidWriteIdList(mark, tuple(open_ids), tuple(sorted(aborted)), table=str(name))
 
 
-def _unsure(connection: Connection, snapshot: ValidTxnList, name: TableName) -> dict[int, int]:
-    """All write ids that the snapshot may not see, each with its transaction."""
+def _unseen_write_ids(
+    connection: Connection, snapshot: ValidTxnList, name: TableName
+) -> dict[int, int]:
+    """All write ids that the snapshot possibly does not see, with their transactions."""
     oldest = min(snapshot.min_open, snapshot.high_water_mark + 1)
-    rows = connection.execute(_UNSURE, _bound(name, oldest=oldest))
+    rows = connection.execute(_UNSURE, _table_parameters(name, oldest=oldest))
     return {row.T2W_WRITEID: row.T2W_TXNID for row in rows}
 
 
@@ -207,12 +212,12 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
     """
     _retire(connection, new_name)
     _remember_dropped(connection, name)
-    _hide(connection, new_name, _hidden(connection, name))
+    _hide(connection, new_name, _hidden_write_ids(connection, name))
     next_id = max(next_write_id(connection, name), next_write_id(connection, new_name))
     _set_next(connection, new_name, next_id)
     connection.execute(
         update(TXN_TO_WRITE_ID)
-        .where(of_table(TXN_TO_WRITE_ID, "T2W", name))
+        .where(is_of_table(TXN_TO_WRITE_ID, "T2W", name))
         .values(T2W_DATABASE=new_name.database, T2W_TABLE=new_name.name)
     )
 
@@ -220,23 +225,23 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
 def _retire(connection: Connection, name: TableName, keep: int | None = None) -> None:
     """Delete a name's rows of a dropped table; write ids that never committed stay hidden."""
     _remember_dropped(connection, name, keep)
-    is_of_name = [of_table(TXN_TO_WRITE_ID, "T2W", name)]
+    is_of_name = [is_of_table(TXN_TO_WRITE_ID, "T2W", name)]
     if keep is not None:
         is_of_name.append(T2W.T2W_WRITEID != keep)
     connection.execute(delete(TXN_TO_WRITE_ID).where(*is_of_name))
 
 
-def leave(connection: Connection, name: TableName, location: str) -> None:
-    """Let the place remember the counter, and the hidden write ids, of a table that is dropped."""
-    _hand_on(connection, name, _of_place(location))
+def leave_write_ids(connection: Connection, name: TableName, location: str) -> None:
+    """Leave the counter and the hidden write ids of a dropped table to its location."""
+    _hand_on(connection, name, _name_of_place(location))
 
 
-def take(connection: Connection, name: TableName, location: str) -> None:
-    """Let the write ids of a new table go on above those of tables that were in its place before,
+def take_over_write_ids(connection: Connection, name: TableName, location: str) -> None:
+    """Continue the write ids of a new table above those of earlier tables at its location,
     or in a directory above its place."""
-    places = [_of_place(location)]
+    places = [_name_of_place(location)]
     while location := location.rpartition("/")[0]:
-        places.append(_of_place(location))
+        places.append(_name_of_place(location))
     query = select(NWI.NWI_TABLE).where(
         NWI.NWI_DATABASE == _PLACES, NWI.NWI_TABLE.in_([place.name for place in places])
     )
@@ -246,13 +251,13 @@ def take(connection: Connection, name: TableName, location: str) -> None:
             _hand_on(connection, place, name)
 
 
-def _of_place(location: str) -> TableName:
-    """The name under which a place has a counter and hidden write ids. No table is called so."""
+def _name_of_place(location: str) -> TableName:
+    """The name under which a location has a counter and hidden write ids. No table has it."""
     return TableName(_PLACES, short_name(normal(location)))
 
 
 def _hand_on(connection: Connection, name: TableName, heir: TableName) -> None:
-    _hide(connection, heir, [*_hidden(connection, name), *_uncommitted(connection, name)])
+    _hide(connection, heir, [*_hidden_write_ids(connection, name), *_uncommitted(connection, name)])
     next_id = max(next_write_id(connection, name), next_write_id(connection, heir))
     _set_next(connection, heir, next_id)
 
@@ -265,29 +270,31 @@ def _uncommitted(connection: Connection, name: TableName, keep: int | None = Non
     uncommitted = (
         select(T2W.T2W_WRITEID)
         .join_from(TXN_TO_WRITE_ID, TXNS, T2W.T2W_TXNID == TXNS.c.TXN_ID)
-        .where(of_table(TXN_TO_WRITE_ID, "T2W", name), TXNS.c.TXN_STATE != TxnState.COMMITTED.value)
+        .where(
+            is_of_table(TXN_TO_WRITE_ID, "T2W", name), TXNS.c.TXN_STATE != TxnState.COMMITTED.value
+        )
     )
     if keep is not None:
         uncommitted = uncommitted.where(T2W.T2W_WRITEID != keep)
     return connection.execute(uncommitted).scalars().all()
 
 
-def _hidden(connection: Connection, name: TableName) -> Sequence[int]:
-    query = select(DWI.DWI_WRITEID).where(of_table(DROPPED_WRITE_IDS, "DWI", name))
+def _hidden_write_ids(connection: Connection, name: TableName) -> Sequence[int]:
+    query = select(DWI.DWI_WRITEID).where(is_of_table(DROPPED_WRITE_IDS, "DWI", name))
     return connection.execute(query).scalars().all()
 
 
 def _hide(connection: Connection, name: TableName, write_ids: Sequence[int]) -> None:
     new = [
         {"DWI_DATABASE": name.database, "DWI_TABLE": name.name, "DWI_WRITEID": write_id}
-        for write_id in sorted(set(write_ids) - set(_hidden(connection, name)))
+        for write_id in sorted(set(write_ids) - set(_hidden_write_ids(connection, name)))
     ]
     if new:
         connection.execute(insert(DROPPED_WRITE_IDS), new)
 
 
 def _set_next(connection: Connection, name: TableName, next_id: int) -> None:
-    condition = of_table(NEXT_WRITE_ID, "NWI", name)
+    condition = is_of_table(NEXT_WRITE_ID, "NWI", name)
     changed = connection.execute(update(NEXT_WRITE_ID).where(condition).values(NWI_NEXT=next_id))
     if changed.rowcount == 0:
         connection.execute(

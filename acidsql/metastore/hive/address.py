@@ -79,13 +79,15 @@ class Address:
         options = dict(parse_qsl(query, keep_blank_values=True))
         unknown = [name for name in options if name not in _OPTIONS]
         if unknown:
-            raise _bad(f"it has the unknown option '{unknown[0]}' (known: {', '.join(_OPTIONS)})")
+            raise _bad_address_error(
+                f"it has the unknown option '{unknown[0]}' (known: {', '.join(_OPTIONS)})"
+            )
         auth = options.get("auth", "none").lower()
         if auth not in AUTHS:
-            raise _bad(f"auth='{auth}' is not one of {', '.join(AUTHS)}")
+            raise _bad_address_error(f"auth='{auth}' is not one of {', '.join(AUTHS)}")
         is_http = scheme != "thrift"
         if (auth == "jwt") is not is_http and auth != "none":
-            raise _bad(f"auth={auth} is not possible over {scheme}")
+            raise _bad_address_error(f"auth={auth} is not possible over {scheme}")
         return cls(
             tuple(_host(host) for host in authority.split(",")),
             (path.strip("/") or "metastore") if is_http else None,
@@ -132,7 +134,9 @@ def _parts(rest: str) -> tuple[str, str, str]:
     # ``urlsplit`` shows what it refuses, which may be a password.
     before, _, query = rest.partition("?")
     if "@" in before or any("@" in part.partition("=")[0] for part in query.split("&")):
-        raise _bad(f"it contains '@': write ?user=…, and set the password in {PASSWORD}")
+        raise _bad_address_error(
+            f"it contains '@': write ?user=…, and set the password in {PASSWORD}"
+        )
     authority, _, path = before.partition("/")
     return authority, path, query
 
@@ -140,38 +144,42 @@ def _parts(rest: str) -> tuple[str, str, str]:
 def _host(text: str) -> tuple[str, int]:
     host_and_port = _HOST.fullmatch(text.strip())
     if host_and_port is None or int(host_and_port[2] or DEFAULT_PORT) > 65535:
-        raise _bad(f"'{text}' is not host:port")
+        raise _bad_address_error(f"'{text}' is not host:port")
     return host_and_port[1].strip("[]"), int(host_and_port[2] or DEFAULT_PORT)
 
 
 def _user(text: str | None) -> str | None:
     if text is not None and not text.isprintable():
-        raise _bad("the user's name has characters that cannot be printed")
+        raise _bad_address_error("the user's name has characters that cannot be printed")
     return text
 
 
 def _service(text: str) -> str:
     if "@" in text:
-        raise _bad("service= has a realm, which [domain_realm] in krb5.conf says for each host")
+        raise _bad_address_error(
+            "service= has a realm, which [domain_realm] in krb5.conf says for each host"
+        )
     if not _SERVICE.fullmatch(text):
-        raise _bad(f"service='{text}' is neither a name nor name/host")
+        raise _bad_address_error(f"service='{text}' is neither a name nor name/host")
     return text.removesuffix("/_HOST")
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:
     text = options.get(name, "0").lower()
     if text not in _FLAGS:
-        raise _bad(f"{name}='{text}' is not 0 or 1")
+        raise _bad_address_error(f"{name}='{text}' is not 0 or 1")
     return _FLAGS[text]
 
 
 def _seconds(text: str) -> int:
     number = text.removesuffix("s")
     if not number.isdecimal() or not 0 < int(number) <= _MOST_SECONDS:
-        raise _bad(f"timeout='{text}' is not a number of seconds from 1 to {_MOST_SECONDS}")
+        raise _bad_address_error(
+            f"timeout='{text}' is not a number of seconds from 1 to {_MOST_SECONDS}"
+        )
     return int(number)
 
 
-def _bad(why: str) -> SettingError:
+def _bad_address_error(why: str) -> SettingError:
     # The URL itself is not shown: a user may have written a password into it.
     return SettingError(f"The metastore's URL cannot be used: {why}.", name="metastore")

@@ -47,7 +47,7 @@ class Calls:
         self._is_partitioned: dict[TableName, bool] = {}
         self._cached_constraints: dict[TableName, tuple[str, Any]] = {}
 
-    def _of(self, txn_id: int) -> OwnTxn:
+    def _own_txn(self, txn_id: int) -> OwnTxn:
         """What is known of a transaction; nothing, if another session has opened it."""
         own_txn = self._own.get(txn_id)
         return OwnTxn(txn_id, self._user, socket.gethostname()) if own_txn is None else own_txn
@@ -128,7 +128,7 @@ class Calls:
             table=raw,
             environmentContext=keeping_statistics(**context),
             writeId=raw.writeId,
-            validWriteIdList=_all_up_to(name, write_id),
+            validWriteIdList=_write_ids_up_to(name, write_id),
         )
         self._call("alter_table_req", request)
 
@@ -143,12 +143,12 @@ class Calls:
             partitions=raws,
             environmentContext=keeping_statistics(),
             writeId=write_id or -1,
-            validWriteIdList=_all_up_to(name, write_id),
+            validWriteIdList=_write_ids_up_to(name, write_id),
         )
         self._call("alter_partitions_req", request)
 
 
-def _all_up_to(name: TableName, write_id: int | None) -> str | None:
+def _write_ids_up_to(name: TableName, write_id: int | None) -> str | None:
     """The list that must come with a write id. The server needs it only to compare statistics that
     are called right, which no change of ours does."""
     return None if write_id is None else str(ValidWriteIdList(write_id, (), (), table=str(name)))

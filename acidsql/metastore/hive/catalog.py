@@ -23,7 +23,7 @@ from acidsql.metastore.hive.calls import (
     no_table,
 )
 from acidsql.metastore.hive.constraints import HiveConstraints
-from acidsql.metastore.hive.foreign import described
+from acidsql.metastore.hive.foreign import foreign_table
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.owners import Owner, PendingCleanup
 
@@ -162,7 +162,9 @@ class HiveCatalog(HiveConstraints):
         if convert.is_view(raw):
             return convert.view_of(raw)
         is_acid = convert.is_transactional(raw)
-        return self._acid_table(name, raw, cached_constraints) if is_acid else described(name, raw)
+        return (
+            self._acid_table(name, raw, cached_constraints) if is_acid else foreign_table(name, raw)
+        )
 
     def _acid_table(
         self, name: TableName, raw: Any, cached_constraints: tuple[str, Any]

@@ -93,7 +93,7 @@ class Client:
 
         Raises:
             MetastoreError: No server answers, or the reply was lost.
-            TxnError, CatalogError: The server refuses; see ``as_ours``.
+            TxnError, CatalogError: The server refuses; see ``converted_error``.
         """
         repeats_left = repeats if repeats is not None else _REPEATS if _may_repeat(name) else 0
         pause_s, end = _PAUSE_S, time.monotonic() + self.address.timeout_s
@@ -109,7 +109,7 @@ class Client:
                 if repeats_left <= 0 or time.monotonic() >= end:
                     raise self._failed(connection.host, name, error) from error
             except REFUSED as error:
-                raise as_ours(error, name) from error
+                raise converted_error(error, name) from error
             except BaseException:
                 # Interrupted, for example: the next call would read the answer to this one.
                 self._drop(connection)
@@ -118,7 +118,7 @@ class Client:
             self._sleep(pause_s)
             pause_s *= 2
 
-    def knows(self, name: str, *values: Any) -> bool:
+    def has_method(self, name: str, *values: Any) -> bool:
         """Whether the server knows a method, which is called; raises as ``call``."""
         try:
             self.call(name, *values)
@@ -221,7 +221,7 @@ def _message_of(error: BaseException) -> str:
     return " ".join((f"{text}: {reason}" if reason else text).split())[:500]
 
 
-def as_ours(error: Any, name: str) -> AcidSqlError:
+def converted_error(error: Any, name: str) -> AcidSqlError:
     """The project's error for an exception of the interface."""
     reason = _message_of(error)
     match type(error).__name__:

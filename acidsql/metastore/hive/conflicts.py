@@ -24,21 +24,21 @@ from acidsql.metastore.interface import LockComponent, Operation, WriteConflict
 _ValidIds = TypeVar("_ValidIds", ValidTxnList, ValidWriteIdList)
 
 
-def unseen(before: _ValidIds, now: _ValidIds, own: int | None) -> list[int]:
+def unseen_ids(before: _ValidIds, now: _ValidIds, own: int | None) -> list[int]:
     """The write ids, or transactions, that were committed since a snapshot."""
     new: range = range(before.high_water_mark + 1, now.high_water_mark + 1)
     candidates = sorted({*before.exceptions, *new} - {own})
     return [number for number in candidates if now.is_valid(number) and not before.is_valid(number)]
 
 
-def later(now: ValidWriteIdList, own: int) -> list[int]:
+def higher_write_ids(now: ValidWriteIdList, own: int) -> list[int]:
     """The write ids that are committed and higher than our own."""
     return [
         write_id for write_id in range(own + 1, now.high_water_mark + 1) if now.is_valid(write_id)
     ]
 
 
-def conflicting(
+def conflicting_write_id(
     names: Iterable[str],
     foreign: Sequence[int],
     operations: Collection[Operation],
@@ -108,7 +108,7 @@ class HiveConflicts(Calls):
     ) -> list[WriteConflict]:
         """Only COMMIT knows which partitions a statement has changed whose text names none. So
         before, such a statement has no conflicts."""
-        own = self._of(txn_id)
+        own = self._own_txn(txn_id)
         if components is None:
             changes = {
                 (table, partition): set(own.operations(table))
@@ -162,7 +162,7 @@ class HiveConflicts(Calls):
                     changes[table, partition] = relevant
         return self._conflicts(own, snapshot, changes)
 
-    def _rebalanced(
+    def _rebalance_write_id(
         self, names: Iterable[str], snapshot: ValidTxnList, table: TableName
     ) -> int | None:
         """The write id of a base in which rows have row ids that the snapshot does not know.
@@ -203,16 +203,16 @@ class HiveConflicts(Calls):
         for (table, partition), operations in sorted(changes.items(), key=str):
             ours = own.write_ids.get(table)
             if snapshot is None:
-                foreign = later(now[table], own.write_ids[table])
+                foreign = higher_write_ids(now[table], own.write_ids[table])
             else:
-                foreign = unseen(before[table], now[table], ours)
+                foreign = unseen_ids(before[table], now[table], ours)
             changes_rows = bool(operations - {Operation.INSERT}) and not self.features.is_hive3
             if not foreign and not changes_rows:
                 continue
             names = self._names(own, table, partition)
-            write_id = conflicting(names, foreign, operations, ours)
+            write_id = conflicting_write_id(names, foreign, operations, ours)
             if write_id is None and changes_rows and snapshot is not None:
-                write_id = self._rebalanced(names, snapshot, table)
+                write_id = self._rebalance_write_id(names, snapshot, table)
             if write_id is not None:
                 conflicts.append(
                     WriteConflict(None, table, partition or None, write_id, by_row=False)
@@ -241,8 +241,8 @@ class HiveConflicts(Calls):
         return {table: lists_by_name[str(table)] for table in tables}
 
 
-def as_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
-    """The server aborts a transaction that lost a conflict at once."""
+def converted_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
+    """The conflict in an error of the server, which aborts a transaction that lost a conflict."""
     if "due to a write conflict" not in error.message:
         return error
     conflict = WriteConflictError(

@@ -60,9 +60,11 @@ def probe(client: Client) -> Features:
     """
     version = client.call("getVersion")
     # The version's number proves little: vendors have taken Hive 4's calls into 3.1.
-    is_hive3 = not client.knows("get_open_txns_req", hive.GetOpenTxnsRequest(excludeTxnTypes=[]))
+    is_hive3 = not client.has_method(
+        "get_open_txns_req", hive.GetOpenTxnsRequest(excludeTxnTypes=[])
+    )
     about = hive.CheckConstraintsRequest(catName=client.address.catalog, db_name="", tbl_name="")
-    if is_hive3 and not client.knows("get_check_constraints", about):
+    if is_hive3 and not client.has_method("get_check_constraints", about):
         raise SettingError(
             f"The Hive Metastore {client.address} calls itself {version}, and does not know the "
             "calls of Hive 3.1, which acidsql needs.", name="metastore",

@@ -36,12 +36,12 @@ class HiveForeign(Calls):
         if table.table is None or not table.table.partition_columns:
             return table
         self._need_usual_null(name)
-        usual = _reading(self._need_raw(name).sd)
+        usual = _file_format(self._need_raw(name).sd)
         partitions = self._call(
             "get_partitions", self._qualified_database(name.database), name.name, _ALL
         )
         for partition in partitions:
-            if _reading(partition.sd) != usual:
+            if _file_format(partition.sd) != usual:
                 return ForeignTable(
                     name, refusal=f"has a partition ({'/'.join(partition.values)}) in another "
                     "format than the table's. Read the partition's directory by Spark.",
@@ -81,12 +81,12 @@ class HiveForeign(Calls):
         self._alter(name, raw)
 
 
-def described(name: TableName, raw: Any) -> ForeignTable:
+def foreign_table(name: TableName, raw: Any) -> ForeignTable:
     """A table that is neither an ACID table nor a view, from a struct of the server."""
     if kind_of(raw) is Kind.MATERIALIZED_VIEW:
         refusal = "is a materialized view of Hive's: query the tables that it names."
         return ForeignTable(name, refusal=refusal)
-    if why := _why_not(raw):
+    if why := _refusal(raw):
         return ForeignTable(name, refusal=why)
     table = replace(
         convert.table_of(raw, hive.SQLAllTableConstraints()),
@@ -103,7 +103,7 @@ def _is_external(raw: Any) -> bool:
     return is_external and parameters.get("translated_to_external") != "true"
 
 
-def _why_not(raw: Any) -> str:
+def _refusal(raw: Any) -> str:
     if engine := engine_of(raw):
         return (
             f"is a table of {engine}, whose files mean nothing without {engine}: use "
@@ -148,7 +148,7 @@ def _character(text: str) -> str:
     return chr(int(text)) if text.isdecimal() else text
 
 
-def _reading(sd: Any) -> tuple[str, str, Mapping[str, str]]:
+def _file_format(sd: Any) -> tuple[str, str, Mapping[str, str]]:
     """How the files of a table or a partition are to be read."""
     parameters = dict(sd.serdeInfo.parameters or {})
     return sd.inputFormat, sd.serdeInfo.serializationLib, parameters

@@ -19,7 +19,7 @@ from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import Calls
 from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.notifications import LogReader, changes_of, meaning
+from acidsql.metastore.hive.notifications import LogReader, event_changes, table_meaning
 from acidsql.metastore.hive.own_txns import OwnTxn
 
 _MOST_ENTRIES = 500  # in one call
@@ -29,7 +29,7 @@ class HiveHistory(Calls):
     """The part of the store that looks back at the catalog; ``CatalogHistory`` describes it."""
 
     def watch_catalog(self, txn_id: int) -> None:
-        own = self._of(txn_id)
+        own = self._own_txn(txn_id)
         own.may_have_several_statements = True
         if self.features.logs_changes:
             own.log = LogReader(self._last_entry())
@@ -73,7 +73,7 @@ class HiveHistory(Calls):
                     "transaction, or snapshot, and begin a new one.",
                 )
             log.changes += (
-                change for event in events for change in changes_of(event, self._catalog)
+                change for event in events for change in event_changes(event, self._catalog)
             )
             log.last = numbers[-1]
             last = max(last, log.last)
@@ -86,7 +86,7 @@ class HiveHistory(Calls):
             database = self._qualified_database(table.database)
             names = self._call("get_partition_names", database, table.name, -1)
             partitions = frozenset(names)
-        now = None if raw is None else (convert.identity(raw), meaning(raw))
+        now = None if raw is None else (convert.identity(raw), table_meaning(raw))
         before, partitions_before = own.first_looks.setdefault(table, (now, partitions))
         if now != before:
             return [CatalogChange(None, None)]

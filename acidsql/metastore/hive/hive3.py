@@ -6,7 +6,7 @@ The rest of the package makes the calls of Hive 4. ``call`` stands between it an
 * Hive 3 puts texts into SQL as they are. So no text that it gets has a quote or a backslash.
 * It has no EXCL_WRITE. Its SHARED_WRITE locks exclude each other, which is the same.
 * It may grant a lock too early: it compares a request with earlier locks one after another, and
-  stops at the first one that it may ignore, such as one of the same transaction. ``in_the_way``
+  stops at the first one that it may ignore, such as one of the same transaction. ``blocking_locks``
   compares with all.
 * A COMMIT is compared with others by time: see ``renewals``.
 """
@@ -42,15 +42,19 @@ def call(client: Client, name: str, *values: Any) -> Any:
     return client.call(name, *values) if substitute is None else substitute(client, *values)
 
 
-def in_the_way(lock_id: int, family: Collection[int], locks: Sequence[LockInfo]) -> list[LockInfo]:
-    """The locks of others that a lock must wait for, whatever the server says; none: it is granted.
+def blocking_locks(
+    lock_id: int, family: Collection[int], locks: Sequence[LockInfo]
+) -> list[LockInfo]:
+    """The locks of others that a lock must wait for, whatever the server says.
+
+    Without such locks the lock is granted.
 
     Args:
         lock_id: The lock.
         family: The numbers of the lock's own transaction (see ``renewals``).
         locks: All locks.
     """
-    locks_as_one = as_one(lock_id, family, locks)
+    locks_as_one = unified_locks(lock_id, family, locks)
     near = LocksByObject((lock, lock) for lock in locks_as_one)
     blocking = [
         blocker
@@ -61,9 +65,11 @@ def in_the_way(lock_id: int, family: Collection[int], locks: Sequence[LockInfo])
     return sorted(blocking, key=lambda lock: lock.state.value)
 
 
-def as_one(lock_id: int, family: Collection[int], locks: Sequence[LockInfo]) -> list[LockInfo]:
-    """Locks, as if all numbers of a transaction were the first of them, and as if one of its locks
-    was not granted yet."""
+def unified_locks(
+    lock_id: int, family: Collection[int], locks: Sequence[LockInfo]
+) -> list[LockInfo]:
+    """The locks, as if a transaction had only its first number, and one of its locks was not
+    granted yet."""
     first = min(family)
     return [
         replace(
@@ -188,9 +194,9 @@ def _show_locks(client: Client, request: Any) -> Any:
 
 def _compact(client: Client, request: Any) -> Any:
     if request.type == hive.CompactionType.REBALANCE:
-        raise _lacking("compaction of the type REBALANCE")
+        raise _missing_ability_error("compaction of the type REBALANCE")
     if request.poolName is not None:
-        raise _lacking("pool of workers")
+        raise _missing_ability_error("pool of workers")
     for name, value in (request.properties or {}).items():
         _need_plain(name, value)
     request.runas = _plain(request.runas)
@@ -206,11 +212,11 @@ def _show_compact(client: Client, request: Any) -> Any:
 
 
 def _abort_compactions(client: Client, request: Any) -> Any:
-    raise _lacking("call to abort compactions")
+    raise _missing_ability_error("call to abort compactions")
 
 
 def _seed_write_id(client: Client, request: Any) -> Any:
-    raise _lacking(
+    raise _missing_ability_error(
         "call to seed write ids. Over files without write ids, let Hive create a plain table, then "
         "say ALTER TABLE … CONVERT TO ACID"
     )
@@ -247,7 +253,7 @@ def _need_plain(*texts: str | None) -> None:
             )  # fmt: skip
 
 
-def _lacking(ability: str) -> UnsupportedError:
+def _missing_ability_error(ability: str) -> UnsupportedError:
     return UnsupportedError(
         f"A metastore of Hive 3 has no {ability}.", condition="UNSUPPORTED_FEATURE.HIVE3"
     )

@@ -33,12 +33,12 @@ from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.statistics import HiveStatistics
 from acidsql.metastore.hive.views import HiveViews
 from acidsql.metastore.interface import LockType, Operation
-from acidsql.metastore.stream_rules import taken_over
+from acidsql.metastore.stream_rules import taken_over_error
 from acidsql.metastore.streams import (
     Batch,
     NextBatch,
     StreamEntry,
-    sink_of,
+    joint_sink,
     sink_of_identities,
     tables_of,
 )
@@ -87,11 +87,11 @@ class HiveLedger(HiveViews, HiveStatistics):
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
         """See ``StreamLedger``."""
-        return entry_in(self._raw(self._place(app_id, sink).view), sink)
+        return view_entry(self._raw(self._place(app_id, sink).view), sink)
 
     def sink(self, tables: Iterable[TableName]) -> str:
         """See ``StreamLedger``."""
-        return sink_of(tables, self._identity)
+        return joint_sink(tables, self._identity)
 
     def _identity(self, table: TableName) -> str:
         raw = self._raw(table)
@@ -113,9 +113,9 @@ class HiveLedger(HiveViews, HiveStatistics):
         place = self._place(batch.app_id, batch.sink)
         self._lock_entry(own, place.view)
         raw = self._raw(place.view)
-        entry = entry_in(raw, batch.sink)
+        entry = view_entry(raw, batch.sink)
         if entry_state(None if entry is None else entry.batch) != entry_state(new.after):
-            raise taken_over(batch, entry)
+            raise taken_over_error(batch, entry)
         if raw is None:
             raw = self._make_entry(place)
         now_ms = int(time.time() * 1000)
@@ -124,7 +124,7 @@ class HiveLedger(HiveViews, HiveStatistics):
     def _place(self, app_id: str, sink: str) -> Place:
         tables = tables_of(sink)
         raws = map(self._raw, tables)
-        identity = together(None if raw is None else convert.identity(raw) for raw in raws)
+        identity = joint_identity(None if raw is None else convert.identity(raw) for raw in raws)
         subject = identity or sink
         if identity and len(tables) > 1:  # the same whether the sink's name has their names or not
             subject = sink_of_identities(identity.split(_BETWEEN))
@@ -177,7 +177,7 @@ class HiveLedger(HiveViews, HiveStatistics):
                 return []
             raise
         raws_and_entries = [
-            (raw, entry) for raw in raws if (entry := entry_in(raw, None)) is not None
+            (raw, entry) for raw in raws if (entry := view_entry(raw, None)) is not None
         ]
         ours = [pair for pair in raws_and_entries if app_id in (None, pair[1].batch.app_id)]
         identities = self._identities(
@@ -189,7 +189,10 @@ class HiveLedger(HiveViews, HiveStatistics):
             # No identity is the same as an empty one: a server on Oracle leaves out empty ones.
             identity = raw.parameters.get(_TABLE) or ""
             sink: str | None = entry.batch.sink
-            if identity and together(map(identities.get, tables_of(entry.batch.sink))) != identity:
+            if (
+                identity
+                and joint_identity(map(identities.get, tables_of(entry.batch.sink))) != identity
+            ):
                 sink = _sink_now(identity, tables())
             now = entry if sink is None else replace(entry, batch=replace(entry.batch, sink=sink))
             noted.append(
@@ -216,7 +219,7 @@ class HiveLedger(HiveViews, HiveStatistics):
         }
 
 
-def together(identities: Iterable[str | None]) -> str:
+def joint_identity(identities: Iterable[str | None]) -> str:
     """The identity of some tables; "" if there are none, or if one is not there."""
     all_identities = list(identities)
     known_identities = [identity for identity in all_identities if identity is not None]
@@ -234,7 +237,7 @@ def _sink_now(identity: str, tables: Mapping[str, TableName]) -> str | None:
     if len(names) < len(names_or_none):
         return None
     identities = {name: table_identity for table_identity, name in tables.items()}
-    return sink_of(names, identities.__getitem__)
+    return joint_sink(names, identities.__getitem__)
 
 
 def entry_state(batch: Batch | None) -> tuple[int, str] | None:
@@ -247,7 +250,7 @@ def setting(raw: Any, entry: StreamEntry) -> Any:
     return hive.CommitTxnKeyValue(tableId=raw.id, key=_ENTRY, value=json.dumps(asdict(entry)))
 
 
-def entry_in(raw: Any, sink: str | None) -> StreamEntry | None:
+def view_entry(raw: Any, sink: str | None) -> StreamEntry | None:
     """The entry of a view; ``sink``: the present name of its sink, if that is known."""
     text = None if raw is None else (raw.parameters or {}).get(_ENTRY)
     if not text:

@@ -47,7 +47,7 @@ OPERATIONS = {
     Operation.NO_TXN: hive.DataOperationType.NO_TXN,
 }
 _OURS = "acidsql: "  # by this, sessions know each other's locks
-_WORKS_FOR = re.compile(r"^\[[0-9a-f]{24} [^]]*\] ")  # see ``working_for``
+_WORKS_FOR = re.compile(r"^\[[0-9a-f]{24} [^]]*\] ")  # see ``worker_text``
 NAME_MAX = _AGENT_MAX = 128  # characters; with more, the server fails
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # others hold some locks only while they commit
 _GRANTED = 0  # the number of a lock that was not asked for
@@ -65,12 +65,12 @@ class HiveLocks(Calls):
         session: int | None = None,
     ) -> LockResponse:
         assert session is None, "no session holds locks here: keeps_session_locks"
-        own = self._of(txn_id)
+        own = self._own_txn(txn_id)
         if agent_info is not None:
             own.agent_info = agent_info
-        requested = [_strengthened(component) for component in components]
-        own.ask(requested)
-        missing = own.uncovered(merge(requested))
+        requested = [_strengthen_overwrite(component) for component in components]
+        own.note_components(requested)
+        missing = own.uncovered_components(merge(requested))
         if not missing:
             return LockResponse(_GRANTED, LockState.ACQUIRED)
         answer = self._request(own, own.holder, [_component(component) for component in missing])
@@ -103,7 +103,7 @@ class HiveLocks(Calls):
         return False
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
-        own = self._of(txn_id)
+        own = self._own_txn(txn_id)
         request = hive.CheckLockRequest(lockid=lock_id, txnid=own.holder)
         while True:
             try:
@@ -119,7 +119,7 @@ class HiveLocks(Calls):
         number, is_granted = answer.lockid, answer.state == hive.LockState.ACQUIRED
         blocker = None
         if self.features.is_hive3 and own.must_look_again(number):
-            blocking = hive3.in_the_way(number, own.numbers, self.show_locks())
+            blocking = hive3.blocking_locks(number, own.numbers, self.show_locks())
             is_granted, blocker = not blocking, next(iter(blocking), None)
         elif not is_granted:
             blocker = _blocker(number, self.show_locks())
@@ -131,7 +131,7 @@ class HiveLocks(Calls):
     def _end_circle(self, own: OwnTxn, lock_id: int) -> bool:
         """If transactions wait in a circle with this one, abort the youngest of acidsql's."""
         raw = self._locks()
-        locks = hive3.as_one(lock_id, own.numbers, [_info(raw_lock) for raw_lock in raw])
+        locks = hive3.unified_locks(lock_id, own.numbers, [_info(raw_lock) for raw_lock in raw])
         circle = find_circle(own.holder, locks)
         if not circle:
             return False
@@ -146,16 +146,16 @@ class HiveLocks(Calls):
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
         if lock_id != _GRANTED:
-            self._of(txn_id).waiting_locks.pop(lock_id, None)
+            self._own_txn(txn_id).waiting_locks.pop(lock_id, None)
             self._call("unlock", hive.UnlockRequest(lockid=lock_id))
 
     def show_locks(self) -> list[LockInfo]:
         locks = map(_info, self._locks())
         return sorted(locks, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
-    def _working_for_others(self, batch: Batch) -> list[int]:
+    def _txns_of_other_runs(self, batch: Batch) -> list[int]:
         """The transactions with a lock that work for another run of a batch's stream."""
-        ours = f"{_OURS}{working_for(batch)}"
+        ours = f"{_OURS}{worker_text(batch)}"
         stream = ours[: ours.index(" ", len(_OURS)) + 1]
         marks = {raw_lock.txnid: raw_lock.agentInfo or "" for raw_lock in self._locks()}
         return sorted(
@@ -168,7 +168,7 @@ class HiveLocks(Calls):
         return self._call("show_locks", hive.ShowLocksRequest()).locks or []
 
 
-def _strengthened(component: LockComponent) -> LockComponent:
+def _strengthen_overwrite(component: LockComponent) -> LockComponent:
     """An overwrite locks inserts out, as by Hive's default (``hive.txn.xlock.iow``): the base would
     hide the rows of an insert that commits before it."""
     if component.operation is Operation.OVERWRITE:
@@ -213,8 +213,8 @@ def component(
     )
 
 
-def working_for(batch: Batch) -> str:
-    """How a lock tells the stream of its transaction, and the run that works for it.
+def worker_text(batch: Batch) -> str:
+    """The text in a lock that names the stream of its transaction, and the run of the stream.
 
     The server tells others nothing more of an open transaction that they could know it by.
     """

@@ -50,7 +50,7 @@ class LogReader:
     changes: list[Change] = field(default_factory=list)
 
 
-def changes_of(event: Any, catalog: str) -> Iterator[Change]:
+def event_changes(event: Any, catalog: str) -> Iterator[Change]:
     """What an entry changes in one catalog, so that an older snapshot is not to see it.
 
     New partitions, properties, statistics and constraints are no such changes.
@@ -74,9 +74,9 @@ def _changes(event: Any) -> Iterator[Change]:
             old, new = (
                 _read(hive.Table, message[f"tableObj{when}Json"]) for when in ("Before", "After")
             )
-            if meaning(old) != meaning(new):
+            if table_meaning(old) != table_meaning(new):
                 yield _change(old.dbName, old.tableName)
-                if meaning(old)[:2] != meaning(new)[:2]:  # it has another name
+                if table_meaning(old)[:2] != table_meaning(new)[:2]:  # it has another name
                     yield _change(new.dbName, new.tableName)
         case "DROP_PARTITION":
             message = _message(event)
@@ -104,7 +104,7 @@ def _change(database: str, table: str | None = None, partition: str | None = Non
     return Change(database.lower(), None if table is None else table.lower(), partition)
 
 
-def meaning(raw: Any) -> tuple[Any, ...]:
+def table_meaning(raw: Any) -> tuple[Any, ...]:
     """What a table's name means: which table that is, where it lies, its columns, and the query of
     a view."""
     columns = [(column.name.lower(), column.type.lower()) for column in raw.sd.cols]

@@ -84,14 +84,14 @@ class OwnTxn:
     def __post_init__(self) -> None:
         self.holder = self.holder or self.id
 
-    def ask(self, components: Iterable[LockComponent]) -> None:
+    def note_components(self, components: Iterable[LockComponent]) -> None:
         """Note the components of a lock."""
         requested = list(components)
         self.requested_locks += requested
         if self.has_snapshot:
             self.locks_after_snapshot += requested
 
-    def uncovered(self, components: Iterable[LockComponent]) -> list[LockComponent]:
+    def uncovered_components(self, components: Iterable[LockComponent]) -> list[LockComponent]:
         """Those components that no granted lock covers.
 
         A second request for a lock that is held would wait for others that wait for the first.
@@ -118,7 +118,7 @@ class OwnTxn:
         """Note that a lock was granted."""
         self.granted_locks += self.waiting_locks.pop(lock_id, [])
 
-    def look(self) -> None:
+    def note_snapshot(self) -> None:
         """Note that the snapshot is taken: it sees what was committed before the locks so far."""
         self.has_snapshot, self.locks_after_snapshot = True, []
 

@@ -97,7 +97,7 @@ class HivePartitions(Calls):
         none = RowChange(None)
         raw_partitions = (
             convert.raw_partition(
-                raw, partition, self._catalog, rows.get(partition.values, none).applied_to(0)
+                raw, partition, self._catalog, rows.get(partition.values, none).rows_after(0)
             )
             for partition in partitions
         )

@@ -32,7 +32,7 @@ from acidsql.errors import (
 )
 from acidsql.metastore.hive import snapshots
 from acidsql.metastore.hive.calls import Calls, log
-from acidsql.metastore.hive.conflicts import unseen
+from acidsql.metastore.hive.conflicts import unseen_ids
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import NAME_MAX
 from acidsql.metastore.hive.own_txns import OwnTxn
@@ -63,7 +63,7 @@ class HiveRenewals(Calls):
         own = self._own.get(txn_id)
         if own is None or own.before is None or own.write_ids:
             return txn_id
-        if not unseen(own.before, self._now(), None):
+        if not unseen_ids(own.before, self._now(), None):
             return txn_id
         newer = self._open(own)
         unused, own.id = own.id, newer

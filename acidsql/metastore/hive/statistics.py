@@ -50,7 +50,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
         Raises:
             LockTimeoutError: Others hold this lock.
         """
-        own = self._of(txn_id or 0)
+        own = self._own_txn(txn_id or 0)
         if txn_id is not None:
             self._lock_counts(own, [name])
             if name not in own.counts_locked:
@@ -65,7 +65,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
     def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
         """Lock the numbers of rows of tables, unless that takes too long."""
         names = sorted(set(tables) - own.counts_locked, key=str)
-        if names and self._lock_soon(own, [counts_of(table) for table in names]):
+        if names and self._lock_soon(own, [row_count_lock(table) for table in names]):
             own.counts_locked.update(names)
 
     def _count_all(
@@ -117,7 +117,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
                 changes = dict.fromkeys(own.partitions(table) or [""], _NOT_KNOWN)
             elif table not in own.counts_locked:
                 changes = {name: _NOT_KNOWN for name, change in changes.items() if _matters(change)}
-            back = {name: change.undone for name, change in changes.items() if _matters(change)}
+            back = {name: change.reverted for name, change in changes.items() if _matters(change)}
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 raw = self._raw(table) if back else None
                 if raw is not None:
@@ -137,7 +137,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
             The values of those partitions that exist.
         """
         name = TableName(raw.dbName, raw.tableName)
-        if _counted(raw, changes.get("")):
+        if _change_row_count(raw, changes.get("")):
             self._alter(name, raw, write_id)
         existing: set[tuple[str | None, ...]] = set()
         for chunk in chunks(sorted(set(changes) - {""})):
@@ -147,13 +147,15 @@ class HiveStatistics(HivePartitions, HiveLocks):
             by_values = {
                 _values(partition_name): changes[partition_name] for partition_name in chunk
             }
-            changed = [raw for raw in raws if _counted(raw, by_values.get(_values_of(raw)))]
+            changed = [
+                raw for raw in raws if _change_row_count(raw, by_values.get(_values_of(raw)))
+            ]
             if changed:
                 self._alter_partitions(name, changed, write_id)
         return existing
 
 
-def counts_of(table: TableName) -> Any:
+def row_count_lock(table: TableName) -> Any:
     """The lock on a table's numbers of rows, as a component."""
     name = f"(rows of {table.name})"[:NAME_MAX]
     return component(LockType.EXCL_WRITE, table.database, name, None, Operation.SELECT)
@@ -163,11 +165,11 @@ def _matters(change: RowChange) -> bool:
     return change.is_all or change.rows != 0
 
 
-def _counted(raw: Any, change: RowChange | None) -> bool:
+def _change_row_count(raw: Any, change: RowChange | None) -> bool:
     """Change the number of rows in a struct; False if nothing has changed there."""
     before: dict[str, str] = dict(raw.parameters or {})
     rows = convert.row_count(raw)
-    convert.set_row_count(raw, rows if change is None else change.applied_to(rows))
+    convert.set_row_count(raw, rows if change is None else change.rows_after(rows))
     return before != dict(raw.parameters)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
 from acidsql.metastore.hive.calls import log
-from acidsql.metastore.hive.ledger import Noted, Place, entry_in, entry_state, setting
-from acidsql.metastore.hive.locks import working_for
+from acidsql.metastore.hive.ledger import Noted, Place, entry_state, setting, view_entry
+from acidsql.metastore.hive.locks import worker_text
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.txns import HiveTxns
 from acidsql.metastore.interface import TxnType
-from acidsql.metastore.stream_rules import taken_over
+from acidsql.metastore.stream_rules import taken_over_error
 from acidsql.metastore.streams import Batch
 
 
@@ -27,16 +27,16 @@ class HiveStreams(HiveTxns):
         place = self._place(batch.app_id, batch.sink)
         with self._alone(place.view, batch) as own:
             raw = self._raw(place.view)
-            entry = entry_in(raw, batch.sink)
+            entry = view_entry(raw, batch.sink)
             # The last run, or this one if the reply to an earlier call was lost.
             accepted_states = (entry_state(after), (after.version, batch.run_id))
             if entry is None or entry_state(entry.batch) not in accepted_states:
-                raise taken_over(batch, entry)
+                raise taken_over_error(batch, entry)
             now = replace(entry, batch=replace(entry.batch, run_id=batch.run_id))
             self._send_commit(own, setting(raw, now))
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
-        other_txns = self._working_for_others(batch)
+        other_txns = self._txns_of_other_runs(batch)
         for txn_id in other_txns:
             with suppress(TxnError):  # it has ended meanwhile
                 self.abort_txn(txn_id, f"the run {batch.run_id} of its stream has begun")
@@ -87,7 +87,7 @@ class HiveStreams(HiveTxns):
         """A transaction that has locked an entry, and writes nothing else. If its process dies, the
         next run of the stream of ``batch`` ends it, and need not wait for the lock."""
         own = OwnTxn(0, self._user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY)
-        own.works_for = working_for(batch)
+        own.works_for = worker_text(batch)
         own.id = own.holder = self._open(own)
         try:
             self._lock_entry(own, view, pauses_s)

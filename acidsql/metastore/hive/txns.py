@@ -26,14 +26,14 @@ from acidsql.metastore import conflict_rules
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.hive import convert, snapshots
 from acidsql.metastore.hive.calls import log
-from acidsql.metastore.hive.conflicts import HiveConflicts, as_conflict
+from acidsql.metastore.hive.conflicts import HiveConflicts, converted_conflict
 from acidsql.metastore.hive.history import HiveHistory
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.ledger import HiveLedger
-from acidsql.metastore.hive.locks import component, working_for
+from acidsql.metastore.hive.locks import component, worker_text
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.renewals import ROLLED_BACK, HiveRenewals
-from acidsql.metastore.hive.statistics import counts_of
+from acidsql.metastore.hive.statistics import row_count_lock
 from acidsql.metastore.hive.workers import HiveWorkers
 from acidsql.metastore.interface import (
     LockComponent,
@@ -74,7 +74,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     ) -> int:
         own = OwnTxn(0, user, host, agent_info, type=txn_type)
         if batch is not None:
-            own.works_for = working_for(batch)
+            own.works_for = worker_text(batch)
         own.id = own.holder = self._open(own)
         self._own[own.id] = own
         return own.id
@@ -84,7 +84,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
         valid = snapshots.valid_txns(self._call("get_open_txns"), txn_id)
         if txn_id in self._own:
-            self._own[txn_id].look()
+            self._own[txn_id].note_snapshot()
         return valid
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
@@ -103,7 +103,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
-        own = self._of(txn_id)
+        own = self._own_txn(txn_id)
         if own.type is TxnType.READ_ONLY:
             raise TxnError(
                 f"Transaction {txn_id} is read-only.",
@@ -155,7 +155,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         )
         locks_counts = commits_soon and new != [Operation.UPDATE]
         if locks_counts:
-            components.append(counts_of(table))
+            components.append(row_count_lock(table))
         answer = self._request(own, own.id, components)
         own.recorded_operations.update((table, operation) for operation in new)
         if answer.state != hive.LockState.ACQUIRED:
@@ -169,7 +169,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         if not partitions:
             return  # nothing is published, so a cleaner must find nothing
-        own, named = self._of(txn_id), set(partitions) - {""}
+        own, named = self._own_txn(txn_id), set(partitions) - {""}
         was_asked = self._record(own, table, len(named))
         for operation in own.operations(table):
             own.changed_partitions.setdefault((table, operation), set()).update(named)
@@ -186,7 +186,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         """The server's record stays: others may see a conflict where there is none, and a
         compactor looks where there is nothing."""
         self.heartbeat(txn_id)
-        self._of(txn_id).keep(components)
+        self._own_txn(txn_id).keep(components)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +211,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         """Not in one step: a table is created, and partitions are added, before the transaction
         commits, and partitions are dropped after it."""
         assert not replaces, "see ``Abilities.replaces_tables``"
-        own = self._of(txn_id)
+        own = self._own_txn(txn_id)
         changes = row_changes or {}
         if create_table is not None:
             rows = 0 if create_table.name in changes else None
@@ -323,7 +323,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
                     raise
                 time.sleep(pause_s)
             except TxnAbortedError as error:
-                raise as_conflict(own, error) from error
+                raise converted_conflict(own, error) from error
             except NoSuchTxnError:
                 if lost is None:
                     raise
