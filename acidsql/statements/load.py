@@ -70,7 +70,7 @@ class _LoadPlan:
             or any(not column.nullable for column in self.table.all_columns)
             or bool(self.table.checks)
             or len(self.sources) > BUCKET_ID_MAX + 1
-            # Python reads them in a full-ACID table, Spark in an insert-only one.
+            # Spark reads the files of an insert-only table, and Python those of a full-ACID table.
             or (self.table.is_insert_only and any(source.may_mislead for source in self.sources))
         )
 
@@ -87,8 +87,8 @@ class LoadStatements(Family):
         """Run the statement.
 
         Raises:
-            AnalysisError: There is nothing to load, or it does not fit the table.
-            UnsupportedError: Nothing can be loaded from there.
+            AnalysisError: There are no files to load, or they do not fit the table.
+            UnsupportedError: Files of this path, or into this table, cannot be loaded.
         """
         plan = self._plan_load(statement, text, self._names.require_table(statement.name, text))
         unremoved_paths: list[str] = []

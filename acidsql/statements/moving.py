@@ -1,17 +1,17 @@
-"""Moves a table from one metastore to another. Its files stay where they are, as they are.
+"""Moves a table from one metastore to another. The table's files stay unchanged in their place.
 
-The steps, each of which a killed process may leave behind it:
+A killed process may stop the move after any of these steps:
 
-1. Lock the table in both metastores. If somebody reads or writes it there, the move fails.
+1. Lock the table in both metastores. If somebody reads or writes the table, the move fails.
 2. Mark the table in its old metastore (``acidsql.moving``). acidsql uses no marked table.
-3. Create it in the new metastore, marked, too, with write ids above those of its files.
-4. Look whether a reader there finds the same files.
-5. Remove it from the old metastore, without its files.
-6. Take the mark away in the new one.
+3. Create the table in the new metastore, marked, too, with write ids above those of its files.
+4. Check that readers in the new metastore find the same files.
+5. Remove the table from the old metastore, without its files.
+6. Remove the mark in the new metastore.
 
-So at any moment at least one metastore has the table, and at most one has it without a mark. The
-same call again goes on where the first one ended. If a step fails, the steps before it are undone.
-If a metastore does not answer, nobody knows what it has done, and the marks stay.
+So at any moment at least one metastore has the table, and at most one has it without a mark. A
+repeated call continues where the first call ended. If a step fails, the earlier steps are undone.
+If a metastore does not answer, nobody knows whether it has done the step, and the marks stay.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Side:
 
 
 class Move:
-    """One move.
+    """One move of a table from a metastore to another.
 
     Args:
         old: The metastore that has the table.
@@ -279,7 +279,7 @@ def _remove_label(location: str) -> None:
 
 
 def need_no_state(store: Metastore, table: Table) -> None:
-    """Refuse a table with tables of AUTO CDC beside it, which would stay behind.
+    """Refuse a table that has tables of AUTO CDC beside it: a move would leave them behind.
 
     Raises:
         UnsupportedError: UNSUPPORTED_FEATURE.MOVE.

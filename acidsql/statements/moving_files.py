@@ -1,7 +1,8 @@
 """The files of a table that moves to another metastore.
 
-Write ids move with the table, numbers of transactions do not. So what depends on an aborted write
-id, or on the number of a compaction's transaction, must be cleared up first.
+The table keeps its write ids in the new metastore, but transaction ids lose their meaning. So files
+that depend on an aborted write id, or on the id of a compaction's transaction, must be cleaned up
+first.
 """
 
 from __future__ import annotations

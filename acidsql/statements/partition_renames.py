@@ -35,7 +35,7 @@ _RENAMABLE_TYPES = frozenset(
 
 
 class PartitionRenames(Family):
-    """Runs this statement for one session."""
+    """Runs RENAME TO PARTITION for one session."""
 
     def __init__(
         self, context: Context, preparer: Preparer, holder: Holder, writer: Writer

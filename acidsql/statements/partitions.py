@@ -27,7 +27,7 @@ from acidsql.txn import Txn
 
 
 class PartitionStatements(Family):
-    """Runs these statements for one session."""
+    """Runs TRUNCATE TABLE, ADD PARTITION and DROP PARTITION for one session."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -80,7 +80,7 @@ def normalized_location(location: str, *, may_be_link: bool = False) -> str:
 
 
 def has_moved_away(location: str) -> bool:
-    """Whether the directory is that of a table that another metastore has now."""
+    """Whether the directory belongs to a table that has moved to another metastore."""
     return filesystem_for(location).exists(f"{location}/{MOVED_FILE}")
 
 

@@ -109,7 +109,7 @@ class Preparer:
             )  # fmt: skip
 
     def _need_to_alter(self, table: Table) -> None:
-        """Refuse a statement that gives a table other columns, if its COMMIT could not do so."""
+        """Refuse a statement that changes a table's columns, if a COMMIT cannot change them."""
         if not self._abilities.alters_in_commit:
             raise UnsupportedError(
                 f"WITH SCHEMA EVOLUTION would change the columns of {table.name}, which this "

@@ -1,7 +1,7 @@
 """EXPLAIN CHANGES: the changes that a statement would make, without making them.
 
-The statement's events are the query that the statement would write. Each event is shown with its
-row. A delete event has no values, so it is joined with the rows of the target.
+The events come from the query whose rows the statement would write. Each event is shown with its
+row. A delete event has no values, so the events are joined with the target's rows.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ from acidsql.txn import Snapshot
 # A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
 _KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 _CASE_SENSITIVE = "spark.sql.caseSensitive"
-_FEW_VALUES = 8  # of a partition column: then a job that finds fewer of them does not pay
+# If a predicate leaves at most so many values of a partition column, no job looks for fewer.
+_FEW_VALUES = 8
 _NO_DEMANDS: Mapping[str, Demand] = {}
 _FILE_FUNCTIONS = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
 

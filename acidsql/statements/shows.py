@@ -48,7 +48,7 @@ _LOCKS = (
 
 
 class ShowStatements(Family):
-    """Answers these statements for one session."""
+    """Runs SHOW, DESCRIBE and ABORT COMPACTIONS for one session."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

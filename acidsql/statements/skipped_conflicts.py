@@ -1,8 +1,8 @@
 """SKIP CONFLICTS: the changes of a version, without those of rows that were changed again since.
 
 A changed row has another row id than the row that it replaced, so only the table's key tells which
-of the version's deleted rows a new row replaced. Where the key does not tell it, a row could come
-back beside its changed twin, or be lost: then the revert is refused.
+of the version's deleted rows a new row replaced. If the key does not tell this, a row could come
+back beside its changed twin, or be lost. Then the revert is refused.
 """
 
 from __future__ import annotations

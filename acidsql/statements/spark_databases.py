@@ -1,7 +1,7 @@
-"""Creates each ACID database in Spark's catalog, too, so that a name means the same in both.
+"""Creates each ACID database in Spark's catalog, too, so that both catalogs know its name.
 
-The two databases have different directories: when Spark drops a database, it deletes the directory
-with all that is inside, and Spark does not know the ACID tables.
+The two databases of a name have different directories, because Spark deletes the directory of a
+database that it drops. Spark does not know the ACID tables that such a directory could contain.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _TEXT_TYPES = ("string", "char", "varchar", "binary")
 
 
 class StatisticsStatements(Family):
-    """Runs these statements for one session."""
+    """Runs ANALYZE TABLE and ANALYZE TABLES for one session."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

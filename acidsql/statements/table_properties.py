@@ -38,7 +38,7 @@ from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
 from acidsql.storage.orc.row_schema import RowSchema
 
 TRANSACTIONAL_KINDS = (FULL_ACID, "insert_only")
-_EXTERNAL = "external"  # Hive's property; a managed table has not
+_EXTERNAL = "external"  # Hive's property of a table that is not managed
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableStatements(ConstraintStatements):
-    """Runs these statements for one session."""
+    """Runs CREATE, DROP and ALTER TABLE for one session."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

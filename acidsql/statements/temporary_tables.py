@@ -1,4 +1,4 @@
-"""The temporary tables of a session: it alone names them, and they end with it.
+"""The temporary tables of a session. No other session finds them, and they end with the session.
 
 The metastore keeps such a table under a name that ends with the number of a SESSION transaction
 (``TableName.holder``). The first temporary table opens this transaction. Its heartbeat is the

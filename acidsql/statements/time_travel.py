@@ -1,8 +1,8 @@
 """Time travel: the write ids that an older version of a table shows.
 
-*Version n* shows the events of all committed write ids up to n. *A time* shows what was committed
-until then, in all tables at one moment. Both are a snapshot's list of write ids with some of them
-left out, so the same reader reads them. The store knows which files were deleted
+*Version n* shows the events of all committed write ids up to n. *A time* shows all events that were
+committed until this time, in all tables at one moment. Both are a snapshot's list of write ids with
+some of them left out, so the same reader reads them. The store knows which files were deleted
 (``VersionLog.oldest_version``): a version that needs a deleted file is refused.
 """
 
