@@ -227,7 +227,7 @@ class Transactions:
         return self._check_in_snapshot(name, self._metastore.find(name))
 
     def glance(self, name: TableName) -> CatalogEntry:
-        """As ``find``, at a glance (see ``Catalog``)."""
+        """Like ``find``, but constraints may be those of an earlier answer: ``Catalog.glance``."""
         return self._check_in_snapshot(name, self._metastore.glance(name))
 
     def _check_in_snapshot(self, name: TableName, entry: CatalogEntry) -> CatalogEntry:
