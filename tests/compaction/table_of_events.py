@@ -34,15 +34,18 @@ from acidsql.txn import TxnManager
 AS_HIVE = {"acidsql.history.retention": "0s"}  # nothing is kept for older versions
 SCHEMA = RowSchema.from_fields([("v", "string")])
 NAME = TableName("default", "t")
-# A session of which no job is asked.
-PAPER_SPARK = SimpleNamespace(
-    interruptTag=lambda tag: [],
-    addTag=print,
-    removeTag=print,
-    registerProgressHandler=print,
-    removeProgressHandler=print,
-    is_stopped=False,
-)
+
+
+class PaperSpark:
+    """A session of Spark Connect of which no job is asked."""
+
+    session_id, is_stopped = "paper", False
+    conf = SimpleNamespace(get=lambda name, default=None: default)
+    interruptTag = staticmethod(lambda tag: [])  # noqa: N815 - PySpark's name
+    addTag = removeTag = registerProgressHandler = removeProgressHandler = staticmethod(print)
+
+
+PAPER_SPARK = PaperSpark()
 
 
 class Warehouse:
