@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def small_spark(
     master: str | None = None,
     class_path: str = "",
     python: str = sys.executable,
+    conf: Mapping[str, str] | None = None,
 ) -> Any:
     """Start a session that logs errors only.
 
@@ -41,11 +43,12 @@ def small_spark(
         master: Spark's master, if Spark shall not run in this process.
         class_path: What the driver's class path begins with.
         python: The Python of the workers.
+        conf: Further settings.
     """
     os.environ["PYSPARK_PYTHON"] = python
     archive = f"-XX:SharedArchiveFile={loaded_classes(class_path)} -Xlog:disable"
     options = f"{JAVA_OPTIONS} {archive} {java_options}"
-    return _session(warehouse, threads, memory, options, master, class_path)
+    return _session(warehouse, threads, memory, options, master, class_path, conf or {})
 
 
 def loaded_classes(class_path: str = "") -> Path:
@@ -75,10 +78,11 @@ def _session(
     java_options: str,
     master: str | None,
     class_path: str,
+    conf: Mapping[str, str],
 ) -> Any:
     from pyspark.sql import SparkSession
 
-    spark = (
+    builder = (
         SparkSession.builder.master(master or f"local[{threads}]")
         .appName("acidsql-tests")
         .config("spark.driver.memory", memory)
@@ -96,8 +100,10 @@ def _session(
         # Spark compiles a class for each shape of a query, and by default keeps the newest hundred.
         # Many tests come back to a shape that many others have followed: a fifth of all CPU.
         .config("spark.sql.codegen.cache.maxEntries", "3000")
-        .getOrCreate()
     )
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -106,7 +112,7 @@ def _archive_classes(archive: str, class_path: str) -> None:
     """Run some statements. Java writes the archive when it ends."""
     with tempfile.TemporaryDirectory() as directory:
         options = f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={archive} -Xlog:disable"
-        spark = _session(directory, 2, "1g", options, None, class_path)
+        spark = _session(directory, 2, "1g", options, None, class_path, {})
         spark.range(9).selectExpr("id", "id % 3 AS k").write.orc(f"{directory}/t")
         spark.read.orc(f"{directory}/t").createOrReplaceTempView("t")
         spark.sql("SELECT k, count(*) FROM t JOIN t s USING (k) GROUP BY k ORDER BY k").collect()

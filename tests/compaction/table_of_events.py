@@ -41,8 +41,10 @@ class PaperSpark:
 
     session_id, is_stopped = "paper", False
     conf = SimpleNamespace(get=lambda name, default=None: default)
-    interruptTag = staticmethod(lambda tag: [])  # noqa: N815 - PySpark's name
-    addTag = removeTag = registerProgressHandler = removeProgressHandler = staticmethod(print)
+    # PySpark's names
+    interruptTag = staticmethod(lambda tag: [])  # noqa: N815
+    addTag = removeTag = staticmethod(print)  # noqa: N815
+    registerProgressHandler = removeProgressHandler = staticmethod(print)  # noqa: N815
 
 
 PAPER_SPARK = PaperSpark()
