@@ -202,7 +202,9 @@ def test_a_crash_anywhere_and_a_replay_lose_and_double_nothing(acid, tmp_path, m
         [one("b", 2, 3, "x"), one("a", 2, 4, "y"), one("a", 9, 9, "z")],
         [end("x", 2), one("b", 3, 5, None)],
     ]
-    for number, (batch, step) in enumerate(zip(batches, ["keep", "forget", "ready"], strict=True)):
+    for number, (batch, step) in enumerate(
+        zip(batches, ["keep_waiting", "forget_applied", "ready_records"], strict=True)
+    ):
         lines = [json.dumps(dict(zip(NAMES, record, strict=True))) for record in batch]
         (source / f"{number}.json").write_text("\n".join(lines))
         before = [rows(acid, "a"), rows(acid, "b")]

@@ -151,7 +151,7 @@ def test_another_change_after_the_newer_number_is_a_conflict(store, open_store, 
     other = begin(thief)
     thief.lock(other, [shared_read(name, SELECT)])
     thief.allocate_write_id(other, name)
-    own = thief._of(other)
+    own = thief._own_txn(other)
     own.requested_locks = [on(LockType.SHARED_READ, name, operation=UPDATE)]
     thief.record_partitions(other, name, [""])
     thief.commit_txn(other)

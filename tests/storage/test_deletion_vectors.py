@@ -92,7 +92,7 @@ def test_what_is_left_is_what_no_delete_event_names(spark, tmp_path, seed, ansi)
     events = spark.createDataFrame(pa.table(columns, names=names))
     found = vectors_of(listings_of(tmp_path, deleted))
     with jvm.changed_conf(spark, {"spark.sql.ansi.enabled": ansi}):
-        left = found.without_deleted(events)
+        left = found.remove_deleted(events)
         shown = [tuple(row) for row in left.collect()]
     assert left.columns == names
     gone = {(NUMBERS[name], *key) for name, keys in deleted.items() for key in keys}
@@ -173,7 +173,7 @@ def test_many_write_ids_of_few_pages_each_have_one_index(spark, tmp_path, monkey
     events = spark.createDataFrame(
         pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
     )
-    left = {tuple(row) for row in found.without_deleted(events).collect()}
+    left = {tuple(row) for row in found.remove_deleted(events).collect()}
     gone = {(NUMBERS[name], *key) for name, keys in deleted.items() for key in keys}
     assert left == set(rows) - gone
     monkeypatch.setattr(vectors, "INDEX_MAX", 15_000)
@@ -193,7 +193,7 @@ def test_many_partitions_are_told_apart_by_their_checksums(spark, tmp_path):
         pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
     ]
     keys = [vectors.PARTITION_NUMBER, vectors.WRITE_ID, vectors.BUCKET_PROPERTY, vectors.ROW_ID]
-    left = found.without_deleted(spark.createDataFrame(pa.table(columns, names=keys))).collect()
+    left = found.remove_deleted(spark.createDataFrame(pa.table(columns, names=keys))).collect()
     gone = {numbers[name] for name in names[::7]}
     assert {tuple(row) for row in left} == {r for r in rows if r[0] not in gone or r[3] == 6}
 
