@@ -40,7 +40,7 @@ from pyspark.sql import DataFrame
 
 import acidsql
 from acidsql.acid.table import TableName
-from acidsql.storage.folding.compact import Compacting
+from acidsql.storage.folding.compact import CompactionRun
 
 
 class Writer(threading.Thread):
@@ -94,9 +94,9 @@ def fast_forward(acid: acidsql.Session, place: Path, args: argparse.Namespace) -
         acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
         acid.clean()
     sink, written, counts, ended = acid.sink("t"), list[int](), list[int](), threading.Event()
-    publish = Compacting.publish
+    publish = CompactionRun.publish
 
-    def counted(work: Compacting, still_ours: Callable[[], None]) -> list[str]:
+    def counted(work: CompactionRun, still_ours: Callable[[], None]) -> list[str]:
         written.append(work.written[1])
         return publish(work, still_ours)
 
@@ -107,7 +107,7 @@ def fast_forward(acid: acidsql.Session, place: Path, args: argparse.Namespace) -
             ended.set()
 
     source = acid.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", args.rows)
-    Compacting.publish = counted
+    CompactionRun.publish = counted
     query = (
         source.load()
         .selectExpr(*columns)
@@ -120,7 +120,7 @@ def fast_forward(acid: acidsql.Session, place: Path, args: argparse.Namespace) -
     if (error := query.exception()) is not None:
         raise error
     query.stop()
-    Compacting.publish = publish
+    CompactionRun.publish = publish
     as_it_is = scan_s(acid)
     acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
     slower = as_it_is / scan_s(acid)

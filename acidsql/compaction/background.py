@@ -34,7 +34,7 @@ from acidsql.settings import Settings
 from acidsql.storage.spark import jobs
 from acidsql.storage.spark.jvm import has_ended
 from acidsql.storage.spark.store_conf import give_workers, settings_of
-from acidsql.txn import Passed, SessionLocks, TxnManager
+from acidsql.txn import PassedLocks, SessionLocks, TxnManager
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Background:
         self._inline = mode == "inline"
         self._txns = TxnManager(
             metastore, settings(), user=user, host=host,
-            passed=Passed(session_locks) if session_locks and self._inline else None,
+            passed=PassedLocks(session_locks) if session_locks and self._inline else None,
         )  # fmt: skip
         self._spark, self._id = spark, f"{host}-{id(self)}"
         self._cleaner = Cleaner(metastore, self._txns, end_old_leases)

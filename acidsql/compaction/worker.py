@@ -34,7 +34,7 @@ from acidsql.metastore.interface import (
 from acidsql.plan.lower import job_errors
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size
-from acidsql.storage.folding.compact import Compacting, take_from_dead
+from acidsql.storage.folding.compact import CompactionRun, take_from_dead
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.storage.spark import jobs
 from acidsql.storage.spark.job_progress import Tasks, watched_tasks
@@ -193,14 +193,14 @@ class Worker:
             else:
                 self._metastore.mark_refused(entry.id, txn.id, NOTHING_TO_DO)
             return
-        with Compacting(fs, plan, txn.id) as work:
+        with CompactionRun(fs, plan, txn.id) as work:
             with self._reporting_progress(txn, entry, work):
                 self._run(entry, fs, work)
                 work.publish(lambda: self._metastore.heartbeat(txn.id))
             summary = _summary(plan, work.written, time.perf_counter() - started)
             self._commit(txn, entry, write_ids, summary)
 
-    def _run(self, entry: CompactionInfo, fs: FileSystem, work: Compacting) -> None:
+    def _run(self, entry: CompactionInfo, fs: FileSystem, work: CompactionRun) -> None:
         is_rebalance = entry.type is CompactionType.REBALANCE
         if not is_rebalance and self._txns.settings.few_rows and work.is_small():
             work.run_in_driver(self._refuse_stopped)
@@ -214,7 +214,7 @@ class Worker:
                 work.run(self._spark, self._refuse_stopped, self._resources.tasks)
 
     def _reporting_progress(
-        self, txn: Txn, entry: CompactionInfo, work: Compacting
+        self, txn: Txn, entry: CompactionInfo, work: CompactionRun
     ) -> AbstractContextManager[None]:
         """Tell the queue how far the work inside is, if it takes long; seldom, because each time
         is a change of the store."""
@@ -298,7 +298,7 @@ class Worker:
             yield
 
 
-def progress_of(work: Compacting, tasks: Tasks) -> str:
+def progress_of(work: CompactionRun, tasks: Tasks) -> str:
     """What a compaction does now, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``."""
     if work.phase == "publish":
         return f"publish {size(work.written[1])}"

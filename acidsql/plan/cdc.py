@@ -148,7 +148,7 @@ def plan_auto_cdc(
     fields = [field for field in source_columns if field[0] not in virtual]
     rules = bind_rules(statement, context, fields)
     folded = fold(rules, context, source, statement.source_alias, [name for name, _ in fields])
-    if rules.history is not None:
+    if rules.tracked_columns is not None:
         check_history(target, folded.sequence, text, statement.target.span)
     state, is_new = find_or_plan_state(context, statement, rules, folded, resolve)
     sides, state_standins = _sides(target_standin.view, state, is_new)
@@ -195,7 +195,7 @@ def _decision_queries(
     kind: HiveType,
     standins: tuple[StandIn, ...],
 ) -> DecisionQueries:
-    if rules.history is not None:  # versions have no floor
+    if rules.tracked_columns is not None:  # versions have no floor
         return DecisionQueries(
             PreparedStatement((decide_history(rules, context, sides, kind),), standins[:2])
         )

@@ -189,7 +189,7 @@ def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str
         "count_if(tie) AS ties",
         "CAST(max(CASE WHEN tie THEN s END) AS STRING) AS tie",
     ]
-    if rules.ignore_null_columns or rules.history is not None:
+    if rules.ignore_null_columns or rules.tracked_columns is not None:
         fields = "".join(f", 'v{i}', top.v{i}" for i in range(len(rules.columns)))
         by_order = "(a, b) -> CASE WHEN a.s < b.s THEN -1 WHEN a.s > b.s THEN 1 ELSE 0 END"
         record = f"named_struct('s', s, 'd', top.d, 'n', n{fields})"

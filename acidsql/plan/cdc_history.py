@@ -223,7 +223,7 @@ def _begins(rules: Rules) -> str:
     changed = [
         f"NOT {_comparable(f'rec.val.v{i}', column)} <=> {_comparable(f'prev.val.v{i}', column)}"
         for i, column in enumerate(rules.columns)
-        if column in (rules.history or ())
+        if column in (rules.tracked_columns or ())
     ]
     return " OR ".join(["prev IS NULL", "prev.d", "rec.d", *changed])
 

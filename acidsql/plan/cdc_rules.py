@@ -57,7 +57,7 @@ class Rules:
         is_struct: The order is that of a struct of these columns.
         delete_when: Whether a record deletes its row; None: no record does.
         truncate_when: Whether a record deletes all rows; None: no record does.
-        history: With SCD type 2, the columns among ``columns`` whose new value begins a new
+        tracked_columns: With SCD type 2, the columns among ``columns`` whose new value begins a new
             version. None: SCD type 1.
         ignore_null_columns: The columns among ``columns`` that a record with a NULL leaves as they
             are.
@@ -72,7 +72,7 @@ class Rules:
     is_struct: bool
     delete_when: Expression | None
     truncate_when: Expression | None
-    history: tuple[Column, ...] | None
+    tracked_columns: tuple[Column, ...] | None
     ignore_null_columns: tuple[Column, ...]
     place: Span
 
@@ -118,14 +118,14 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
     exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
     order, is_struct = _order(sequence, statement.source_alias, exact)
     ignore_null_columns = _chosen_columns(statement.ignore_nulls, context, columns)
-    history = None
+    tracked_columns = None
     if versions:
         _refuse_with_history(statement, context, truncate_when)
         order, is_struct = (), False  # __START_AT and __END_AT hold it
-        history = _chosen_columns(statement.track_history or EVERY, context, columns)
+        tracked_columns = _chosen_columns(statement.track_history or EVERY, context, columns)
     return Rules(
         keys, columns, unset_columns, sequence, order, is_struct, delete_when, truncate_when,
-        history, ignore_null_columns, statement.source,
+        tracked_columns, ignore_null_columns, statement.source,
     )  # fmt: skip
 
 

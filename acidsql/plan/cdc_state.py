@@ -215,7 +215,7 @@ def _new_state(context: RewriteContext, statement: AutoCdc, rules: Rules, folded
         BUCKETING_VERSION: "2",
         cdc.ORDER: ", ".join(quote(column.name) for column in rules.order),
     }
-    if rules.history is not None:
+    if rules.tracked_columns is not None:
         values = tuple(Column(column.name, column.type) for column in rules.columns)
         properties |= {cdc.SCD_TYPE: "2", cdc.NUM_KEYS: str(len(keys))}
     taken_names = {column.name for column in (*keys, *values)}

@@ -138,7 +138,7 @@ class RewriteContext:
         analyse: Asks Spark for a query's columns.
         double_quoted: ``"…"`` is a name in this session, or may be one.
         policy: The session's rules of store assignment.
-        before: The target without the columns that the statement adds to it; None: it adds none.
+        table_before: The target without the columns that the statement adds; None: it adds none.
         blank_hiding: Makes a text like ``blank``, in which each ``*`` of the target or the source
             also leaves out the named columns of our own.
         is_case_sensitive: The session tells names apart by case.
@@ -152,7 +152,7 @@ class RewriteContext:
     analyse: Analyse
     double_quoted: bool = True
     policy: Policy = Policy.ANSI
-    before: Table | None = None
+    table_before: Table | None = None
     is_case_sensitive: bool = False
     evolves: bool = False
     blank_hiding: Callable[[Sequence[str]], Text] | None = None

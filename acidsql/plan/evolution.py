@@ -174,7 +174,7 @@ def _evolve(context: RewriteContext, source: Fields, place: Span) -> RewriteCont
 
 def _with_table(context: RewriteContext, table: Table) -> RewriteContext:
     standin = context.standin and _evolved_standin(table, context)
-    return replace(context, table=table, standin=standin, before=context.table)
+    return replace(context, table=table, standin=standin, table_before=context.table)
 
 
 def _with_new_fields(

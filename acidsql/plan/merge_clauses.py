@@ -94,7 +94,7 @@ def _bind_insert(
     clause: MergeClause, action: InsertAction, statement: Merge, context: RewriteContext
 ) -> BoundClause:
     # Without a list, the values are those of the columns that the user sees.
-    table = context.table if action.columns is not None else context.before or context.table
+    table = context.table if action.columns is not None else context.table_before or context.table
     bound = bind_insert(context.text, table, action.columns, (), alias=statement.qualifier)
     if len(bound.from_source) != len(action.values):
         raise AnalysisError(

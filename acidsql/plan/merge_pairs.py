@@ -140,7 +140,7 @@ class _Layers:
 
     def _virtual(self) -> tuple[str, ...]:
         return target_virtual_columns(
-            self._context.text, self._context.before or self._context.table
+            self._context.text, self._context.table_before or self._context.table
         )
 
     def _clause_columns(self, kind: Matched, context: RewriteContext) -> list[Text | str]:

@@ -280,7 +280,7 @@ class _Draft:
                 virtual_names,
                 as_of=parse_as_of(text, table, reference),
                 with_deleted=asks_for_deleted_rows(text, table, reference),
-                at=(text, reference),
+                text_and_reference=(text, reference),
             )
             alias = namesakes.alias(reference)
             self.edits += _standin_edits(reference, standin.view, alias)
@@ -302,7 +302,7 @@ class _Draft:
         *,
         as_of: AsOf | None = None,
         with_deleted: bool = False,
-        at: tuple[str, Reference] | None = None,
+        text_and_reference: tuple[str, Reference] | None = None,
     ) -> StandIn:
         """Add a stand-in for a table or view, and return it.
 
@@ -317,7 +317,7 @@ class _Draft:
             as_of=as_of,
             with_deleted=with_deleted,
             enclosing_view=enclosing_view,
-            at=at,
+            text_and_reference=text_and_reference,
         )
         self.standins.append(standin)
         return standin

@@ -19,7 +19,7 @@ from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Insert, Merge, Returning, Update
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage.columns import quote
-from acidsql.storage.reading.returned import MERGE_ACTION, Returned
+from acidsql.storage.reading.returned import MERGE_ACTION, ReturnedColumns
 
 _Statement = Insert | Update | Delete | Merge
 
@@ -36,7 +36,7 @@ class ReturningQuery:
 
     query: Text
     view: str
-    shown: Returned
+    shown: ReturnedColumns
 
     @property
     def needs_pairs(self) -> bool:
@@ -112,7 +112,7 @@ class _Scope:
     statement: _Statement
     qualifier: str
     has_alias: bool
-    shown: Returned
+    shown: ReturnedColumns
 
     @classmethod
     def of_statement(
@@ -130,7 +130,7 @@ class _Scope:
             # IDENTIFIER('old.c') names a column by a string, or by an expression.
             has_old = old is not None and not words.isdisjoint({old.lower(), "identifier"})
         is_merge, has_new = isinstance(statement, Merge), not isinstance(statement, Delete)
-        shown = Returned(table, has_old, has_new, old, new, is_merge)
+        shown = ReturnedColumns(table, has_old, has_new, old, new, is_merge)
         return cls(text, statement, qualifier, has_alias, shown)
 
     def edits(self, item: Span, double_quoted: bool) -> Iterator[Edit]:

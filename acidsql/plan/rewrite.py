@@ -67,18 +67,18 @@ class PreparedStatement:
             that the view reads; otherwise the order means nothing.
         source: The query that is evaluated once and read several times: the source of a
             multi-insert, or the new rows of REPLACE USING.
-        before: The target as it is now, if the statement gives it other columns, by WITH SCHEMA
-            EVOLUTION; else None.
+        table_before: The target as it is now, if the statement gives it other columns, by WITH
+            SCHEMA EVOLUTION; else None.
         returning: The query of RETURNING; None without RETURNING.
-        reverted: The transaction that REVERT TRANSACTION undoes; None: another statement.
+        reverted_txn_id: The transaction that REVERT TRANSACTION undoes; None: another statement.
     """
 
     queries: tuple[EventQuery, ...]
     standins: tuple[StandIn, ...]
     source: DerivedView | None = None
     returning: ReturningQuery | None = None
-    before: Table | None = None
-    reverted: int | None = None
+    table_before: Table | None = None
+    reverted_txn_id: int | None = None
 
     @property
     def texts(self) -> list[Text]:
@@ -96,7 +96,9 @@ class PreparedStatement:
     @property
     def tables(self) -> list[Table]:
         """All tables that the statement reads or writes, each once."""
-        tables_by_name = {query.table.name: self.before or query.table for query in self.queries}
+        tables_by_name = {
+            query.table.name: self.table_before or query.table for query in self.queries
+        }
         tables_by_name.update({standin.table.name: standin.table for standin in self.standins})
         return list(tables_by_name.values())
 
@@ -192,7 +194,7 @@ def _prepare_change(
     if returning is not None:
         event_query = replace(event_query, notes_replaced=returning.needs_pairs)
     before = None if event_query.table == context.table else context.table
-    return PreparedStatement((event_query,), standins, returning=returning, before=before)
+    return PreparedStatement((event_query,), standins, returning=returning, table_before=before)
 
 
 def _own_edits(
@@ -241,7 +243,7 @@ def _prepare_replace(
     evolved = evolution.evolve_for_insert(statement, context)
     query, new_rows = plan_replace(statement, evolved)
     analyse(query.query, standins, query.source or new_rows)  # raises errors of the query now
-    return PreparedStatement((query,), standins, new_rows, before=evolved.before)
+    return PreparedStatement((query,), standins, new_rows, table_before=evolved.table_before)
 
 
 def _multi_insert(

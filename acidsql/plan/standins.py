@@ -18,7 +18,7 @@ from acidsql.plan.view_text import ViewQuery
 from acidsql.sql.references import Reference
 from acidsql.sql.table_changes import TableChanges
 from acidsql.sql.time_travel import AsOf
-from acidsql.storage.reading.returned import Returned
+from acidsql.storage.reading.returned import ReturnedColumns
 
 VIEW_PREFIX = "__acidsql_"
 _unique = itertools.count()
@@ -42,7 +42,7 @@ class StandIn:
         enclosing_view: The view of the metastore whose query names the table. None: the statement
             names the table.
         query: The query of a view of the metastore, over stand-ins that come before this one.
-        at: The text that names the table in FROM, and the reference in the text.
+        text_and_reference: The text that names the table in FROM, and the reference in it.
     """
 
     view: str
@@ -51,11 +51,11 @@ class StandIn:
     is_target: bool = False
     as_of: AsOf | None = None
     changes: TableChanges | ChangesToUndo | None = None
-    returned: Returned | None = None
+    returned: ReturnedColumns | None = None
     enclosing_view: ViewQuery | None = None
     query: Text | None = None
     with_deleted: bool = False
-    at: tuple[str, Reference] | None = None
+    text_and_reference: tuple[str, Reference] | None = None
 
 
 def new_standin(
@@ -66,7 +66,7 @@ def new_standin(
     as_of: AsOf | None = None,
     enclosing_view: ViewQuery | None = None,
     with_deleted: bool = False,
-    at: tuple[str, Reference] | None = None,
+    text_and_reference: tuple[str, Reference] | None = None,
 ) -> StandIn:
     """A stand-in under a new name. Of the requested virtual columns it has those of the table."""
     virtual = virtual_columns(table, virtual_names)
@@ -78,7 +78,7 @@ def new_standin(
         as_of,
         enclosing_view=enclosing_view,
         with_deleted=with_deleted,
-        at=at,
+        text_and_reference=text_and_reference,
     )
 
 

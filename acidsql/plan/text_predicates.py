@@ -56,9 +56,9 @@ def where_predicate(standin: StandIn) -> Predicate:
 
     It is derived from WHERE if the table's name stands alone between FROM and WHERE.
     """
-    if standin.at is None:
+    if standin.text_and_reference is None:
         return ANYTHING
-    text, reference = standin.at
+    text, reference = standin.text_and_reference
     if reference.sample is not None:  # the sample is taken before WHERE filters
         return ANYTHING
     places = (reference.span, reference.alias_span, reference.time_travel, reference.properties)

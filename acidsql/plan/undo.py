@@ -37,7 +37,9 @@ def plan_undo(
         need_row_ids(table)
         standins.append(StandIn(view_name(), table, changes=changes))
         queries.append(_events(text, table, standins[-1].view))
-    return PreparedStatement(tuple(queries), tuple(standins), reverted=max(reverted, default=None))
+    return PreparedStatement(
+        tuple(queries), tuple(standins), reverted_txn_id=max(reverted, default=None)
+    )
 
 
 def need_row_ids(table: Table) -> None:

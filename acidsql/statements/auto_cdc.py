@@ -77,7 +77,7 @@ from acidsql.storage.reading.source_partitions import source_predicate
 from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.repeatable import is_of_literals
 from acidsql.storage.spark.views import temp_views
-from acidsql.storage.writing.staging import Evaluated, evaluate
+from acidsql.storage.writing.staging import EvaluatedRows, evaluate
 
 _MORE_COLUMNS = ("num_records", "num_stale_records", "num_duplicate_records")
 
@@ -307,7 +307,7 @@ class AutoCdcStatements:
                             files, decision, transaction, locked, statement_text, demands
                         )
                 tally = count_decisions(decisions)
-                is_history = prepared.rules.history is not None
+                is_history = prepared.rules.tracked_columns is not None
                 expected = counts["orders" if is_history else "keys"]
                 if tally.decisions != expected or tally.duplicate_targets or counts["truncations"]:
                     refuse_duplicate_keys(prepared, decisions.rows)
@@ -344,7 +344,7 @@ class AutoCdcStatements:
         locked: LockedStatement,
         statement_text: StatementText,
         demands: Mapping[str, Demand],
-    ) -> Evaluated:
+    ) -> EvaluatedRows:
         """Evaluate the one query of a part of the statement, into temporary files or the driver.
 
         So all later steps see one evaluation of the source. Decisions over literal rows may be
@@ -360,7 +360,7 @@ class AutoCdcStatements:
             query = replace(query, reduced=None)
         events = self._reader.events(query, views, statement_text)
 
-        def evaluate_rows(rows: DataFrame) -> Evaluated:
+        def evaluate_rows(rows: DataFrame) -> EvaluatedRows:
             location = query.table.location
             may_repeat = bool(demands) and is_of_literals(rows)
             evaluation = evaluate(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
@@ -388,7 +388,7 @@ class AutoCdcStatements:
         return bigint_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
 
 
-def _demands_by_view(prepared: PreparedCdc, records: Evaluated) -> Mapping[str, Demand]:
+def _demands_by_view(prepared: PreparedCdc, records: EvaluatedRows) -> Mapping[str, Demand]:
     """The demand on each view of the target and the state table: the rows of few records' keys.
 
     Empty if the records are many, or if no key's values tell which rows the records need.
@@ -428,8 +428,8 @@ def _rules_section(prepared: PreparedCdc) -> str:
         *([f"truncates: {rules.truncate_when.text}"] if rules.truncate_when else []),
         f"sets: {', '.join(column.name for column in rules.columns) or 'nothing but keys'}",
     ]
-    if rules.history is not None:
-        tracked = ", ".join(column.name for column in rules.history)
+    if rules.tracked_columns is not None:
+        tracked = ", ".join(column.name for column in rules.tracked_columns)
         lines.append(f"new versions (SCD type 2) by: {tracked or 'deletes alone'}")
     if (retention := declared_retention(table.properties)) is not None:
         lines.append(f"forgets deletes after: {retention}")

@@ -13,7 +13,7 @@ from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import DUPLICATE, STALE, Act
 from acidsql.plan.cdc_fold import NULL_KEY, NULL_SEQUENCE
 from acidsql.statements.result import Counts
-from acidsql.storage.writing.staging import Evaluated
+from acidsql.storage.writing.staging import EvaluatedRows
 
 _SAMPLES = 3
 _CONFLICTING = "AUTOCDC_MICROBATCH_VALIDATION.CONFLICTING_RECORDS"
@@ -55,7 +55,7 @@ class Tally:
         return ", ".join(parts)
 
 
-def check_records(prepared: PreparedCdc, records: Evaluated) -> dict[str, int]:
+def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, int]:
     """Refuse bad records before any table is changed.
 
     Returns:
@@ -104,7 +104,10 @@ def refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
     """
     key_columns = [f"k{i}" for i in range(len(prepared.rules.keys))]
     whole_key = " AND ".join(f"{name} IS NOT NULL" for name in key_columns)
-    grouping_columns = [*key_columns, *(["s"] if prepared.rules.history is not None else [])]
+    grouping_columns = [
+        *key_columns,
+        *(["s"] if prepared.rules.tracked_columns is not None else []),
+    ]
     groups = (
         decisions.where(whole_key).groupBy(*grouping_columns).agg(F.count("*"), F.bool_or("twice"))
     )
@@ -134,7 +137,7 @@ def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False
     return f"({names}) = {', '.join(map(key_text, sample_rows))}"
 
 
-def count_decisions(decisions: Evaluated) -> Tally:
+def count_decisions(decisions: EvaluatedRows) -> Tally:
     """Count the decisions and the records that they are about."""
 
     def one_if(condition: str) -> str:
@@ -159,7 +162,7 @@ def count_decisions(decisions: Evaluated) -> Tally:
     )  # fmt: skip
 
 
-def _totals(evaluated: Evaluated, values: Mapping[str, str]) -> dict[str, int]:
+def _totals(evaluated: EvaluatedRows, values: Mapping[str, str]) -> dict[str, int]:
     """The sum of each SQL expression over all rows, by the expression's name. NULL counts as 0.
 
     For few rows no job runs: Spark's optimiser evaluates columns of literals.

@@ -25,7 +25,7 @@ from acidsql.storage.checking.directories import (
     check_catalog,
     missing_places,
 )
-from acidsql.storage.checking.job import MOST, Checking, too_many
+from acidsql.storage.checking.job import MOST, TableCheck, too_many
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.inventory import FoundFile, inventory
 from acidsql.storage.spark.jvm import composed_text_conf
@@ -39,7 +39,7 @@ _FINDINGS = "severity string, path string, finding string, message string, advic
 class _Inspection:
     """The contents of a table's directory, and the metastore's facts about the table."""
 
-    checking: Checking
+    checking: TableCheck
     files: list[FoundFile]
     catalog_facts: CatalogFacts
     litter: list[Finding]
@@ -63,7 +63,7 @@ class TableChecks(Family):
         rows = [(f.severity, f.path, f.condition, f.message, f.advice) for f in findings]
         return rows_frame(self._spark, _FINDINGS, rows)
 
-    def check_directories(self, table: Table) -> tuple[Checking, list[Finding]]:
+    def check_directories(self, table: Table) -> tuple[TableCheck, list[Finding]]:
         """Compare the table's directories with the metastore.
 
         Returns:
@@ -111,7 +111,7 @@ class TableChecks(Family):
                 columns=[column.name for column in table.partition_columns],
                 oldest=self._oldest_version(table),
             )  # fmt: skip
-            checking = Checking(fs, table, write_ids, txns, all_rows)
+            checking = TableCheck(fs, table, write_ids, txns, all_rows)
             yield _Inspection(
                 checking, files, self._catalog_facts(table, partition_names, write_ids), litter
             )

@@ -109,7 +109,9 @@ class Holder:
         possible_partitions: Sequence[Touched],
     ) -> list[LockComponent]:
         targets = zip(prepared.queries, possible_partitions, strict=True)
-        altering_locks = [] if prepared.before is None else [exclusive_lock(prepared.before.name)]
+        altering_locks = (
+            [] if prepared.table_before is None else [exclusive_lock(prepared.table_before.name)]
+        )
         return altering_locks + statement_locks(
             statement, targets, prepared.reads, self._context.txns.settings
         )

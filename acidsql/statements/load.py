@@ -39,7 +39,7 @@ from acidsql.storage.files.filesystem import filesystem_for, real
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.writing import load
 from acidsql.storage.writing.load import Source
-from acidsql.storage.writing.save import Save, Writing
+from acidsql.storage.writing.save import Save, TableWrite
 
 _log = logging.getLogger(__name__)
 
@@ -205,7 +205,7 @@ class LoadStatements(Family):
             partitions_max=self._txns.settings.max_dynamic_partitions,
             loaded=not plan.is_rewritten,
         )
-        with job_errors(), Writing(filesystem_for(table.location), save) as writing:
+        with job_errors(), TableWrite(filesystem_for(table.location), save) as writing:
             if not plan.is_rewritten:
                 writing.files(self._copy_files(writing, statement, plan))
             else:
@@ -220,7 +220,9 @@ class LoadStatements(Family):
             transaction.refuse_overwritten(table, writing.partitions, overwrite=statement.overwrite)
             work.publish(table, writing)
 
-    def _copy_files(self, writing: Writing, statement: LoadData, plan: _LoadPlan) -> list[Record]:
+    def _copy_files(
+        self, writing: TableWrite, statement: LoadData, plan: _LoadPlan
+    ) -> list[Record]:
         return writing.copies(plan.sources, None if statement.local else self._spark)
 
     def _rows(self, plan: _LoadPlan, paths: Sequence[str]) -> DataFrame:

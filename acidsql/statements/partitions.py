@@ -21,8 +21,8 @@ from acidsql.statements.places import Places
 from acidsql.statements.result import Receipt
 from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.writing.publish import Published
-from acidsql.storage.writing.save import Save, Writing
+from acidsql.storage.writing.publish import PublishedWrite
+from acidsql.storage.writing.save import Save, TableWrite
 from acidsql.txn import Txn
 
 
@@ -147,11 +147,11 @@ class PartitionStatements(Family):
 
 def publish_empty_directories(
     txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
-) -> Published:
+) -> PublishedWrite:
     """Publish a base without rows in each partition or, without ``overwrite``, a delta."""
     statement_id = txn.next_statement_id()
     save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=overwrite)
-    with Writing(filesystem_for(table.location), save) as writing:
+    with TableWrite(filesystem_for(table.location), save) as writing:
         for partition in partitions:
             writing.empty(partition)
         return work.publish(table, writing)

@@ -94,8 +94,8 @@ class Preparer:
             text, statement, resolve, analyse,
             double_quoted=double_quoted, policy=policy, is_case_sensitive=case_sensitive,
         )  # fmt: skip
-        if prepared.before is not None:
-            self._need_to_alter(prepared.before)
+        if prepared.table_before is not None:
+            self._need_to_alter(prepared.table_before)
         return prepared
 
     def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:

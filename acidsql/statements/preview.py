@@ -78,7 +78,7 @@ class Previewer:
             views[source.view] = lower.frame(
                 self._spark, source.query, views, statement_text.args, statement_text.time
             )
-        current_table = prepared.before or table
+        current_table = prepared.table_before or table
         changes_by_query = [
             self._changes(query, views, snapshot, statement_text, current_table)
             for query in shown_queries

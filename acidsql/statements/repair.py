@@ -24,7 +24,7 @@ from acidsql.metastore.versions import Change
 from acidsql.plan.locking import exclusive_lock
 from acidsql.statements.check import REPAIR_OPERATION, TableChecks
 from acidsql.statements.unit_of_work import file_errors
-from acidsql.storage.checking.job import Checking
+from acidsql.storage.checking.job import TableCheck
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parquet import rows_of_parquet
@@ -145,10 +145,10 @@ class TableRepairs(TableChecks):
         return plan
 
     @staticmethod
-    def _is_behind_a_link(checking: Checking, table: Table, name: str) -> bool:
+    def _is_behind_a_link(checking: TableCheck, table: Table, name: str) -> bool:
         return checking.fs.link_on_the_way(table.location, name) is not None
 
-    def _partition_obstacle(self, checking: Checking, table: Table, name: str) -> str | None:
+    def _partition_obstacle(self, checking: TableCheck, table: Table, name: str) -> str | None:
         """Why a directory cannot be a partition; None if it can."""
         if self._is_behind_a_link(checking, table, name):
             return "it is behind a link"

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table
 from acidsql.storage.files.sizes import size
 from acidsql.storage.spark.views import query_over_views
-from acidsql.storage.writing.publish import Published
+from acidsql.storage.writing.publish import PublishedWrite
 
 COUNT_COLUMNS = (
     "num_affected_rows",
@@ -137,7 +137,7 @@ class Clock:
 def receipt(
     statement: str,
     txn_id: int,
-    published: Sequence[tuple[Table, Published]],
+    published: Sequence[tuple[Table, PublishedWrite]],
     seconds: Mapping[str, float],
     compaction: Sequence[str] = (),
     *,

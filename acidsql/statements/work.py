@@ -9,8 +9,8 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.metastore.interface import RowChange
 from acidsql.metastore.versions import Change
-from acidsql.storage.writing.publish import Published
-from acidsql.storage.writing.save import Writing
+from acidsql.storage.writing.publish import PublishedWrite
+from acidsql.storage.writing.save import TableWrite
 from acidsql.txn import Txn
 
 
@@ -35,7 +35,7 @@ class Work:
     mark: int
     operation: str = ""
     text: str = ""
-    published: list[tuple[Table, Published]] = field(default_factory=list)
+    published: list[tuple[Table, PublishedWrite]] = field(default_factory=list)
     when_committed: list[Callable[[], None]] = field(default_factory=list)
     altered: Table | None = None
     reverted: int | None = None
@@ -43,7 +43,7 @@ class Work:
     is_in_doubt: bool = False
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
-    def publish(self, table: Table, writing: Writing) -> Published:
+    def publish(self, table: Table, writing: TableWrite) -> PublishedWrite:
         """Publish the files of one write. The directories are recorded even if this fails."""
         self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
@@ -55,7 +55,7 @@ class Work:
         self.add(table, published)
         return published
 
-    def add(self, table: Table, published: Published) -> None:
+    def add(self, table: Table, published: PublishedWrite) -> None:
         """Add the result of one write into a table."""
         self.published.append((table, published))
 
@@ -141,15 +141,15 @@ def statement_changes(works: Sequence[Work]) -> list[Change]:
     ]
 
 
-def _writes_by_table(work: Work) -> dict[TableName, list[Published]]:
-    writes: dict[TableName, list[Published]] = {}
+def _writes_by_table(work: Work) -> dict[TableName, list[PublishedWrite]]:
+    writes: dict[TableName, list[PublishedWrite]] = {}
     for table, published in work.published:
         if published.write_id is not None:
             writes.setdefault(table.name, []).append(published)
     return writes
 
 
-def _change(work: Work, table: TableName, writes: Sequence[Published]) -> Change:
+def _change(work: Work, table: TableName, writes: Sequence[PublishedWrite]) -> Change:
     """The change of a statement to a table. The statement may have written there several times."""
     overwrote = any(published.overwrote for published in writes)
     return Change(

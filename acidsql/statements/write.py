@@ -23,7 +23,7 @@ from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.spark.repeatable import repeatable
-from acidsql.storage.writing.save import Save, Writing
+from acidsql.storage.writing.save import Save, TableWrite
 from acidsql.storage.writing.staging import stage_rows
 from acidsql.txn import Txn
 
@@ -52,9 +52,9 @@ class Writer:
         work: Work,
     ) -> None:
         """Write and publish the events of each target, and record the directories in ``work``."""
-        if held.prepared.before is not None:
+        if held.prepared.table_before is not None:
             work.altered = held.prepared.queries[0].table
-        work.reverted = held.prepared.reverted
+        work.reverted = held.prepared.reverted_txn_id
         with clock("do"):
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             is_point = all(query.may_collect for query in held.prepared.queries)
@@ -117,14 +117,14 @@ class Writer:
             views[prepared.source.view] = lower.mark_chars(rows, prepared.source)
             yield
 
-    def _new_writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:
+    def _new_writing(self, txn: Txn, query: EventQuery, touched: Touched) -> TableWrite:
         table, settings = query.table, self._context.txns.settings
         static = None if query.static_partition is None or not touched else next(iter(touched))
         # Rows that replace others stay in their directories.
         has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
         needs_names = has_new_rows and not query.makes_table
         first = txn.next_statement_id()
-        return Writing(
+        return TableWrite(
             filesystem_for(table.location),
             Save(
                 table,
@@ -144,7 +144,7 @@ class Writer:
         )
 
     def _write_events(
-        self, writing: Writing, query: EventQuery, views: Views, statement_text: StatementText
+        self, writing: TableWrite, query: EventQuery, views: Views, statement_text: StatementText
     ) -> None:
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)

@@ -17,7 +17,7 @@ from acidsql.txn.locks import LockWaiter
 from acidsql.txn.txn import Txn, abort_quietly
 
 
-class Passed:
+class PassedLocks:
     """The locks of a session, for work of its statements that does not rely on them."""
 
     def __init__(self, locks: SessionLocks) -> None:

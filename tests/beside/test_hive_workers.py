@@ -9,7 +9,7 @@ from acidsql.compaction.worker import Resources, Worker
 from acidsql.errors import WriteError
 from acidsql.metastore.compaction_queue import CompactionState
 from acidsql.storage.folding import compact as compacting
-from acidsql.storage.folding.compact import Compacting
+from acidsql.storage.folding.compact import CompactionRun
 from acidsql.txn import TxnManager
 
 IN_HIVE = "STORED AS ORC TBLPROPERTIES ('transactional'='true'"
@@ -155,7 +155,7 @@ def test_a_worker_that_dies_before_its_commit_changes_no_row(both, monkeypatch, 
     both.hive.sql(f"ALTER TABLE t COMPACT '{how}'")
     dying = both.new_acid()
     worker, txns = worker_of(dying)
-    real = Compacting.publish
+    real = CompactionRun.publish
 
     class Died(BaseException):
         pass
@@ -164,7 +164,7 @@ def test_a_worker_that_dies_before_its_commit_changes_no_row(both, monkeypatch, 
         real(self, still_ours)
         raise Died
 
-    monkeypatch.setattr(Compacting, "publish", publish)
+    monkeypatch.setattr(CompactionRun, "publish", publish)
     for name in ("mark_failed", "give_back", "abort_txn"):
         monkeypatch.setattr(type(dying.metastore), name, lambda *_, **__: None)
     with pytest.raises(Died):

@@ -107,7 +107,7 @@ class Files:
         columns = [column.name for column in self.table.partition_columns]
         found = inventory(fs, location, partitions, seen, txns, columns=columns)
         known = CatalogFacts([""] if partitions is None else partitions, HIGHEST, HIGHEST_TXN)
-        checking = job.Checking(fs, self.table, seen, txns, all_rows)
+        checking = job.TableCheck(fs, self.table, seen, txns, all_rows)
         return sort_findings(checking.run(None, found, known))
 
     def below(self, path: str) -> str:

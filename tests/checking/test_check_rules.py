@@ -352,7 +352,7 @@ def test_tables_of_hives_are_sound(name):
     fs, partitions = filesystem_for(location), case["partition_names"]
     found = inventory(fs, location, partitions, seen, txns, columns=[one.name for one in by])
     known = CatalogFacts(partitions or [""], seen.high_water_mark, txns.high_water_mark)
-    findings = job.Checking(fs, table, seen, txns, True).run(None, found, known)
+    findings = job.TableCheck(fs, table, seen, txns, True).run(None, found, known)
     assert {one.condition for one in findings} == OF_HIVE.get(name, set()), findings
 
 

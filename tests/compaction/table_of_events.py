@@ -24,7 +24,7 @@ from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
 from acidsql.settings import Settings
 from acidsql.storage.checking.directories import CatalogFacts
-from acidsql.storage.checking.job import Checking
+from acidsql.storage.checking.job import TableCheck
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
@@ -139,7 +139,7 @@ class Warehouse:
         last = self.store.valid_txns()
         highest = self.store.valid_write_ids(last, [NAME])[NAME].high_water_mark
         known = CatalogFacts([""], highest, last.high_water_mark)
-        checking = Checking(self.fs, table, write_ids, seen.valid_txns, all_rows=True)
+        checking = TableCheck(self.fs, table, write_ids, seen.valid_txns, all_rows=True)
         findings = checking.run(SimpleNamespace(), found, known)
         return [one for one in findings if one.condition != "ABORTED_DIRECTORY"]
 

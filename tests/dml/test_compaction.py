@@ -631,13 +631,13 @@ def test_a_table_may_have_thresholds_of_its_own_or_be_left_alone(spark, acid):
 
 
 def test_after_two_failures_it_is_not_tried_again_unasked(spark, acid, monkeypatch):
-    from acidsql.storage.folding.compact import Compacting
+    from acidsql.storage.folding.compact import CompactionRun
 
     def fail(*_, **__):
         raise WriteError("the disk is full")
 
     for name in ("run_in_driver", "run"):
-        monkeypatch.setattr(Compacting, name, fail)
+        monkeypatch.setattr(CompactionRun, name, fail)
     with connected(spark, acid, "inline", hive_compactor_delta_num_threshold="1") as session:
         session.sql("CREATE TABLE t (id INT)")
         for id in range(4):

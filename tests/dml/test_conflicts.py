@@ -13,7 +13,7 @@ from acidsql.errors import (
     TxnAbortedError,
     WriteConflictError,
 )
-from acidsql.storage.writing.save import Writing
+from acidsql.storage.writing.save import TableWrite
 
 OPTIMISTIC = {"hive.txn.xlock.write": "false"}
 BY_ROW = {"acidsql.conflict.detection": "row"}
@@ -147,7 +147,7 @@ def test_by_row_a_merge_that_inserts_still_conflicts_as_a_whole(acid, connect):
 def test_retries_run_the_statement_again_on_a_fresh_snapshot(acid, connect, monkeypatch):
     fill(acid, "t (id INT, n INT)", "1, 0")
     one, two = connect(**OPTIMISTIC), connect(**OPTIMISTIC)
-    publish = Writing.publish
+    publish = TableWrite.publish
     interrupted = []
 
     def publish_late(self):
@@ -156,7 +156,7 @@ def test_retries_run_the_statement_again_on_a_fresh_snapshot(acid, connect, monk
             two.sql("UPDATE t SET n = n + 10")
         return publish(self)
 
-    monkeypatch.setattr(Writing, "publish", publish_late)
+    monkeypatch.setattr(TableWrite, "publish", publish_late)
     one.sql("UPDATE t SET n = n + 1", retries=1)
     assert table(acid) == [(1, 11)]
     interrupted.clear()

@@ -16,7 +16,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.writing import job as write
 from acidsql.storage.writing.event_writer import write_inserts_pass_deletes
-from acidsql.storage.writing.save import Writing
+from acidsql.storage.writing.save import TableWrite
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
 
@@ -70,7 +70,7 @@ def test_what_might_be_others_the_second_time_is_followed_from_task_to_task(
 
 @pytest.mark.classic
 def test_keys_that_others_change_meanwhile_fail_and_delete_nothing(t, keys, monkeypatch):
-    events = Writing.events
+    events = TableWrite.events
 
     def changed_before(self, frame, *args, **options):
         monkeypatch.setattr(write, "_to_delete", change_and(write._to_delete))
@@ -85,7 +85,7 @@ def test_keys_that_others_change_meanwhile_fail_and_delete_nothing(t, keys, monk
 
         return run
 
-    monkeypatch.setattr(Writing, "events", changed_before)
+    monkeypatch.setattr(TableWrite, "events", changed_before)
     with pytest.raises(TransientTxnError, match="was changed while"):
         t.sql("DELETE FROM t WHERE id IN (SELECT id FROM keys)")
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from acidsql.storage.spark import repeatable as repeatable_module
 from acidsql.storage.spark import zones
 from acidsql.storage.spark.jvm import changed_conf
 from acidsql.storage.spark.repeatable import Repeatable, repeatable
-from acidsql.storage.writing.save import Writing
+from acidsql.storage.writing.save import TableWrite
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
 
@@ -218,7 +218,7 @@ def test_a_source_that_would_fill_the_drivers_memory_is_not_sent(t, files, monke
 
 @pytest.mark.classic
 def test_a_source_that_others_change_meanwhile_fails_and_changes_nothing(t, files, monkeypatch):
-    write = Writing.events
+    write = TableWrite.events
 
     def change_after(self, *args, **options):
         write(self, *args, **options)
@@ -226,7 +226,7 @@ def test_a_source_that_others_change_meanwhile_fails_and_changes_nothing(t, file
             if name.endswith(".parquet"):
                 os.utime(f"{files}/{name}", (1, 1))
 
-    monkeypatch.setattr(Writing, "events", change_after)
+    monkeypatch.setattr(TableWrite, "events", change_after)
     with pytest.raises(TransientTxnError, match="was changed while"):
         t.sql(MERGE.format(source="files"))
     monkeypatch.undo()

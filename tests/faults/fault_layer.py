@@ -27,7 +27,7 @@ from acidsql.statements.work import Work
 from acidsql.storage.event_records import VALUE
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for, wrap_filesystems
 from acidsql.storage.writing.job import write_rows
-from acidsql.storage.writing.save import Save, Writing
+from acidsql.storage.writing.save import Save, TableWrite
 from acidsql.txn import Snapshot, TxnManager
 
 T, P = TableName("default", "t"), TableName("default", "p")  # P is partitioned
@@ -137,7 +137,7 @@ class Side:
         statement_id = transaction.txn.next_statement_id()
         write_id = transaction.txn.write_id(name)
         save = Save(table, write_id, (statement_id, statement_id), overwrite=overwrite)
-        with Writing(filesystem_for(table.location), save) as writing:
+        with TableWrite(filesystem_for(table.location), save) as writing:
             columns = {"v": pa.array([value for value, _ in rows], pa.int32())}
             if table.partition_columns:
                 columns[f"{VALUE}0"] = pa.array([partition for _, partition in rows])

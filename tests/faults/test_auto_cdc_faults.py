@@ -21,7 +21,7 @@ from fault_world import World
 
 from acidsql.plan import cdc_state
 from acidsql.statements import auto_cdc
-from acidsql.storage.writing.staging import Evaluated
+from acidsql.storage.writing.staging import EvaluatedRows
 
 pytestmark = [
     pytest.mark.spark,
@@ -67,9 +67,11 @@ def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def _evaluated(rows: Any, location: str, txn_id: int, *_: Any, **__: Any) -> Iterator[Evaluated]:
+def _evaluated(
+    rows: Any, location: str, txn_id: int, *_: Any, **__: Any
+) -> Iterator[EvaluatedRows]:
     with fault_replay._staged(rows, location, txn_id) as kept:
-        yield Evaluated(kept)
+        yield EvaluatedRows(kept)
 
 
 @each_kind

@@ -24,7 +24,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
 from acidsql.metastore.embedded import EmbeddedMetastore
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.writing.save import Writing
+from acidsql.storage.writing.save import TableWrite
 
 
 def main(warehouse: str, where: str, *statements: str) -> None:
@@ -118,13 +118,13 @@ def _between_renames() -> None:
 
 def _after_the_first_statement() -> None:
     """Die when the second statement of a transaction is about to publish."""
-    publish, seen = Writing.publish, []
+    publish, seen = TableWrite.publish, []
 
     def die_at_the_second(self: Any) -> Any:
         seen.append(self)
         return publish(self) if len(seen) == 1 else _die()
 
-    Writing.publish = die_at_the_second  # type: ignore[method-assign]
+    TableWrite.publish = die_at_the_second  # type: ignore[method-assign]
 
 
 def _while_undoing() -> None:

@@ -40,7 +40,7 @@ from acidsql.settings import Settings
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing import save
-from acidsql.storage.writing.save import Save, Writing
+from acidsql.storage.writing.save import Save, TableWrite
 from acidsql.txn import Snapshot, TxnManager
 
 KEYS = range(3)  # the keys in each table, to which all processes append
@@ -253,12 +253,12 @@ class Worker:
             ]
         return [Change(key, (*row.values, value), row) for row in mine]
 
-    def _writing(self, table: Table, kind: str, transaction: Transaction) -> Writing:
+    def _writing(self, table: Table, kind: str, transaction: Transaction) -> TableWrite:
         txn = transaction.txn
         first = txn.next_statement_id()
         second = txn.next_statement_id() if kind in ("update", "merge") else first
         where = None if table.partition_columns else ""
-        return Writing(
+        return TableWrite(
             filesystem_for(table.location),
             Save(table, txn.write_id(table.name), (first, second), where, kind == "overwrite"),
         )

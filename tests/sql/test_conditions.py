@@ -177,7 +177,9 @@ ID_IS_1 = Comparison("id", "=", (Value("int", "1"),))
 def known_of_query(text):
     """What a query says about the first table that it names."""
     table = Table(TableName("default", "t"), "/t", (Column("id", "int"), Column("limit", "int")))
-    return where_predicate(StandIn("v", table, at=(text, references(text).references[0])))
+    return where_predicate(
+        StandIn("v", table, text_and_reference=(text, references(text).references[0]))
+    )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from acidsql.storage.event_records import Task
 from acidsql.storage.files import file_info, orc_schema
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.files.listing import list_table
-from acidsql.storage.folding.compact import Compacting
+from acidsql.storage.folding.compact import CompactionRun
 from acidsql.storage.folding.fold import fold
 from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
@@ -171,7 +171,7 @@ def readers_of_table(root):
         decided = CompactorWriteIdList.from_snapshot(SEEN)
         plan, _ = plan_compaction(FS, table, "", decided, ALL_TXNS, major=True)
         if plan is not None:
-            with Compacting(FS, plan, 1) as work:
+            with CompactionRun(FS, plan, 1) as work:
                 for number, one in enumerate(plan.folds):
                     fold(one, work.spec, Task(number, number))
 

@@ -31,7 +31,7 @@ from acidsql.acid.write_ids import ALL_TXNS, CompactorWriteIdList, ValidWriteIdL
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.event_records import Task
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.folding.compact import Compacting
+from acidsql.storage.folding.compact import CompactionRun
 from acidsql.storage.folding.fold import fold
 from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
@@ -100,7 +100,7 @@ class History:
         plan, _ = plan_compaction(fs, self.table, "", decided, ALL_TXNS, major=major)
         if plan is None:
             return []
-        with Compacting(fs, plan, 1) as work:
+        with CompactionRun(fs, plan, 1) as work:
             for number, one in enumerate(plan.folds):
                 work.records += fold(one, work.spec, Task(number, number))
             return work.publish(lambda: None)
@@ -294,5 +294,5 @@ def test_timestamps_that_would_be_cut_are_refused(tmp_path):
     fs = filesystem_for(table.location)
     decided = CompactorWriteIdList.from_snapshot(ValidWriteIdList(2))
     plan, _ = plan_compaction(fs, table, "", decided, ALL_TXNS, major=True)
-    with Compacting(fs, plan, 1) as work, pytest.raises(UnsupportedError, match="microsecond"):
+    with CompactionRun(fs, plan, 1) as work, pytest.raises(UnsupportedError, match="microsecond"):
         fold(plan.folds[0], work.spec, Task(0, 0))

@@ -22,7 +22,7 @@ from acidsql.errors import AcidSqlError, TransientTxnError
 from acidsql.metastore.interface import LockComponent, LockType, Operation, WriteConflict
 from acidsql.settings import Settings
 from acidsql.statements.unit_of_work import Transaction
-from acidsql.storage.writing.publish import Published
+from acidsql.storage.writing.publish import PublishedWrite
 from acidsql.txn import Txn
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.locks import LockWaiter
@@ -225,8 +225,8 @@ class Writing:
     def partitions(self) -> set[str]:
         return {f"p={self.place}"}
 
-    def publish(self) -> Published:
-        return Published(partitions=(f"p={self.place}",))
+    def publish(self) -> PublishedWrite:
+        return PublishedWrite(partitions=(f"p={self.place}",))
 
 
 @dataclass

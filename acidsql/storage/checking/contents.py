@@ -233,8 +233,8 @@ def _numbers(text: bytes) -> tuple[int, ...]:
 
 
 @dataclass(slots=True)
-class Noted:
-    """What is wrong with events: how often, and where first."""
+class EventFaults:
+    """The faults of events: how often each occurs, and where it occurs first."""
 
     _first_of_condition: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -267,7 +267,7 @@ class _Rows:
     info: FileInfo
     index: list[Key] | None
     totals: Totals
-    _noted: Noted = field(default_factory=Noted)
+    _noted: EventFaults = field(default_factory=EventFaults)
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
     _rows: int = 0
     _last: Key | None = None

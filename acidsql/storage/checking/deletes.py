@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acidsql.acid.findings import Finding
-from acidsql.storage.checking.contents import Noted
+from acidsql.storage.checking.contents import EventFaults
 from acidsql.storage.folding.event_merge import (
     LEAST,
     Int64s,
@@ -46,7 +46,7 @@ def check_deletes(bucket: Fold, place: str) -> list[Finding]:
     Raises:
         FormatError, OSError: A file cannot be read.
     """
-    findings = Noted()
+    findings = EventFaults()
     deletes = _Deletes(bucket, findings)
     twice = _message(bucket, "two rows have the {}")
     orphan = _message(bucket, "{} is deleted, and there is no such row")
@@ -71,7 +71,7 @@ def _message(bucket: Fold, fault: str) -> str:
 class _Deletes:
     """The delete events of a bucket, read along with its rows. Repeated ones are noted."""
 
-    def __init__(self, bucket: Fold, noted: Noted) -> None:
+    def __init__(self, bucket: Fold, noted: EventFaults) -> None:
         self._noted = noted
         self._twin_message = _message(bucket, "{} is deleted by two write ids")
         self._repeated_message = _message(bucket, "{} is deleted twice by one write id")

@@ -62,7 +62,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Checking:
+class TableCheck:
     """The check of one table in one snapshot.
 
     Attributes:

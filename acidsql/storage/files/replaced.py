@@ -37,8 +37,8 @@ DDL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """One file.
+class ReplacementFile:
+    """One file that says which rows the rows of a bucket file replace.
 
     Attributes:
         path: The file.
@@ -67,7 +67,7 @@ def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([row_ids, *old], schema=_SCHEMA.arrow)
 
 
-def read_replaced(replaced_file: Replaced) -> Iterator[pa.RecordBatch]:
+def read_replaced(replaced_file: ReplacementFile) -> Iterator[pa.RecordBatch]:
     """The rows of a file, with the columns of ``DDL``."""
     with naming_missing(replaced_file.path):
         for batch in read_parquet(replaced_file.path, _SCHEMA):

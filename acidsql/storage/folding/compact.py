@@ -50,7 +50,7 @@ _TAKEN_SUFFIX = ".taken"
 _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also writing.staging
 
 
-class Compacting:
+class CompactionRun:
     """One compaction at work: ``run``, then ``publish``.
 
     As a context manager it always removes its staging directory.
@@ -80,7 +80,7 @@ class Compacting:
         self.phase, self.folded = "merge", 0
         self._is_rebalance = False
 
-    def __enter__(self) -> Compacting:
+    def __enter__(self) -> CompactionRun:
         self._fs.create_directory(self.spec.staging)
         return self
 

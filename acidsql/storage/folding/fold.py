@@ -147,7 +147,7 @@ def _remaining_inserts(
 ) -> Iterator[pa.RecordBatch]:
     """The remaining insert events. The remaining delete events go to ``keep_deletes``."""
     schema = _flat(row)
-    deleted = _Deleted(bucket_fold, keep_deletes)
+    deleted = _DeleteEvents(bucket_fold, keep_deletes)
     inserts = [
         _source(
             bucket_fold,
@@ -287,7 +287,7 @@ class _Output:
 # ── deleting ─────────────────────────────────────────────────────────────────────────────────
 
 
-class _Deleted:
+class _DeleteEvents:
     """The delete events of a bucket id, read along with the inserts."""
 
     def __init__(self, bucket_fold: Fold, keep: Callable[[pa.RecordBatch], None]) -> None:

@@ -85,7 +85,7 @@ class StreamRead:
 
 
 @dataclass(frozen=True, slots=True)
-class _Deleted:
+class _DeletedRowIds:
     """Row ids, and the write id that deleted each of them."""
 
     keys: list[Int64s]
@@ -223,7 +223,7 @@ def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.Re
             yield batch.filter(pa.array(is_shown)), versions[is_shown]
 
 
-def _deleted_row_ids(stream_read: StreamRead) -> _Deleted | None:
+def _deleted_row_ids(stream_read: StreamRead) -> _DeletedRowIds | None:
     """The row ids that matter: NEW: deleted by their own write id; DELETED: by a new one."""
     key_batches: list[list[Int64s]] = []
     versions: list[Int64s] = []
@@ -242,7 +242,7 @@ def _deleted_row_ids(stream_read: StreamRead) -> _Deleted | None:
     if not key_batches:
         return None
     keys = [np.concatenate(parts) for parts in zip(*key_batches, strict=True)]
-    return _Deleted(keys, np.concatenate(versions))
+    return _DeletedRowIds(keys, np.concatenate(versions))
 
 
 def _delete_events(stream_read: StreamRead) -> Iterator[pa.RecordBatch]:

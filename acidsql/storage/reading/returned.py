@@ -23,7 +23,7 @@ from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREF
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import Listing, list_published
-from acidsql.storage.files.replaced import DDL, OLD, Replaced, read_replaced
+from acidsql.storage.files.replaced import DDL, OLD, ReplacementFile, read_replaced
 from acidsql.storage.reading.changes import deleted_rows
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.python_rows import KEY_TYPES
@@ -44,8 +44,8 @@ _ALL = ValidWriteIdList(NONE_OPEN)  # a statement's own directories have only it
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
-    """How changed rows are shown.
+class ReturnedColumns:
+    """The columns in which RETURNING shows changed rows.
 
     Attributes:
         table: The table.
@@ -64,7 +64,7 @@ class Returned:
     is_merge: bool = False
 
 
-def no_rows(spark: SparkSession, shown: Returned) -> DataFrame:
+def no_rows(spark: SparkSession, shown: ReturnedColumns) -> DataFrame:
     """No rows, with the columns of ``returned_rows``."""
     rows = empty(spark, shown.table)
     new = _side(rows, shown.table, _NEW)
@@ -73,7 +73,7 @@ def no_rows(spark: SparkSession, shown: Returned) -> DataFrame:
 
 def returned_rows(
     spark: SparkSession,
-    shown: Returned,
+    shown: ReturnedColumns,
     directories: Sequence[str],
     before: Sequence[Listing],
     *,
@@ -141,7 +141,7 @@ def _pair_rows(
     spark: SparkSession,
     new: DataFrame,
     old: DataFrame,
-    shown: Returned,
+    shown: ReturnedColumns,
     directories: Sequence[str],
     *,
     is_small: bool,
@@ -181,14 +181,14 @@ def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: s
             if bucket_id is not None:
                 partition = above.removeprefix(location).lstrip("/")
                 replaced_files.append(
-                    Replaced(child.path, partition, encode(bucket_id, statement_id))
+                    ReplacementFile(child.path, partition, encode(bucket_id, statement_id))
                 )
     tasks = spark.range(0, len(replaced_files), 1, max(1, len(replaced_files)))
     return tasks.mapInArrow(_reader(replaced_files), DDL)
 
 
 def _reader(
-    files: Sequence[Replaced],
+    files: Sequence[ReplacementFile],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
@@ -210,7 +210,7 @@ def _side(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
     return jvm.select(rows, *own, *columns, f"TRUE AS {prefix}")
 
 
-def _select_returned_columns(rows: DataFrame, shown: Returned) -> DataFrame:
+def _select_returned_columns(rows: DataFrame, shown: ReturnedColumns) -> DataFrame:
     def of(prefix: str, *, is_there: bool) -> list[tuple[str, str]]:
         pairs = [
             (quote(prefix + c.name) if is_there else "NULL", c.name, shown_type(c.type))

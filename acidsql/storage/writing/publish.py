@@ -32,7 +32,7 @@ _STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # the names that staging_direct
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedWrite:
     """The result of a statement on disk.
 
     Attributes:
@@ -115,7 +115,7 @@ def publish(
     directories: list[str],
     *,
     overwrite: bool,
-) -> Published:
+) -> PublishedWrite:
     """Put checked files into their directories.
 
     If this fails, it tries to delete the directories that it has made.
@@ -155,7 +155,7 @@ def publish(
         raise
     files = [file for file in files if file.kind != "replaced"]
     updated = sum(file.updated for file in files)
-    return Published(
+    return PublishedWrite(
         inserted=sum(file.rows for file in files if file.kind == "insert") - updated,
         updated=updated,
         deleted=sum(file.rows for file in files if file.kind == "delete") - updated,

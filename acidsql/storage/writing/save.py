@@ -25,7 +25,7 @@ from acidsql.storage.writing import load
 from acidsql.storage.writing.job import write_events, write_rows
 from acidsql.storage.writing.load import Source
 from acidsql.storage.writing.publish import (
-    Published,
+    PublishedWrite,
     check,
     discard,
     empty_file,
@@ -68,7 +68,7 @@ class Save:
     is_fast: bool = True
 
 
-class Writing:
+class TableWrite:
     """One statement's write to one table: at most one of the writing methods, then ``publish``.
 
     As a context manager it always removes its staging directory.
@@ -85,7 +85,7 @@ class Writing:
         self._has_staged = False
         self.directories: list[str] = []
 
-    def __enter__(self) -> Writing:
+    def __enter__(self) -> TableWrite:
         if not self._fs.has_directories:
             # What the driver writes itself goes out as a whole, without a staged object.
             self._own_spec = replace(self._spec, staging=new_directory())
@@ -207,10 +207,10 @@ class Writing:
         """After ``publish`` has failed: a request may still be carried out, however late."""
         return bool(self.directories) and not self._fs.has_directories
 
-    def publish(self) -> Published:
+    def publish(self) -> PublishedWrite:
         """Move the files into their directories. Without files there is nothing to do."""
         if not self._files:
-            return Published()
+            return PublishedWrite()
         location = self._save.table.location
         return publish(
             self._fs,

@@ -33,7 +33,7 @@ _CONF = METHODS_THAT_JAVA_COMPILES | {
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class EvaluatedRows:
     """Rows that were evaluated once.
 
     Attributes:
@@ -65,7 +65,7 @@ def stage_rows(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Ite
 @contextmanager
 def evaluate(
     rows: DataFrame, location: str, txn_id: int, few: int = 0, *, may_repeat: bool = False
-) -> Iterator[Evaluated]:
+) -> Iterator[EvaluatedRows]:
     """Like ``stage_rows``, but the result also has the number of rows, if they are few.
 
     If Spark estimates that the rows are small, files are only needed if there are too many. Then
@@ -83,7 +83,7 @@ def evaluate(
     try:
         with changed_conf(rows.sparkSession, _CONF):
             rows.write.parquet(path)
-        yield _few(rows, path, few) or Evaluated(
+        yield _few(rows, path, few) or EvaluatedRows(
             rows.sparkSession.read.schema(rows.schema).parquet(path)
         )
     finally:
@@ -103,7 +103,7 @@ def _is_plain(kind: T.DataType) -> bool:
     return isinstance(kind, _PLAIN)
 
 
-def _few(rows: DataFrame, path: str, limit: int) -> Evaluated | None:
+def _few(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
     """The rows in the files of a directory, if they are few."""
     if not limit:
         return None
@@ -115,9 +115,9 @@ def _few(rows: DataFrame, path: str, limit: int) -> Evaluated | None:
     return None if few_rows is None else _local(rows, few_rows)
 
 
-def _local(rows: DataFrame, collected: pa.Table) -> Evaluated | None:
+def _local(rows: DataFrame, collected: pa.Table) -> EvaluatedRows | None:
     schema = rows.schema.toNullable()  # as of a file
     try:
-        return Evaluated(local_rows(rows.sparkSession, collected, schema), collected.num_rows)
+        return EvaluatedRows(local_rows(rows.sparkSession, collected, schema), collected.num_rows)
     except pa.ArrowException:
         return None
