@@ -151,7 +151,7 @@ def size_tiered_request(settings: Settings) -> dict[str, str]:
 def max_remaining_deltas(
     metastore: Metastore, table: Table, requested: Mapping[str, str], settings: Settings
 ) -> int | None:
-    """How many deltas a size-tiered minor compaction may leave; None for a compaction of all.
+    """The number of deltas that a size-tiered minor compaction may leave; None: compact all.
 
     Args:
         metastore: The table's metastore.

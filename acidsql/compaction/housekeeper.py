@@ -20,7 +20,7 @@ def keep_house(metastore: Metastore, settings: Settings) -> None:
 
 
 def retention(settings: Settings) -> HistoryRetention:
-    """How much of the compaction history to keep."""
+    """The part of the compaction history to keep."""
     return HistoryRetention(
         settings.compactor_history_succeeded,
         # The failures that stop further compactions must stay in the history.

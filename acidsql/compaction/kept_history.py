@@ -19,7 +19,7 @@ from acidsql.storage.files.filesystem import Entry, FileSystem
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much history a table keeps.
+    """The limits of the history that a table keeps.
 
     Attributes:
         retention_ms: How long after the compaction.
@@ -36,7 +36,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class KeptHistory:
-    """What stays in one directory, and for how long.
+    """The old files that stay in one directory, and for how long.
 
     Attributes:
         names: The directories and files that stay.
@@ -53,7 +53,7 @@ class KeptHistory:
 
 @dataclass(frozen=True, slots=True)
 class LastLook:
-    """What the cleaner found at its last look, so that it need not list the directory again.
+    """The result of the cleaner's last look, so that it need not list the directory again.
 
     Attributes:
         history: What stays.

@@ -50,7 +50,7 @@ NOTHING_TO_DO = "None of the compaction thresholds met, compaction request is re
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """How much of a shared Spark application a compaction may use.
+    """The part of a shared Spark application that a compaction may use.
 
     Attributes:
         tag: The tag of its jobs, by which they are cancelled.
@@ -299,7 +299,7 @@ class Worker:
 
 
 def progress_of(work: CompactionRun, tasks: Tasks) -> str:
-    """What a compaction does now, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``."""
+    """The progress of a compaction, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``."""
     if work.phase == "publish":
         return f"publish {size(work.written[1])}"
     finished, total = tasks.finished, tasks.total

@@ -196,7 +196,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRetention:
-    """How many entries of the history are kept for each table or partition, and how long.
+    """The number of entries to keep in the history of each table or partition, and for how long.
 
     Attributes:
         succeeded: How many entries that succeeded.
@@ -258,7 +258,7 @@ class CompactionQueue(Protocol):
         nothing happens if the entry is gone or belongs to another transaction now."""
 
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
-        """As ``mark_failed``, but REFUSED: there was nothing to compact. *Idempotent.*"""
+        """Like ``mark_failed``, but REFUSED: there was nothing to compact. *Idempotent.*"""
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
         """Queue a WORKING entry of this transaction again, because its worker was stopped.

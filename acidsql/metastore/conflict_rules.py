@@ -49,7 +49,7 @@ _LONGEST_STATEMENT = 200  # characters of another's statement in a message
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a transaction does to one thing: a row of TXN_COMPONENTS or of WRITE_SET.
+    """The change of one object by a transaction: a row of TXN_COMPONENTS or of WRITE_SET.
 
     Attributes:
         database: The table's database.

@@ -10,7 +10,7 @@ from acidsql.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How a text file's lines are to be read.
+    """The format of the lines of a text file.
 
     Attributes:
         field_end: The character between two fields.

@@ -40,7 +40,7 @@ from acidsql.metastore.versions import Change, VersionLog
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """How a transaction changes the rows of a partition, or of an unpartitioned table.
+    """The change of the rows of a partition, or of an unpartitioned table, by a transaction.
 
     Attributes:
         rows: How many rows more there are; None: not known.
@@ -145,7 +145,7 @@ class TxnInfo:
 
 
 class CommitSteps(TypedDict, total=False):
-    """What happens in one step with a COMMIT: the arguments of ``TxnStore.commit_txn``."""
+    """The changes in one step with a COMMIT: the arguments of ``TxnStore.commit_txn``."""
 
     resolved: Collection[int]
     add_partitions: Mapping[TableName, Sequence[Partition]] | None
@@ -166,7 +166,7 @@ class TxnStore(CatalogHistory, Protocol):
 
     @property
     def abilities(self) -> Abilities:
-        """What this metastore can do."""
+        """The abilities of this metastore."""
 
     def open_txn(
         self,
@@ -262,8 +262,8 @@ class TxnStore(CatalogHistory, Protocol):
         ``txn_id`` sees its own writes: its number is not among the exceptions."""
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
-        """As ``valid_txns``, if the READ_ONLY transaction ``lease`` is open; None if it has ended.
-        *Read-only.*"""
+        """Like ``valid_txns`` while the READ_ONLY transaction ``lease`` is open; None if it has
+        ended. *Read-only.*"""
 
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]

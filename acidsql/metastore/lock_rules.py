@@ -23,7 +23,7 @@ from typing import Generic, Protocol, TypeVar
 
 from acidsql.metastore.interface import LockComponent, LockInfo, LockState, LockType
 
-Filed = TypeVar("Filed")
+Value = TypeVar("Value")
 
 
 class LockObject(Protocol):
@@ -39,8 +39,8 @@ class LockObject(Protocol):
     def partition(self) -> str | None: ...
 
 
-class Typed(LockObject, Protocol):
-    """A lock on a thing, requested or existing."""
+class TypedLockObject(LockObject, Protocol):
+    """A lock on an object, requested or existing."""
 
     @property
     def lock_type(self) -> LockType: ...
@@ -71,7 +71,7 @@ def strength(lock_type: LockType) -> int:
 
 
 def overlaps(first: LockObject, second: LockObject) -> bool:
-    """True if one contains the other; a database contains its tables, a table its partitions."""
+    """True if one object contains the other: a database its tables, a table its partitions."""
     if first.database != second.database:
         return False
     if first.table is None or second.table is None:
@@ -83,7 +83,7 @@ def overlaps(first: LockObject, second: LockObject) -> bool:
     )
 
 
-def must_wait(requested: Typed, earlier: Typed) -> bool:
+def must_wait(requested: TypedLockObject, earlier: TypedLockObject) -> bool:
     """True if ``requested`` cannot be granted while another transaction's ``earlier`` exists.
 
     SHARED_READ on a whole database (LOCK DATABASE takes it, and Hive's CREATE TABLE) only keeps the
@@ -99,7 +99,7 @@ def must_wait(requested: Typed, earlier: Typed) -> bool:
     )
 
 
-def _only_keeps_database(requested: Typed, held: Typed) -> bool:
+def _only_keeps_database(requested: TypedLockObject, held: TypedLockObject) -> bool:
     return (
         requested.lock_type is LockType.SHARED_READ
         and requested.table is None
@@ -109,7 +109,7 @@ def _only_keeps_database(requested: Typed, held: Typed) -> bool:
 
 
 def merge(components: Iterable[LockComponent]) -> list[LockComponent]:
-    """One component for each thing, with the strongest type (``LockRequestBuilder``)."""
+    """One component for each object, with the strongest type (``LockRequestBuilder``)."""
     strongest: dict[tuple[str, str | None, str | None], LockComponent] = {}
     for component in components:
         place = (component.database, component.table, component.partition)
@@ -121,29 +121,29 @@ def merge(components: Iterable[LockComponent]) -> list[LockComponent]:
     return list(strongest.values())
 
 
-class LocksByObject(Generic[Filed]):
-    """An index of values by thing, which finds overlapping things without comparing all of them.
+class LocksByObject(Generic[Value]):
+    """An index of values by object, which finds overlapping objects without comparing all.
 
     Args:
-        filed: Pairs of a thing and the value to file under it.
+        filed: Pairs of an object and the value to file under the object.
     """
 
-    def __init__(self, filed: Iterable[tuple[LockObject, Filed]]) -> None:
-        self._databases: dict[str, dict[str | None, dict[str | None, list[Filed]]]] = {}
+    def __init__(self, filed: Iterable[tuple[LockObject, Value]]) -> None:
+        self._databases: dict[str, dict[str | None, dict[str | None, list[Value]]]] = {}
         for lock_object, value in filed:
             tables = self._databases.setdefault(lock_object.database, {})
             partitions = tables.setdefault(lock_object.table, {})
             partitions.setdefault(lock_object.partition, []).append(value)
 
-    def overlapping(self, lock_object: LockObject) -> Iterator[Filed]:
-        """The values of all things that overlap this one, as ``overlaps`` says."""
+    def overlapping(self, lock_object: LockObject) -> Iterator[Value]:
+        """The values of all objects that overlap an object, by the rule of ``overlaps``."""
         tables = self._databases.get(lock_object.database, {})
         for partitions in _entries_and_whole(tables, lock_object.table):
             for values in _entries_and_whole(partitions, lock_object.partition):
                 yield from values
 
 
-def _entries_and_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[Filed]:
+def _entries_and_whole(inner: dict[str | None, Value], name: str | None) -> Collection[Value]:
     """The entries of a name and of the whole (None); for the whole itself (None) all entries."""
     if name is None:
         return inner.values()
@@ -156,8 +156,8 @@ def _entries_and_whole(inner: dict[str | None, Filed], name: str | None) -> Coll
 def blockers(waiting: LockInfo, locks: LocksByObject[LockInfo]) -> list[LockInfo]:
     """The locks of others that a lock must wait for, granted ones first.
 
-    They are earlier ones, and later ones that were granted because a session had as much. (The
-    session may have given that up since.)
+    They are earlier locks, and later locks that were granted because their session held as strong
+    a lock. (The session may have released that lock since.)
 
     The list is empty if the transaction already holds a lock that covers this one. A lock that
     would block this one would block the held one, too; so it is waiting, for this transaction. If
@@ -186,7 +186,7 @@ def blockers(waiting: LockInfo, locks: LocksByObject[LockInfo]) -> list[LockInfo
 
 
 def _covers(held: LockInfo, requested: LockInfo) -> bool:
-    """True if a transaction that has ``held`` does not need ``wanted``; the two overlap."""
+    """True if a transaction that has ``held`` does not need ``requested``; the two overlap."""
     is_weaker = strength(held.lock_type) < strength(requested.lock_type)
     if is_weaker or held.state is LockState.WAITING:
         return False

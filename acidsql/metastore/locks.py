@@ -41,7 +41,7 @@ class Operation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LockComponent:
-    """One thing to lock: a database (table None), a table (partition None) or a partition.
+    """One object to lock: a database (table None), a table (partition None) or a partition.
 
     Attributes:
         operation: What the transaction will do there. INSERT, UPDATE, DELETE and OVERWRITE are

@@ -19,7 +19,7 @@ from acidsql.acid.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one statement did to one table.
+    """The change of one table by one statement.
 
     Attributes:
         table: The table.
@@ -88,7 +88,7 @@ class VersionLog(Protocol):
         is not known. *Read-only.* Raises CatalogError if there is no such table."""
 
     def identity(self, table: TableName) -> str:
-        """What tells a table from earlier and later tables of its name. It stays if the table is
+        """A text that differs between tables of one name. It stays if the table is
         renamed or changed. *Read-only.* Raises CatalogError if there is no such table."""
 
     def forget_versions(self, table: TableName, oldest: int) -> None:

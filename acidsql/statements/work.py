@@ -107,7 +107,7 @@ def without_dropped(
 
 
 def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
-    """How the numbers of rows change, by table and partition."""
+    """The changes of the numbers of rows, by table and partition."""
     changes_by_table: dict[TableName, dict[str, RowChange]] = {}
     for work in works:
         for table, published in work.published:

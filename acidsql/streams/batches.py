@@ -44,7 +44,7 @@ Target = TypeVar("Target")  # one table, or several
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all writers of batches need.
+    """The settings and functions that all writers of batches need.
 
     Attributes:
         spark: The session that starts the query.

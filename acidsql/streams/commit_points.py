@@ -51,7 +51,7 @@ _NAMES = ("source_txn", "place", "is_last", "num_records", "record", "schema")  
 
 @dataclass(frozen=True, slots=True)
 class CommitPoints:
-    """How the end of a source's transactions is known; see ``Session.auto_cdc``.
+    """The way in which records show the end of a source's transactions; see ``Session.auto_cdc``.
 
     ``commit_points="n"`` is short for ``commit_points=CommitPoints("n")``.
 
@@ -202,7 +202,7 @@ class WholeTransactions(Applier[Target]):
         return records.withColumn(_MARK, F.coalesce(is_mark, F.lit(False)))
 
 
-def by_commit_points(
+def with_commit_points(
     setup: Setup, applier: AutoCdc | SeveralCdc, points: CommitPoints | str | None
 ) -> AutoCdc | SeveralCdc | WholeTransactions[Any]:
     """An applier of whole transactions; the same applier without commit points.
@@ -234,7 +234,7 @@ class _Batch:
         """The records that have waited: ``_FACTS``, ``_SINCE`` and ``_HOME``."""
         names, waiting = ", ".join((*_NAMES, "row__id.writeid")), None
         for number, table in enumerate(self.tables):
-            text = f"SELECT {names} FROM {_pending(table)} WHERE {self._is_ours}"
+            text = f"SELECT {names} FROM {_pending_table(table)} WHERE {self._is_ours}"
             rows = self.runner.run(text, None, 0).toDF(*_FACTS, _SINCE)
             rows = rows.withColumn(_HOME, F.lit(number))
             waiting = rows if waiting is None else waiting.unionAll(rows)
@@ -296,7 +296,7 @@ class _Batch:
         )
         for count in counts:
             if count.worst.wrong:
-                raise _contradiction(count.worst)
+                raise _contradiction_error(count.worst)
         return counts
 
     def ready_records(self, groups: DataFrame, counts: Sequence[Row]) -> list[DataFrame]:
@@ -345,7 +345,7 @@ class _Batch:
         with temporary_view(rows.select(*_FACTS).toDF(*_NAMES)) as view:
             run_statement(
                 self.runner,
-                f"INSERT INTO {_pending(self.tables[table_number])} (txn_app_id, {names})\n"
+                f"INSERT INTO {_pending_table(self.tables[table_number])} (txn_app_id, {names})\n"
                 f"SELECT {self._app_id}, {names} FROM {view}",
             )
 
@@ -354,16 +354,16 @@ class _Batch:
         with temporary_view(groups.where("complete").select(_TXN).toDF("done")) as view:
             run_statement(
                 self.runner,
-                f"DELETE FROM {_pending(self.tables[table_number])} WHERE {self._is_ours} "
+                f"DELETE FROM {_pending_table(self.tables[table_number])} WHERE {self._is_ours} "
                 f"AND source_txn IN (SELECT done FROM {view})",
             )
 
 
-def _pending(table: Table) -> str:
+def _pending_table(table: Table) -> str:
     return table_name(pending_name(table.name))
 
 
-def _contradiction(facts: Row) -> WriteError:
+def _contradiction_error(facts: Row) -> WriteError:
     txn, num_records, low, high = facts[1:]
     stated_numbers = (
         f"it has {high:,}" if low == high else f"it has {low:,}, and that it has {high:,}"

@@ -23,7 +23,7 @@ from acidsql.streams.auto_cdc import AutoCdc, Clauses
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup, no_sinks_error
 from acidsql.streams.changes import change_rows
-from acidsql.streams.commit_points import CommitPoints, WholeTransactions, by_commit_points
+from acidsql.streams.commit_points import CommitPoints, WholeTransactions, with_commit_points
 from acidsql.streams.identity import check_app_id, numbered_batch
 from acidsql.streams.several import SeveralCdc, Transform, appliers_by_value
 from acidsql.streams.sink import MODES, Sink
@@ -33,7 +33,7 @@ from acidsql.txn.retry import retry_transient
 
 
 class StreamMethods:
-    """What a ``Session`` offers for streams."""
+    """The methods of a ``Session`` for streams."""
 
     spark: SparkSession
     metastore: Metastore
@@ -144,7 +144,7 @@ class StreamMethods:
             track_history_except_column_list,
         )  # fmt: skip
         applier = self._applier(setup, target, by, transform, clauses, bad_records)
-        return by_commit_points(setup, applier, commit_points)
+        return with_commit_points(setup, applier, commit_points)
 
     def _applier(
         self,
@@ -307,7 +307,7 @@ class StreamMethods:
         return self.metastore.forget_stream(txn_app_id, sink)
 
     def _setup(self, txn_app_id: str | None, retries: int) -> Setup:
-        """What all sinks need. Raises SettingError, UnsupportedError."""
+        """The setup that all sinks need. Raises SettingError, UnsupportedError."""
         self._need_open()
         self._need_ledger()
         need_count(retries, "retries")

@@ -250,7 +250,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if table is None:
             raise CatalogError(f"There is no table '{self._name}'.", relationName=self._name)
         if self.ddl is not None and (now := self._columns_ddl(table)) != self.ddl:
-            raise _changed(
+            raise _source_changed_error(
                 f"{self._name} has other columns now than when the stream began: {now} instead of "
                 f"{self.ddl}. Start the query again."
             )
@@ -305,13 +305,13 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 version <= high_water_mark and txn_ids.get(version, txn) == txn
             )
             if offset["table"] != identity or not is_same:
-                raise _changed(
+                raise _source_changed_error(
                     f"{self._name} was dropped and made again, or restored from a copy, since the "
                     "stream's checkpoint was written. Begin a new stream with a new checkpoint."
                 )
 
 
-def _changed(message: str) -> CatalogError:
+def _source_changed_error(message: str) -> CatalogError:
     return CatalogError(message, condition="STREAM_SOURCE_CHANGED", sqlstate="55000")
 
 

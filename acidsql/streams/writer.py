@@ -69,7 +69,7 @@ class AcidStreamWriter(DataStreamWriter):
 
     @checked
     def trigger(self, **interval: Any) -> AcidStreamWriter:
-        """As PySpark's, without ``continuous`` and ``realTime``."""
+        """Like PySpark's, without ``continuous`` and ``realTime``."""
         for name in ("continuous", "realTime"):
             if interval.get(name) is not None:
                 raise UnsupportedError(
@@ -117,7 +117,7 @@ class AcidStreamWriter(DataStreamWriter):
         queryName: str | None = None,  # noqa: N803 - PySpark's name
         **options: Any,
     ) -> StreamingQuery:
-        """As ``toTable``; ``path`` is the name of the table."""
+        """Like ``toTable``. ``path`` is the name of the table."""
         if path is None:
             raise UnsupportedError("Name the table: acid.write_stream(df)….toTable('db.t').")
         return self.toTable(path, format, outputMode, partitionBy, queryName, **options)

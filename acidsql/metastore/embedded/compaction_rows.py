@@ -228,7 +228,7 @@ def forget_table(connection: Connection, name: TableName) -> None:
 
 
 def forget_partition(connection: Connection, name: TableName, partition: str) -> None:
-    """As ``forget_table``, for a dropped partition; also its rows of COMPLETED_TXN_COMPONENTS."""
+    """Like ``forget_table``, for a dropped partition, and its rows of COMPLETED_TXN_COMPONENTS."""
     for table, prefix in (*_TABLES, (COMPLETED_TXN_COMPONENTS, "CTC")):
         connection.execute(delete(table).where(is_about(table, prefix, name, partition)))
 

@@ -110,7 +110,7 @@ class EmbeddedCompactions:
             return compaction_rows.info(connection.execute(query).one(), "CQ")
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
-        """Nothing: ``commit_txn`` says it."""
+        """Do nothing: ``commit_txn`` records the compaction."""
 
     def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
         with self._store.write() as connection:
@@ -354,7 +354,7 @@ def _lost_entries(connection: Connection, oldest_ms: int) -> dict[int, int | Non
 
 
 def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState | None:
-    """Take an entry out of the queue if it is INITIATED. Returns the state before that."""
+    """Take an entry out of the queue if it is INITIATED. Return its earlier state."""
     queued = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
     row = connection.execute(queued).first()
     if row is None:

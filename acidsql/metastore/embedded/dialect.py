@@ -43,7 +43,7 @@ class Dialect:
 
 
 def idle_timeout_ms(busy_timeout_ms: int) -> int:
-    """How long a server waits for the next statement of a client in a store transaction.
+    """The time that a server waits for the next statement of a client in a store transaction.
 
     The server disconnects a client that hangs, before the clients that wait for it time out.
     """

@@ -105,7 +105,7 @@ def worker_text(batch: Batch) -> str:
 
 
 def other_runs(connection: Connection, batch: Batch) -> list[int]:
-    """The open transactions of the batch's stream that work for another run of it."""
+    """The open transactions that work for another run of the batch's stream."""
     stream, _, run = worker_text(batch).rpartition(_LINE)
     open_ones = select(TXNS.c.TXN_ID, TXNS.c.TXN_META_INFO).where(
         TXNS.c.TXN_STATE == TxnState.OPEN.value, TXNS.c.TXN_META_INFO.is_not(None)

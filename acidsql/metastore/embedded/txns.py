@@ -115,7 +115,7 @@ class EmbeddedTxns:
             changes.restore(connection, txn_id, components)
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
-        """Nothing: the cleaner looks for aborted data in all partitions."""
+        """Do nothing: the cleaner looks for aborted data in all partitions."""
 
     def write_conflicts(
         self,
@@ -131,7 +131,7 @@ class EmbeddedTxns:
             return conflicts.find(connection, txn_id, snapshot, changed)
 
     def watch_catalog(self, txn_id: int) -> None:
-        """Nothing: each change of the catalog is noted."""
+        """Do nothing: each change of the catalog is noted."""
 
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName

@@ -48,7 +48,7 @@ class Calls:
         self._cached_constraints: dict[TableName, tuple[str, Any]] = {}
 
     def _own_txn(self, txn_id: int) -> OwnTxn:
-        """What is known of a transaction; nothing, if another session has opened it."""
+        """The record of a transaction; a new record if another session has opened it."""
         own_txn = self._own.get(txn_id)
         return OwnTxn(txn_id, self._user, socket.gethostname()) if own_txn is None else own_txn
 

@@ -355,7 +355,7 @@ class HiveCatalog(HiveConstraints):
         self._need_open(txn_id)
 
     def mark_cleaned(self, cleanup_id: int) -> None:
-        """Nothing: there are no clean-ups."""
+        """Do nothing: there are no clean-ups."""
 
     def _need_open(self, txn_id: int | None) -> None:
         if txn_id is not None:

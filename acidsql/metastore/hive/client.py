@@ -137,7 +137,7 @@ class Client:
 
     @property
     def protection(self) -> str:
-        """What Kerberos does to all that is sent: ``signed``, ``encrypted`` or nothing."""
+        """The protection of all messages by Kerberos: ``signed``, ``encrypted`` or nothing."""
         return self._connected().protection
 
     def close(self) -> None:
@@ -215,7 +215,7 @@ def _is_unknown(error: BaseException | None) -> bool:
 
 
 def _message_of(error: BaseException) -> str:
-    """What an error says; its type, if it says nothing."""
+    """The message of an error, or its type if the message is empty."""
     text = str(getattr(error, "message", None) or error) or type(error).__name__
     reason = getattr(error, "inner", None)  # Thrift's own errors do not say why
     return " ".join((f"{text}: {reason}" if reason else text).split())[:500]

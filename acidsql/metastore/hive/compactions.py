@@ -84,7 +84,7 @@ class HiveCompactions(Calls):
         return int(time.time() * 1000)  # the server does not tell its own
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
-        """Nothing: the server does."""
+        """Do nothing: the server purges its history itself."""
 
     def candidates(self) -> list[Candidate]:
         return []  # the server does not tell
@@ -96,7 +96,7 @@ class HiveCompactions(Calls):
         return []  # the server's cleaner
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        """Nothing: the server's history cannot be told."""
+        """Do nothing: a client cannot write into the server's history."""
 
     # The abilities say that nobody calls the rest.
 

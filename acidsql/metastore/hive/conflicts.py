@@ -58,20 +58,20 @@ def conflicting_write_id(
     for name in names:
         directory = parse_directory(name)
         if directory is not None:
-            met_write_ids = _met(directory, foreign)
-            if met_write_ids and _matters(directory, met_write_ids, set(operations), own):
+            met_write_ids = _common_write_ids(directory, foreign)
+            if met_write_ids and _is_relevant(directory, met_write_ids, set(operations), own):
                 return met_write_ids[-1]
     return None
 
 
-def _met(directory: AcidDirectory, foreign: Sequence[int]) -> list[int]:
+def _common_write_ids(directory: AcidDirectory, foreign: Sequence[int]) -> list[int]:
     first = directory.min_write_id
     if directory.kind is Kind.BASE and directory.visibility_txn_id:
         first = 0  # a compacted base has the events of all write ids up to its own
     return [write_id for write_id in foreign if first <= write_id <= directory.max_write_id]
 
 
-def _matters(
+def _is_relevant(
     directory: AcidDirectory, met_write_ids: Sequence[int], ours: set[Operation], own: int | None
 ) -> bool:
     changes = bool(ours - {Operation.INSERT})

@@ -99,7 +99,7 @@ class Connection:
 
     @property
     def protection(self) -> str:
-        """What Kerberos does to all that is sent: see ``security.protection_of``."""
+        """The protection of all messages by Kerberos: see ``security.protection_of``."""
         return protection_of(self._transport)
 
     @property

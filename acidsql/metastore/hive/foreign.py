@@ -122,19 +122,19 @@ def _refusal(raw: Any) -> str:
             f"has text files that only {raw.sd.serdeInfo.serializationLib} reads. Read them by a "
             "Spark session with Hive support, or by Hive."
         )
-    serde_parameters = _said_of_text(raw)
+    serde_parameters = _text_parameters(raw)
     unusual = [
         key for key, usual in _OF_TEXT.items() if serde_parameters.get(key, "") not in {"", *usual}
     ]
     return f"has text files with {unusual[0]}, which acidsql does not read." if unusual else ""
 
 
-def _said_of_text(raw: Any) -> Mapping[str, str]:
+def _text_parameters(raw: Any) -> Mapping[str, str]:
     return {**(raw.parameters or {}), **(raw.sd.serdeInfo.parameters or {})}
 
 
 def _text_format(raw: Any) -> TextFormat:
-    serde_parameters, default = _said_of_text(raw), TextFormat()
+    serde_parameters, default = _text_parameters(raw), TextFormat()
     end = (
         serde_parameters.get("field.delim")
         or serde_parameters.get("serialization.format")
@@ -149,6 +149,6 @@ def _character(text: str) -> str:
 
 
 def _file_format(sd: Any) -> tuple[str, str, Mapping[str, str]]:
-    """How the files of a table or a partition are to be read."""
+    """The classes and parameters that say how to read the files of a table or partition."""
     parameters = dict(sd.serdeInfo.parameters or {})
     return sd.inputFormat, sd.serdeInfo.serializationLib, parameters

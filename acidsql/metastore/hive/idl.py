@@ -99,7 +99,7 @@ class _Loader:
         return self._tokens[self._at - 1]
 
     def _skip(self, *tokens: str) -> str | None:
-        """The next token if it is one of these; otherwise it stays."""
+        """Take the next token if it is one of these. Otherwise leave it."""
         return self._next() if self._tokens[self._at] in tokens else None
 
     def _expect(self, token: str) -> None:

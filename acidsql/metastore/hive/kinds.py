@@ -15,7 +15,7 @@ from acidsql.metastore.hive import convert
 
 
 class Kind(Enum):
-    """What a table is; the value is a word for people."""
+    """The kind of a table. The value is a word for messages."""
 
     FULL_ACID = "full ACID"
     INSERT_ONLY = "insert-only"
@@ -38,7 +38,7 @@ TEXT = "text"
 
 
 def kind_of(raw: Any) -> Kind:
-    """What a struct ``Table`` of the server describes."""
+    """The kind of table that a struct ``Table`` of the server describes."""
     if convert.is_view(raw):
         return Kind.VIEW
     if raw.tableType == "MATERIALIZED_VIEW":

@@ -241,12 +241,12 @@ def _sink_now(identity: str, tables: Mapping[str, TableName]) -> str | None:
 
 
 def entry_state(batch: Batch | None) -> tuple[int, str] | None:
-    """What tells the states of an entry apart."""
+    """The version and run of an entry, by which two states of the entry differ."""
     return None if batch is None else (batch.version, batch.run_id)
 
 
 def setting(raw: Any, entry: StreamEntry) -> Any:
-    """What COMMIT must set in a view."""
+    """The property that COMMIT must set in a view, to record an entry."""
     return hive.CommitTxnKeyValue(tableId=raw.id, key=_ENTRY, value=json.dumps(asdict(entry)))
 
 

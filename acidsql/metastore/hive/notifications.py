@@ -33,13 +33,13 @@ class Change:
     partition: str | None = None
 
     def concerns(self, name: TableName) -> bool:
-        """Whether it may change what the name means."""
+        """Whether the change may alter the meaning of a name."""
         return self.database in (None, name.database) and self.table in (None, name.name)
 
 
 @dataclass(slots=True)
 class LogReader:
-    """What a transaction has read of the notification log.
+    """The part of the notification log that a transaction has read.
 
     Attributes:
         last: The number of the last entry that it knows.

@@ -92,7 +92,7 @@ class OwnTxn:
             self.locks_after_snapshot += requested
 
     def uncovered_components(self, components: Iterable[LockComponent]) -> list[LockComponent]:
-        """Those components that no granted lock covers.
+        """The components that no granted lock covers.
 
         A second request for a lock that is held would wait for others that wait for the first.
         """
@@ -130,7 +130,9 @@ class OwnTxn:
         """How the transaction changes a table that it has a write id for. CREATE TABLE … AS SELECT
         locks the new table for no operation, and inserts."""
         operations = dict.fromkeys(
-            component.operation for component in self.requested_locks if _is_of(component, table)
+            component.operation
+            for component in self.requested_locks
+            if _is_on_table(component, table)
         )
         return [operation for operation in operations if operation in RECORDED] or [
             Operation.INSERT
@@ -141,13 +143,13 @@ class OwnTxn:
         return {
             component.operation
             for component in self.locks_after_snapshot
-            if _is_of(component, table)
+            if _is_on_table(component, table)
         }.intersection(RECORDED)
 
     def shares(self, table: TableName) -> bool:
         """Whether some lock with which it changes the table lets others change it, too."""
         return any(
-            _is_of(component, table)
+            _is_on_table(component, table)
             and component.operation in RECORDED
             and component.lock_type not in _EXCLUDING
             for component in self.requested_locks
@@ -181,7 +183,7 @@ class OwnTxn:
         )
 
 
-def _is_of(component: LockComponent, table: TableName) -> bool:
+def _is_on_table(component: LockComponent, table: TableName) -> bool:
     return (component.database, component.table) == (table.database, table.name)
 
 

@@ -76,7 +76,7 @@ def user_of(address: Address) -> str:
 
 
 def tls(address: Address) -> ssl.SSLContext:
-    """What checks the server's certificate and name. Raises SettingError."""
+    """The context that checks the server's certificate and name. Raises SettingError."""
     try:
         return ssl.create_default_context(cafile=address.cafile)
     except (OSError, ssl.SSLError) as error:
@@ -161,7 +161,7 @@ def _words(error: Exception) -> tuple[str, int]:
 
 
 def principal_of(transport: Any) -> str:
-    """Whom the server knows by Kerberos; empty without Kerberos."""
+    """The user that the server knows by Kerberos; empty without Kerberos."""
     return str(getattr(_mechanism(transport), "user", None) or "")
 
 
@@ -208,21 +208,21 @@ class Http(THttpClient):  # type: ignore[misc]
 
 
 def advice(address: Address, host: str, error: BaseException) -> str:
-    """What to do about a failure of the connection to a server; empty if it is not about trust."""
+    """Advice about a failure of a connection; empty if the failure is not about trust."""
     reason = getattr(error, "inner", None) or error  # Thrift's own errors do not say why
     for kind, advise in _ADVICE.items():
         if isinstance(reason, kind):
             return advise(address, host, reason)
     if "SASL negotiation status: 3" in str(error):  # BAD; Thrift has no type for it
-        return _of_sasl(address, str(error))
+        return _sasl_advice(address, str(error))
     return ""
 
 
-def _of_kerberos(address: Address, _host: str, error: Any) -> str:
+def _kerberos_advice(address: Address, _host: str, error: Any) -> str:
     return _KERBEROS.get(error.code, _KERBEROS_OTHERWISE)
 
 
-def _of_certificate(address: Address, host: str, error: Any) -> str:
+def _certificate_advice(address: Address, host: str, error: Any) -> str:
     if error.verify_code in (_HOST_MISMATCH, _IP_MISMATCH):
         return f"The server's certificate is not for '{host}': use a name that it has."
     if error.verify_code == _EXPIRED:
@@ -233,7 +233,7 @@ def _of_certificate(address: Address, host: str, error: Any) -> str:
     return f"The server's certificate is signed by none of the authorities {authorities}."
 
 
-def _of_tls(_address: Address, _host: str, error: Any) -> str:
+def _tls_advice(_address: Address, _host: str, error: Any) -> str:
     if "_ALERT_" in (error.reason or ""):  # said in TLS
         return "The server refuses this machine, for the reason that TLS gives here."
     if isinstance(error, ssl.SSLEOFError):  # perhaps the alert came too late
@@ -244,7 +244,7 @@ def _of_tls(_address: Address, _host: str, error: Any) -> str:
     return "The server does not answer in TLS: leave out tls=1, if it does not use TLS."
 
 
-def _of_http(address: Address, _host: str, error: Any) -> str:
+def _http_advice(address: Address, _host: str, error: Any) -> str:
     if error.status not in (401, 403):
         return f"Does the server have metastore.server.thrift.http.path={address.path}?"
     if address.auth == "jwt":
@@ -252,7 +252,7 @@ def _of_http(address: Address, _host: str, error: Any) -> str:
     return f"The server asks for a token: say auth=jwt, and set {TOKEN}."
 
 
-def _of_sasl(address: Address, message: str) -> str:
+def _sasl_advice(address: Address, message: str) -> str:
     if "Unsupported mechanism" in message:
         return f"The server does not know auth={address.auth}."
     if address.auth == "plain":
@@ -261,8 +261,8 @@ def _of_sasl(address: Address, message: str) -> str:
 
 
 _ADVICE: dict[type, Callable[[Address, str, Any], str]] = {
-    KerberosError: _of_kerberos,
-    HttpStatusError: _of_http,
-    ssl.SSLCertVerificationError: _of_certificate,
-    ssl.SSLError: _of_tls,
+    KerberosError: _kerberos_advice,
+    HttpStatusError: _http_advice,
+    ssl.SSLCertVerificationError: _certificate_advice,
+    ssl.SSLError: _tls_advice,
 }

@@ -84,7 +84,9 @@ class HiveStatistics(HivePartitions, HiveLocks):
         self._uncount(own)
         tables = dict.fromkeys([*own.write_ids, *added])
         counting = [
-            table for table in tables if any(map(_matters, changes.get(table, {}).values()))
+            table
+            for table in tables
+            if any(map(_changes_row_count, changes.get(table, {}).values()))
         ]
         self._lock_counts(own, counting)
         for table in tables:
@@ -116,8 +118,16 @@ class HiveStatistics(HivePartitions, HiveLocks):
             if changes is None:
                 changes = dict.fromkeys(own.partitions(table) or [""], _NOT_KNOWN)
             elif table not in own.counts_locked:
-                changes = {name: _NOT_KNOWN for name, change in changes.items() if _matters(change)}
-            back = {name: change.reverted for name, change in changes.items() if _matters(change)}
+                changes = {
+                    name: _NOT_KNOWN
+                    for name, change in changes.items()
+                    if _changes_row_count(change)
+                }
+            back = {
+                name: change.reverted
+                for name, change in changes.items()
+                if _changes_row_count(change)
+            }
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 raw = self._raw(table) if back else None
                 if raw is not None:
@@ -161,7 +171,7 @@ def row_count_lock(table: TableName) -> Any:
     return component(LockType.EXCL_WRITE, table.database, name, None, Operation.SELECT)
 
 
-def _matters(change: RowChange) -> bool:
+def _changes_row_count(change: RowChange) -> bool:
     return change.is_all or change.rows != 0
 
 

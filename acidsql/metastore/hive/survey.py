@@ -41,7 +41,7 @@ class Survey(HiveMetastore):
 
     @property
     def security(self) -> str:
-        """How the connection is made, in words; without a password or token."""
+        """The security of the connection in words, without a password or token."""
         address = self._client.address
         over = "" if address.path is None else " over HTTP"
         how = ["TLS" if address.tls else "no TLS"]

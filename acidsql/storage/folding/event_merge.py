@@ -227,7 +227,7 @@ def are_among(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
 
 
 def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.intp]:
-    """Tell for each of ``keys`` at which place it is in ``others``; -1: it is not there.
+    """Tell for each of ``keys`` its place in ``candidates``; -1: it is not there.
 
     The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
     compared in full.

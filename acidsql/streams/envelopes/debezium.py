@@ -69,7 +69,7 @@ def envelope(fields: Fields) -> Envelope:
 
 
 def _ends(fields: Fields) -> Ends:
-    """How the end of a transaction is known: the record END has the number of events.
+    """The end of a transaction: the record END has the number of events.
 
     The connector sends END if ``provide.transaction.metadata`` is on.
     """

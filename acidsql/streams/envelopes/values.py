@@ -49,7 +49,7 @@ def text_sql(sql: str, source_type: DataType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """How the values of one format are read.
+    """Converts the values of one format to the types of columns.
 
     Attributes:
         days: Whether a whole number for a DATE is the days since 1970.
