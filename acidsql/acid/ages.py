@@ -30,14 +30,17 @@ class Age:
 
 
 def ages(
-    children: Iterable[Child], state: AcidState, decided: ValidWriteIdList, txns: ValidTxnList
+    children: Iterable[Child],
+    state: AcidState,
+    decided_write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
 ) -> list[Age]:
     """The ages in one directory, the newest first.
 
     Args:
         children: The visible children of the directory.
-        state: What a reader of ``decided`` reads.
-        decided: The write ids up to the last compaction.
+        state: What a reader of ``decided_write_ids`` reads.
+        decided_write_ids: The write ids up to the last compaction.
         txns: The valid transactions.
     """
     ages_found: list[Age] = []
@@ -46,14 +49,16 @@ def ages(
         until = base.min_write_id
         # The base's own write id stays too: changes up to this version are told from its events.
         children = [child for child in children if not _is_base_from(child, until)]
-        before = acid_state(children, decided.up_to(until), txns, history_is_kept=True)
+        earlier_state = acid_state(
+            children, decided_write_ids.up_to(until), txns, history_is_kept=True
+        )
         names = {
-            *before.originals,
-            *(directory.name for directory in before.directories),
+            *earlier_state.originals,
+            *(directory.name for directory in earlier_state.directories),
         } & obsolete
         if names:
             ages_found.append(Age(until, frozenset(names)))
-        base = before.base
+        base = earlier_state.base
     return ages_found
 
 

@@ -54,7 +54,10 @@ class PartitionNames:
         existing_names = set(existing) if names_by_value else set()
         return cls(
             columns,
-            {own: _in_order(own, names, existing_names) for own, names in names_by_value.items()},
+            {
+                canonical_name: _canonical_first(canonical_name, names, existing_names)
+                for canonical_name, names in names_by_value.items()
+            },
         )
 
     def canonical(self, texts: Sequence[str | None]) -> str:
@@ -104,15 +107,17 @@ def may_be_uncanonical(columns: Sequence[Column], existing: Collection[str]) -> 
     return doubtful
 
 
-def _in_order(own: str, names: Sequence[str], existing: Collection[str]) -> tuple[str, ...]:
+def _canonical_first(
+    canonical_name: str, names: Sequence[str], existing: Collection[str]
+) -> tuple[str, ...]:
     """The directories of one value. A readable name comes first: the canonical one, if that
     directory exists or there is no other."""
-    nulls = _nulls(own)
+    nulls = _nulls(canonical_name)
     # If the text in a name is no value of the column's type, queries show NULL. But new rows with
     # NULL do not belong into such a directory.
-    readable = sorted(name for name in names if name != own and _nulls(name) == nulls)
-    unreadable = sorted(name for name in names if name != own and _nulls(name) != nulls)
-    first = [own] if own in existing or not readable else []
+    readable = sorted(name for name in names if name != canonical_name and _nulls(name) == nulls)
+    unreadable = sorted(name for name in names if name != canonical_name and _nulls(name) != nulls)
+    first = [canonical_name] if canonical_name in existing or not readable else []
     return (*first, *readable, *unreadable)
 
 
@@ -151,8 +156,10 @@ def _is_timestamp(text: str) -> bool:
         stamp = dt.datetime.fromisoformat(text)
     except ValueError:
         return False
-    shown = stamp.isoformat(" ")
-    return stamp.tzinfo is None and text == (shown.rstrip("0") if "." in shown else shown)
+    stamp_text = stamp.isoformat(" ")
+    return stamp.tzinfo is None and text == (
+        stamp_text.rstrip("0") if "." in stamp_text else stamp_text
+    )
 
 
 _CHECKS: dict[str, Callable[[str], object]] = {

@@ -112,13 +112,13 @@ def acid_state(
     directories = _sort_children(children, write_ids, txns, since)
     if directories.base is None and directories.unusable_bases and not history_is_kept:
         raise history_is_gone([base.name for base in directories.unusable_bases], write_ids)
-    deltas, hidden = best_deltas(directories.working, directories.base, write_ids)
+    deltas, hidden_names = best_deltas(directories.working, directories.base, write_ids)
     originals = sorted(directories.originals)
     return AcidState(
         base=directories.base,
         deltas=tuple(deltas),
         originals=() if directories.base else tuple(originals),
-        obsolete=(*directories.obsolete, *hidden, *(originals if directories.base else ())),
+        obsolete=(*directories.obsolete, *hidden_names, *(originals if directories.base else ())),
         aborted=tuple(directories.aborted),
         newer=(*(base.name for base in directories.unusable_bases), *directories.unseen),
         folded=tuple(base.name for base in directories.folded),
@@ -143,7 +143,7 @@ def best_deltas(
     last_statement = -1
     previous: AcidDirectory | None = None
     visible_deltas: list[AcidDirectory] = []
-    hidden: list[str] = []
+    hidden_names: list[str] = []
     for delta in sorted(deltas, key=_hives_order):
         if delta.max_write_id > current:
             if write_ids.is_range_valid(current + 1, delta.max_write_id) is Range.NONE:
@@ -153,11 +153,11 @@ def best_deltas(
             (delta.max_write_id == current and last_statement >= 0)
             or (previous is not None and _range(delta) == _range(previous))
         ):
-            hidden.append(delta.name)
+            hidden_names.append(delta.name)
             continue
         visible_deltas.append(delta)
         previous = delta
-    return visible_deltas, hidden
+    return visible_deltas, hidden_names
 
 
 def _sort_children(

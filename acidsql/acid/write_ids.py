@@ -65,12 +65,12 @@ class _Snapshot:
 
     def is_range_valid(self, first: int, last: int) -> Range:
         """How many ids of ``first..last`` (both included) are valid."""
-        hidden = _count(self.exceptions, first, last)
+        hidden_count = _count(self.exceptions, first, last)
         # No exception lies above the mark, so the two counts do not overlap.
-        hidden += max(0, last - max(self.high_water_mark, first - 1))
-        if hidden == 0:
+        hidden_count += max(0, last - max(self.high_water_mark, first - 1))
+        if hidden_count == 0:
             return Range.ALL
-        return Range.NONE if hidden > last - first else Range.SOME
+        return Range.NONE if hidden_count > last - first else Range.SOME
 
     def is_range_aborted(self, first: int, last: int) -> bool:
         """True if every id of ``first..last`` was aborted."""
@@ -148,14 +148,16 @@ class ValidWriteIdList(_Snapshot):
         """SQL that is true if a number, given as SQL, is visible."""
         visible = f"{number} <= {self.high_water_mark}L"
         if self.exceptions:
-            hidden = ", ".join(f"{write_id}L" for write_id in self.exceptions)
-            visible += f" AND {number} NOT IN ({hidden})"
+            hidden_ids = ", ".join(f"{write_id}L" for write_id in self.exceptions)
+            visible += f" AND {number} NOT IN ({hidden_ids})"
         return visible
 
     def intersect(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
         """The list of the ids that are visible in both lists."""
-        shown = self.up_to(other_list.high_water_mark)
-        return shown.hide(number for number in other_list.exceptions if shown.is_valid(number))
+        common_range = self.up_to(other_list.high_water_mark)
+        return common_range.hide(
+            number for number in other_list.exceptions if common_range.is_valid(number)
+        )
 
     def __str__(self) -> str:
         return f"{self.table}:{self._text()}"
@@ -175,11 +177,13 @@ class NewWriteIds:
 
     def has_any(self, first: int, last: int) -> bool:
         """True if one of ``first..last`` (both included) is new."""
-        above = max(first, self.before.high_water_mark + 1)
-        if above <= last and self.after.is_range_valid(above, last) is not Range.NONE:
+        first_above = max(first, self.before.high_water_mark + 1)
+        if first_above <= last and self.after.is_range_valid(first_above, last) is not Range.NONE:
             return True
-        hidden = self.before.exceptions
-        hidden_in_range = hidden[bisect_left(hidden, first) : bisect_right(hidden, last)]
+        hidden_ids = self.before.exceptions
+        hidden_in_range = hidden_ids[
+            bisect_left(hidden_ids, first) : bisect_right(hidden_ids, last)
+        ]
         return any(self.after.is_valid(number) for number in hidden_in_range)
 
     def __contains__(self, number: int) -> bool:
@@ -188,8 +192,8 @@ class NewWriteIds:
     @property
     def numbers(self) -> list[int]:
         """All of these, ascending."""
-        above = range(self.before.high_water_mark + 1, self.after.high_water_mark + 1)
-        return [number for number in (*self.before.exceptions, *above) if number in self]
+        numbers_above = range(self.before.high_water_mark + 1, self.after.high_water_mark + 1)
+        return [number for number in (*self.before.exceptions, *numbers_above) if number in self]
 
     def sql(self, number: str) -> str:
         """SQL that is true if a number, given as SQL, is one of these."""
@@ -226,11 +230,11 @@ def _count(ids: Sequence[int], first: int, last: int) -> int:
     return bisect_right(ids, last) - bisect_left(ids, first)
 
 
-def _parse(rest: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    parts = rest.split(":")
+def _parse(fields: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    parts = fields.split(":")
     try:
         if len(parts) != 4:
-            raise ValueError(rest)
+            raise ValueError(fields)
         return int(parts[0]), _ids(parts[2]), _ids(parts[3])
     except ValueError:
         # Hive's own parser takes an empty text for "everything is visible". Here it is an error.

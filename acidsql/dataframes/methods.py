@@ -189,13 +189,17 @@ class DataFrameMethods:
         """
         head = f"CREATE TABLE {'IF NOT EXISTS ' if if_not_exists else ''}{table_name(table)}"
         clauses = _clauses(clustered_by, buckets, properties or {})
-        placed = column_names(partitioned_by, "partitioned_by=…")
+        partition_names = column_names(partitioned_by, "partitioned_by=…")
         if not isinstance(rows_or_schema, T.StructType | str):
-            parts = f" PARTITIONED BY ({', '.join(map(quote, placed))})" if placed else ""
+            parts = (
+                f" PARTITIONED BY ({', '.join(map(quote, partition_names))})"
+                if partition_names
+                else ""
+            )
             text = f"{head}{parts}{clauses} AS SELECT * FROM {{{SOURCE}}}"
             return self.sql(text, **{SOURCE: rows_or_schema})
         fields = _fields(rows_or_schema)
-        partition_fields = [_need_field(fields, name) for name in placed]
+        partition_fields = [_need_field(fields, name) for name in partition_names]
         data_fields = [field for field in fields if field not in partition_fields]
         parts = f" PARTITIONED BY ({_definitions(partition_fields)})" if partition_fields else ""
         return self.sql(f"{head} ({_definitions(data_fields)}){parts}{clauses}")

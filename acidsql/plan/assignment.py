@@ -150,11 +150,11 @@ def _type_mismatch(
 ) -> TypeMismatchError:
     strictly = " (spark.sql.storeAssignmentPolicy is STRICT)" if policy is Policy.STRICT else ""
     place = f"column '{path[0]}'" if len(path) == 1 else f"'{shown_path(path)}'"
-    shown = str(target).upper()
+    target_name = str(target).upper()
     return TypeMismatchError(
         "CANNOT_SAFELY_CAST",
         f"A value of type {_spark_type_name(source).upper()} cannot be written to {place} of type "
-        f"{shown}{strictly}. Write CAST(… AS {shown}) to convert the value.",
+        f"{target_name}{strictly}. Write CAST(… AS {target_name}) to convert the value.",
     )
 
 

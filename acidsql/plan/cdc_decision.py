@@ -195,9 +195,11 @@ def joined_side(
     """A table as one side of a join. With a hint, it is reduced to rows whose keys have records."""
     if hint is None:
         return f"{view} AS {alias}"
-    sent = f"(SELECT {hint}* FROM {folded} AS f) AS f"
+    broadcast = f"(SELECT {hint}* FROM {folded} AS f) AS f"
     on = _key_condition(keys, alias)
-    return f"(SELECT {alias}.* FROM {view} AS {alias} LEFT SEMI JOIN {sent} ON {on}) AS {alias}"
+    return (
+        f"(SELECT {alias}.* FROM {view} AS {alias} LEFT SEMI JOIN {broadcast} ON {on}) AS {alias}"
+    )
 
 
 def _previous_order(rules: Rules, sides: Sides) -> str:
@@ -268,7 +270,7 @@ def _query(
         newest: A query for the floor that this batch brings; None: it brings none.
     """
     table, new = context.table, _new_values(rules, context)
-    stays = [
+    unchanged_places = [
         f"{new[column.name]} <=> o{i}"
         for i, column in enumerate(table.all_columns)
         if column in table.partition_columns or column.name in table.bucket_columns
@@ -282,7 +284,7 @@ def _query(
         "m",
         ROW,
         f"{_FATE} AS fate",
-        f"{_act(' AND '.join(stays) or 'true')} AS act",
+        f"{_act(' AND '.join(unchanged_places) or 'true')} AS act",
         f"{_note(is_in_target=bool(rules.order))} AS note",
         "false AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
@@ -343,14 +345,14 @@ _FATE = (
 )
 
 
-def _act(stays: str) -> str:
+def _act(stays_in_place: str) -> str:
     is_new = f"{ew.PARTITION} IS NULL"
     return (
         f"CASE WHEN {is_new} AND (NOT fresh OR top.d) THEN {Act.NOTHING.value} "
         f"WHEN NOT fresh THEN CASE WHEN swept THEN {Act.DELETE.value} "
         f"ELSE {Act.NOTHING.value} END "
         f"WHEN top.d THEN {Act.DELETE.value} WHEN {is_new} THEN {Act.INSERT.value} "
-        f"WHEN {stays} THEN {Act.UPDATE.value} ELSE {Act.MOVE.value} END"
+        f"WHEN {stays_in_place} THEN {Act.UPDATE.value} ELSE {Act.MOVE.value} END"
     )
 
 

@@ -169,7 +169,7 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
     keys = ", ".join(f"k{i}" for i in range(len(rules.keys)))
     new = _new_values(rules, context, kind)
     columns = table.all_columns
-    moves = [
+    changed_places = [
         f"NOT {new[column.name]} <=> old.o{i}"
         for i, column in enumerate(columns)
         if column in table.partition_columns or column.name in table.bucket_columns
@@ -189,7 +189,7 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
         ROW,
         f"CASE WHEN n IS NOT NULL THEN "
         f"CASE WHEN src = {_BATCH} THEN '{APPLIED}' ELSE '{DUPLICATE}' END END AS fate",
-        f"{_act(' OR '.join(changes), ' OR '.join(moves) or 'false')} AS act",
+        f"{_act(' OR '.join(changes), ' OR '.join(changed_places) or 'false')} AS act",
         f"{_note()} AS note",
         "copies > 1 AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(columns)),
@@ -197,7 +197,7 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
     ]
     by_order = f"PARTITION BY {keys} ORDER BY s"
     whole_run = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-    of_run = f"PARTITION BY {keys}, run ORDER BY s {whole_run}"
+    run_window = f"PARTITION BY {keys}, run ORDER BY s {whole_run}"
     steps = [
         [f"lag(rec) OVER ({by_order}) AS prev"],
         [f"{_begins(rules)} AS begins"],
@@ -206,10 +206,10 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
             f"lead(CASE WHEN begins THEN s END) IGNORE NULLS OVER ({by_order}) AS until",
         ],
         [
-            f"last_value(rec.val) OVER ({of_run}) AS val",
+            f"last_value(rec.val) OVER ({run_window}) AS val",
             # The run may have a row, though a late record is the first one now.
-            f"first_value(old, true) OVER ({of_run}) AS row_before",
-            f"count(*) OVER ({of_run}) AS size",
+            f"first_value(old, true) OVER ({run_window}) AS row_before",
+            f"count(*) OVER ({run_window}) AS size",
         ],
     ]
     text = context.new().raw("SELECT * FROM (SELECT\n").commas(output_columns)

@@ -263,8 +263,8 @@ def _chosen_columns(
             raise _missing_column_error(
                 context, span, name, "Except for the keys, the records set no column"
             )
-    chosen = {name for name, _ in names_and_places}
-    return tuple(column for column in columns if (column.name in chosen) != choice.all_but)
+    chosen_names = {name for name, _ in names_and_places}
+    return tuple(column for column in columns if (column.name in chosen_names) != choice.all_but)
 
 
 # ── expressions ──────────────────────────────────────────────────────────────────────────────

@@ -70,11 +70,13 @@ def find_or_plan_state(
         ("SEQUENCE_DRIFT", state.properties[cdc.ORDER], new_state.properties[cdc.ORDER],
          "order values in the columns"),
     ]  # fmt: skip
-    for condition, before, now, subject in comparisons:
-        if before != now:
-            message = f"Earlier records of {context.table.name} had {subject} {before or 'none'}, "
+    for condition, earlier_value, new_value, subject in comparisons:
+        if earlier_value != new_value:
+            message = (
+                f"Earlier records of {context.table.name} had {subject} {earlier_value or 'none'}, "
+            )
             raise _drift_error(
-                context, statement, condition, f"{message}these have {now or 'none'}."
+                context, statement, condition, f"{message}these have {new_value or 'none'}."
             )
     _check_values(context, statement, state, new_state)
     return state, False
@@ -148,8 +150,8 @@ def declared_retention(properties: Mapping[str, str]) -> str | None:
 def now_sql(ago_ms: int = 0) -> str:
     """SQL of the time, or of an earlier time, by this machine's clock, for the column ``at``."""
     now = datetime.now(UTC)
-    then = now - timedelta(milliseconds=min(ago_ms, int(now.timestamp() * 1000)))  # from 1970 on
-    return f"TIMESTAMP_NTZ '{then:%Y-%m-%d %H:%M:%S}'"
+    moment = now - timedelta(milliseconds=min(ago_ms, int(now.timestamp() * 1000)))  # from 1970 on
+    return f"TIMESTAMP_NTZ '{moment:%Y-%m-%d %H:%M:%S}'"
 
 
 def forget_statement(state: Table, kept_ms: int) -> str:
@@ -176,14 +178,14 @@ def _check_values(
 
     state_columns = {column.name: column for column in cdc.values_of(state)}
     for column in cdc.values_of(new_state):
-        before = state_columns.pop(column.name, None)
-        if before is None or before.type != column.type:
+        old_column = state_columns.pop(column.name, None)
+        if old_column is None or old_column.type != column.type:
             name, alter = quote(column.name), f"ALTER TABLE {state.name}"
             # The names of a struct's fields stay as they are.
             is_nested = parse_type(column.type).children
             definition = f"{name} {column.type if is_nested else column.type.upper()}"
             remedy = f"CHANGE COLUMN {name} {definition}."
-            if before is None:
+            if old_column is None:
                 remedy = (
                     f"ADD COLUMNS ({definition}); or, if it was renamed, {alter} CHANGE COLUMN …."
                 )
@@ -263,12 +265,12 @@ def with_renamed_columns(state: Table, names: Mapping[str, str]) -> Table:
     by_position = zip(state.columns, (*keys, *state_columns, *values), strict=True)
     new_names = {old.name: new.name for old, new in by_position}
     order = names_in(text) if (text := state.properties[cdc.ORDER]) else ()
-    listed = ", ".join(quote(names.get(name, name)) for name in order)
+    order_list = ", ".join(quote(names.get(name, name)) for name in order)
     return replace(
         state,
         columns=(*keys, *state_columns, *values),
         bucket_columns=tuple(new_names[name] for name in state.bucket_columns),
-        properties={**state.properties, cdc.ORDER: listed},
+        properties={**state.properties, cdc.ORDER: order_list},
     )
 
 

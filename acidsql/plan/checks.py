@@ -95,11 +95,13 @@ def constraints_naming(table: Table, column: str) -> list[str]:
 
 def new_values(table: Table) -> list[str]:
     """SQL of the values of a new row, as readers will see them, over the columns of events."""
-    own = [
+    data_values = [
         shown_sql(quote(column.name), column.type, zone_offset_micros=None)
         for column in table.columns
     ]
-    return own + [partition_value(column, i) for i, column in enumerate(table.partition_columns)]
+    return data_values + [
+        partition_value(column, i) for i, column in enumerate(table.partition_columns)
+    ]
 
 
 def partition_value(column: Column, ordinal: int) -> str:
@@ -163,18 +165,20 @@ def constraint_of_fragment(
     """
     text, places = _failing_case(table, columns)
     # Spark cuts the fragment at this place in UTF-16.
-    cut = text.encode("utf-16-le")[2 * start :].decode("utf-16-le", "replace")
-    if not cut.startswith(fragment):
+    fragment_and_rest = text.encode("utf-16-le")[2 * start :].decode("utf-16-le", "replace")
+    if not fragment_and_rest.startswith(fragment):
         return None
     return next((name for name, at in places.items() if at.start <= start < at.end), None)
 
 
 def _violation_sql(table: Table, name: str, condition: str) -> str:
     """SQL that fails the job, with the values of the condition's columns in the message."""
-    named = columns_of(condition, table.all_columns)
+    condition_columns = columns_of(condition, table.all_columns)
     violation = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
     message_parts = (
-        [literal(f"{violation} for "), example(named)] if named else [literal(violation)]
+        [literal(f"{violation} for "), example(condition_columns)]
+        if condition_columns
+        else [literal(violation)]
     )
     message = f"concat({', '.join([*message_parts, literal('.')])})"
     return raise_dynamic_sql("CHECK_CONSTRAINT_VIOLATION", "23001", message)

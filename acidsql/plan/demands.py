@@ -114,9 +114,9 @@ def _relations_below(tree: _Tree, condition: _Tree | None) -> Iterator[tuple[_Tr
         return
     for value in tree.node.values():  # subqueries are in expressions
         yield from _relations(value)
-    own = _Tree(iter(tree.node["condition"])) if tree.name == "Filter" else None
+    filter_condition = _Tree(iter(tree.node["condition"])) if tree.name == "Filter" else None
     for child in tree.children:
-        yield from _relations_below(child, own)
+        yield from _relations_below(child, filter_condition)
 
 
 def _implied_predicate(tree: _Tree) -> Predicate:

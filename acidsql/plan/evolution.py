@@ -186,9 +186,9 @@ def _with_new_fields(
         AnalysisError: The table is Parquet, or is clustered by the column: the hash of a row's
             value would change with its fields.
     """
-    before, table = parse_type(column.type), context.table
-    united = FieldRules(is_case_sensitive=context.is_case_sensitive).unite(kind, before)
-    if united == before:
+    old_type, table = parse_type(column.type), context.table
+    united = FieldRules(is_case_sensitive=context.is_case_sensitive).unite(kind, old_type)
+    if united == old_type:
         return column
     reason = ""
     if column.name in table.bucket_columns:
@@ -206,27 +206,27 @@ def _with_new_fields(
 
 
 def _widen(table: Table, column: Column, kind: HiveType) -> Column:
-    before = parse_type(column.type)
-    same_family = any({before.kind, kind.kind} <= family for family in _FAMILIES)
-    if not same_family or not can_widen(before, kind):
+    old_type = parse_type(column.type)
+    same_family = any({old_type.kind, kind.kind} <= family for family in _FAMILIES)
+    if not same_family or not can_widen(old_type, kind):
         return column
     is_fixed = table.file_format == PARQUET or (
-        column.name in table.bucket_columns and not keeps_bucket(before, kind)
+        column.name in table.bucket_columns and not keeps_bucket(old_type, kind)
     )
     return column if is_fixed else replace(column, type=str(kind))
 
 
 def _evolved_standin(table: Table, context: RewriteContext) -> str:
     """The target's stand-in with the new columns. Its rows have no values for them."""
-    before = {column.name: column for column in context.table.columns}
-    changed = [c for c in table.columns if c.name in before and c != before[c.name]]
-    new = [
-        f"{_old_value(before.get(c.name), c)} AS {quote(c.name)}"
+    old_columns = {column.name: column for column in context.table.columns}
+    changed = [c for c in table.columns if c.name in old_columns and c != old_columns[c.name]]
+    new_values = [
+        f"{_old_value(old_columns.get(c.name), c)} AS {quote(c.name)}"
         for c in table.columns
-        if c in changed or c.name not in before
+        if c in changed or c.name not in old_columns
     ]
     except_clause = f" EXCEPT ({', '.join(quote(c.name) for c in changed)})" if changed else ""
-    return f"(SELECT *{except_clause}, {', '.join(new)} FROM {context.standin})"
+    return f"(SELECT *{except_clause}, {', '.join(new_values)} FROM {context.standin})"
 
 
 def _old_value(old: Column | None, new: Column) -> str:
@@ -272,10 +272,10 @@ def check_fields(column: str, kind: HiveType, text: str, place: Span) -> None:
     """
     for path, node in _structs(kind, (column,)):
         lowered = [name.lower() for name in node.names]
-        same = [name for name in node.names if lowered.count(name.lower()) > 1]
-        if same:
+        twins = [name for name in node.names if lowered.count(name.lower()) > 1]
+        if twins:
             raise AnalysisError(
-                f"'{shown_path(path)}' cannot have the fields {', '.join(map(repr, same))}: the "
+                f"'{shown_path(path)}' cannot have the fields {', '.join(map(repr, twins))}: the "
                 "name of each field may be there once, in whatever letters.",
                 text, place.start, place.end,
                 condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",

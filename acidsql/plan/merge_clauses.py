@@ -118,7 +118,7 @@ def _bind_star(
     is_update = clause.action is Action.UPDATE_ALL
     # The pairs have the source's spelling of the name, because in a case-sensitive session the
     # source may have p and P.
-    equated = {
+    equated_names = {
         (pair.column.name, pair.source_column[0])
         for pair in equated_in(terms)
         if pair.source_column is not None and pair.is_same
@@ -130,7 +130,7 @@ def _bind_star(
             _need_not_be_given(column, statement, context, clause)
             continue
         is_placing = column in context.table.partition_columns
-        if is_update and is_placing and (column.name, name) in equated:
+        if is_update and is_placing and (column.name, name) in equated_names:
             continue  # the row is in the right partition
         sql = f"{quote(source_name(statement))}.{quote(name)}"
         values.append(NewValue(column, sql, clause.span))

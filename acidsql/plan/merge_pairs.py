@@ -122,20 +122,22 @@ class _Layers:
 
     def target_layer(self, rows: Text) -> Text:
         """The layer in which the target's columns are in scope."""
-        own = [
+        target_columns = [
             *(
                 f"{OLD}{i} AS {quote(c.name)}"
                 for i, c in enumerate(self._context.table.all_columns)
             ),
             *(f"{_VIRTUAL}{i} AS {quote(name)}" for i, name in enumerate(self._virtual())),
         ]
-        passed = [PRESENT, *self._ours]
+        passed_names = [PRESENT, *self._ours]
         context = self._context.with_hidden_columns(
-            [name for name in passed if name not in ew.KEYS]
+            [name for name in passed_names if name not in ew.KEYS]
         )
         columns = ["*", *self._clause_columns(Matched.NOT_MATCHED_BY_SOURCE, context)]
         text = context.new().raw("SELECT\n").commas(columns)
-        text.raw("\nFROM (SELECT\n").commas([*passed, *own]).raw("\nFROM (").add(rows)
+        text.raw("\nFROM (SELECT\n").commas([*passed_names, *target_columns]).raw("\nFROM (").add(
+            rows
+        )
         return text.raw(f"\n)) AS {quote(self._statement.qualifier)}")
 
     def _virtual(self) -> tuple[str, ...]:
@@ -151,11 +153,11 @@ class _Layers:
         bound = [(number, item) for number, item in self._bound if item.clause.matched is kind]
         if not bound:
             return []
-        before, self._clause = (
+        earlier_clause, self._clause = (
             self._clause,
             CLAUSE if kind is self._last else f"{CLAUSE}_{kind.name}",
         )
-        columns: list[Text | str] = [self._which_clause(context, bound, before)]
+        columns: list[Text | str] = [self._which_clause(context, bound, earlier_clause)]
         self._ours.append(self._clause)
         for number, item in bound:
             for new in item.values:
@@ -168,7 +170,10 @@ class _Layers:
         return columns
 
     def _which_clause(
-        self, context: RewriteContext, bound: Sequence[tuple[int, BoundClause]], before: str | None
+        self,
+        context: RewriteContext,
+        bound: Sequence[tuple[int, BoundClause]],
+        earlier_clause: str | None,
     ) -> Text:
         """The number of the first clause that is true; else that of a layer below, or 0."""
         text = context.new().raw("CASE")
@@ -179,7 +184,7 @@ class _Layers:
                 # Beside AND, Spark would take a text, 'true', for a boolean.
                 text.raw(" AND if(").user(item.clause.condition).raw(", true, false)")
             text.raw(f" THEN {number}")
-        return text.raw(f" ELSE {before or 0} END AS {self._clause}")
+        return text.raw(f" ELSE {earlier_clause or 0} END AS {self._clause}")
 
     def _clause_value(self, context: RewriteContext, number: int, value: Text) -> Text:
         """A value that is evaluated only if its clause applies: else 1 / 0 could fail the job."""

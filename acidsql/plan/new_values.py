@@ -121,12 +121,12 @@ def _struct_with_fields(old: str, node: HiveType, new: Mapping[_Path, str]) -> s
     """SQL of a struct with new values of some fields."""
     parts: list[str] = []
     for name, child in zip(node.names, node.children, strict=True):
-        inside = {path[1:]: sql for path, sql in new.items() if path[0] == name}
-        before = f"{old}.{quote(name)}"
-        if () in inside:
-            value = inside[()]
+        new_parts = {path[1:]: sql for path, sql in new.items() if path[0] == name}
+        old_value = f"{old}.{quote(name)}"
+        if () in new_parts:
+            value = new_parts[()]
         else:
-            value = _struct_with_fields(before, child, inside) if inside else before
+            value = _struct_with_fields(old_value, child, new_parts) if new_parts else old_value
         parts.append(f"{literal(name)}, {value}")
     return f"named_struct({', '.join(parts)})"
 

@@ -139,7 +139,11 @@ class _Scope:
         item_references = references(
             text, item, double_quoted_identifiers=double_quoted, is_value=True
         )
-        lambdas = {named.block for named in item_references.qualifiers if named.is_value}
+        lambdas = {
+            qualifier_name.block
+            for qualifier_name in item_references.qualifiers
+            if qualifier_name.is_value
+        }
         if len(item_references.blocks) > 1 + len(lambdas):
             raise self._refusal(item, "A subquery in RETURNING", "Join the DataFrame instead")
         if not self.has_alias:
@@ -174,7 +178,7 @@ class _Scope:
                 yield except_edit(star, ", ".join([*own_columns, MERGE_ACTION]))
         yield from self._merge_actions(item)
 
-    def _need_listed_columns(self, star: Star, left_out: Collection[str]) -> None:
+    def _need_listed_columns(self, star: Star, own_names: Collection[str]) -> None:
         """Refuse EXCEPT with a name that the ``*`` does not have. Spark's error would list our own
         columns, too.
 
@@ -186,7 +190,7 @@ class _Scope:
             is_whole = (i == 0 or tokens[i - 1].text == ",") and (
                 i + 1 == len(tokens) or tokens[i + 1].text == ","
             )
-            if is_whole and token.value.lower() in left_out:
+            if is_whole and token.value.lower() in own_names:
                 assert star.excepted is not None
                 raise AnalysisError(
                     f"A * of RETURNING has the columns of the table, so it has no "

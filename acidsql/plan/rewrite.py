@@ -147,8 +147,8 @@ def plan_dml(
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
 
     def blank_hiding(names: Sequence[str]) -> Text:
-        own = _own_edits(text, statement, resolve, double_quoted, names)
-        return Text(text, [*rewritten.edits, *placeholders(text), *own])
+        own_edits = _own_edits(text, statement, resolve, double_quoted, names)
+        return Text(text, [*rewritten.edits, *placeholders(text), *own_edits])
 
     blank = blank_hiding(())
     if isinstance(statement, MultiInsert):
@@ -193,20 +193,22 @@ def _prepare_change(
     )  # fmt: skip
     if returning is not None:
         event_query = replace(event_query, notes_replaced=returning.needs_pairs)
-    before = None if event_query.table == context.table else context.table
-    return PreparedStatement((event_query,), standins, returning=returning, table_before=before)
+    table_before = None if event_query.table == context.table else context.table
+    return PreparedStatement(
+        (event_query,), standins, returning=returning, table_before=table_before
+    )
 
 
 def _own_edits(
-    text: str, statement: Dml, resolve: Resolve, double_quoted: bool, hidden: Sequence[str]
+    text: str, statement: Dml, resolve: Resolve, double_quoted: bool, hidden_columns: Sequence[str]
 ) -> list[Edit]:
     """Edits for the differences between the target's stand-in and the table.
 
-    The stand-in has columns of our own, and the ``hidden`` columns, which a ``*`` must not show. It
+    The stand-in has columns of our own, and the ``hidden_columns``, which a ``*`` must not show. It
     has no database, so ``db.t.c`` in the condition of REPLACE WHERE becomes ``t.c``.
     """
     if isinstance(statement, Update | Delete | Merge):
-        return star_edits(text, statement, resolve, hidden, double_quoted=double_quoted)
+        return star_edits(text, statement, resolve, hidden_columns, double_quoted=double_quoted)
     if not isinstance(statement, Insert) or statement.replacing is None:
         return []
     where = [] if statement.replacing.where is None else [statement.replacing.where]

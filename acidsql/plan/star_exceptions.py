@@ -61,8 +61,10 @@ def _star_exceptions(text: str, star: Star, tables: ReferencesWithVirtual) -> li
         ]
     else:
         qualifier = star.qualifier[-1].lower()
-        of_table = [virtual for reference, virtual in tables if qualifier in _names(reference)]
-        names = list(dict.fromkeys(name for virtual in of_table for name in virtual))
+        virtual_by_table = [
+            virtual for reference, virtual in tables if qualifier in _names(reference)
+        ]
+        names = list(dict.fromkeys(name for virtual in virtual_by_table for name in virtual))
     return [except_edit(star, ", ".join(names))] if names else []
 
 

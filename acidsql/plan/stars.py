@@ -26,7 +26,7 @@ def star_edits(
     text: str,
     statement: Update | Delete | Merge,
     resolve: Resolve,
-    hidden: Sequence[str] = (),
+    hidden_columns: Sequence[str] = (),
     *,
     double_quoted: bool = False,
 ) -> list[Edit]:
@@ -38,7 +38,7 @@ def star_edits(
         text: The user's statement.
         statement: The parsed statement.
         resolve: Gives the ACID table of a name, or None.
-        hidden: More columns that no ``*`` shows.
+        hidden_columns: More columns that no ``*`` shows.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
@@ -59,7 +59,7 @@ def star_edits(
                 raise _ambiguous(text, star)
             names = own_columns.get(tuple(part.lower() for part in star.qualifier or ()))
             if names is not None:
-                edits.append(except_edit(star, ", ".join([names, *hidden])))
+                edits.append(except_edit(star, ", ".join([names, *hidden_columns])))
     return edits
 
 
@@ -101,8 +101,8 @@ def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:
 
 
 def _is_argument(text: str, star: Star, expression: Span) -> bool:
-    rest = tokenize(text[star.span.end : expression.end])
-    return star.kind is StarKind.ARGUMENT and rest[0].text in (")", ",")
+    tokens_after = tokenize(text[star.span.end : expression.end])
+    return star.kind is StarKind.ARGUMENT and tokens_after[0].text in (")", ",")
 
 
 def _ambiguous(text: str, star: Star) -> UnsupportedError:

@@ -123,11 +123,11 @@ class FieldRules:
         for field in target.names:
             folded = self.fold_case(field)
             if names.count(folded) > 1:
-                same = [n for n in source.names if self.fold_case(n) == folded]
+                namesakes = [n for n in source.names if self.fold_case(n) == folded]
                 raise TypeMismatchError(
                     "AMBIGUOUS_COLUMN_NAME",
                     f"The value for '{shown_path(path)}' has several fields for '{field}': "
-                    f"{_quoted(same)}.",
+                    f"{_quoted(namesakes)}.",
                 )
             if folded not in names and not self.fills_missing:
                 raise TypeMismatchError(

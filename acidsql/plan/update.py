@@ -60,8 +60,8 @@ def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
     )
     query.raw("\nFROM (").add(rows).raw("\n)")
     # Rows that move change partitions that WHERE does not tell.
-    moves = action & ew.MOVED
-    partitions = None if moves else touched_partitions(context, alias, statement.where)
+    moved_flag = action & ew.MOVED
+    partitions = None if moved_flag else touched_partitions(context, alias, statement.where)
     return EventQuery(
         table,
         query,

@@ -121,8 +121,8 @@ class Definition:
             return text
         inner = f"(\n{text}\n) AS {quote(view)}"
         if names is None:
-            listed = ", ".join(map(quote, column_names))
-            return f"SELECT {listed} FROM {inner} ({listed})"
+            column_list = ", ".join(map(quote, column_names))
+            return f"SELECT {column_list} FROM {inner} ({column_list})"
         pairs = (f"{quote(a)} AS {quote(b)}" for a, b in zip(names, column_names, strict=True))
         return f"SELECT {', '.join(pairs)} FROM {inner}"
 

@@ -88,8 +88,12 @@ class TxnManager:
 
     def _interval_ms(self, settings: Settings) -> int:
         """How often to send heartbeats: twice in the shorter time-out, ours or the store's."""
-        own = settings.heartbeat_interval_ms
-        return own if self._timeout_ms is None else min(own, max(1, self._timeout_ms // 2))
+        own_interval_ms = settings.heartbeat_interval_ms
+        return (
+            own_interval_ms
+            if self._timeout_ms is None
+            else min(own_interval_ms, max(1, self._timeout_ms // 2))
+        )
 
     def open(
         self,

@@ -133,13 +133,13 @@ class SessionLocks:
         parts: dict[int, list[bool]] = {}
         for lock in self._locks_of(holder):
             parts.setdefault(lock.lock_id, []).append(is_selected(lock))
-        ended = [lock_id for lock_id, is_selected_parts in parts.items() if all(is_selected_parts)]
-        for lock_id in ended:
+        ended_locks = [lock_id for lock_id, part_flags in parts.items() if all(part_flags)]
+        for lock_id in ended_locks:
             self._store.unlock(holder.id, lock_id)
             self._granted.discard(lock_id)
-        if len(ended) == len(parts):
+        if len(ended_locks) == len(parts):
             self.close()
-        return bool(ended)
+        return bool(ended_locks)
 
     def _withdraw(self, holder: Txn) -> None:
         """End the requests whose answer nobody has heard."""

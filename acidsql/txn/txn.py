@@ -166,10 +166,10 @@ class Txn:
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
 
     def _renew(self) -> None:
-        before, self.id = self.id, self._store.renew(self.id)
-        if self.id != before:
+        old_id, self.id = self.id, self._store.renew(self.id)
+        if self.id != old_id:
             self._heartbeat.watch(self)
-            self._heartbeat.forget(before)
+            self._heartbeat.forget(old_id)
 
     def catalog_changes(self, table: TableName) -> list[CatalogChange]:
         """Changes that others have made to a name in the catalog since the snapshot.

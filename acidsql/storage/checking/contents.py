@@ -305,17 +305,19 @@ class _Rows:
         if self._last is not None:
             pairs = zip(self._last, keys, strict=True)
             keys = [np.concatenate([[last], column]) for last, column in pairs]
-        rises, same = steps(keys)
+        rises, repeats = steps(keys)
         later_keys = [column[1:] for column in keys]
         self._noted.note(
-            "ROWS_OUT_OF_ORDER", ~(rises | same), later_keys, "{} comes behind a higher row id."
+            "ROWS_OUT_OF_ORDER", ~(rises | repeats), later_keys, "{} comes behind a higher row id."
         )
         if self._kind is Kind.DELETE_DELTA:
             self._noted.note(
-                "REPEATED_DELETE", same, later_keys, "{} is deleted twice in this file."
+                "REPEATED_DELETE", repeats, later_keys, "{} is deleted twice in this file."
             )
         else:
-            self._noted.note("DUPLICATE_ROW_ID", same, later_keys, "Two rows have the row id {}.")
+            self._noted.note(
+                "DUPLICATE_ROW_ID", repeats, later_keys, "Two rows have the row id {}."
+            )
 
     def _buckets(self, keys: list[Int64s]) -> None:
         """I5."""

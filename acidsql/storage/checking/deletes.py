@@ -88,8 +88,8 @@ class _Deletes:
             self._pull()
         missing = ~are_among(self._open, rows) if len(self._open[0]) else np.zeros(0, dtype=bool)
         self._open = [column[missing] for column in self._open]
-        below, same = compare_with_bound(self._open, last)
-        orphan_count = int((below | same).sum())  # they ascend
+        is_below, is_equal = compare_with_bound(self._open, last)
+        orphan_count = int((is_below | is_equal).sum())  # they ascend
         orphans = [column[:orphan_count] for column in self._open]
         self._open = [column[orphan_count:] for column in self._open]
         return orphans
@@ -107,15 +107,15 @@ class _Deletes:
         if batch is None:
             self._is_done = True
             return
-        keys, by = keys_of(batch), batch.column(DELETING_WRITE_ID).to_numpy()
+        keys, deleting_ids = keys_of(batch), batch.column(DELETING_WRITE_ID).to_numpy()
         repeated = _is_repeated(keys, self._reached)
-        is_same = np.concatenate([[self._last_by], by[:-1]]) == by
+        is_same = np.concatenate([[self._last_by], deleting_ids[:-1]]) == deleting_ids
         self._noted.note("TWIN_DELETE", repeated & ~is_same, keys, self._twin_message)
         self._noted.note("REPEATED_DELETE", repeated & is_same, keys, self._repeated_message)
-        self._reached, self._last_by = key_at(keys, -1), int(by[-1])
+        self._reached, self._last_by = key_at(keys, -1), int(deleting_ids[-1])
         self._open = [
-            np.concatenate([before, column[~repeated]])
-            for before, column in zip(self._open, keys, strict=True)
+            np.concatenate([open_column, column[~repeated]])
+            for open_column, column in zip(self._open, keys, strict=True)
         ]
 
 
@@ -123,5 +123,5 @@ def _is_repeated(keys: Sequence[Int64s], last: Key | None) -> npt.NDArray[np.boo
     """Tell for each key whether it equals the previous event's key.
 
     ``last``: the key of the event before the first one."""
-    _, same = steps(keys)
-    return np.concatenate([[last is not None and key_at(keys, 0) == last], same])
+    _, repeats = steps(keys)
+    return np.concatenate([[last is not None and key_at(keys, 0) == last], repeats])

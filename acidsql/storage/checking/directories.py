@@ -238,8 +238,12 @@ def _strays(
 
 
 def _is_stray(table: Table, file: FoundFile) -> bool:
-    below = file.path.removeprefix(f"{table.location}/")
-    if any(map(is_hidden, below.split("/"))) or file.state in ("open", "aborted", "history"):
+    relative_path = file.path.removeprefix(f"{table.location}/")
+    if any(map(is_hidden, relative_path.split("/"))) or file.state in (
+        "open",
+        "aborted",
+        "history",
+    ):
         return False
     return file.kind == "litter" or (file.kind == "original" and table.is_insert_only)
 
@@ -253,21 +257,28 @@ def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Find
     ``listing``: what a reader reads there. What that replaces may be on the way to be deleted.
     """
     ranges = _ranges(fs, path)
-    named = [directory for directory in ranges.values() if directory.statement_id is None]
-    marked = {directory.name for directory in named if _is_marked(fs, f"{path}/{directory.name}")}
+    compacted_directories = [
+        directory for directory in ranges.values() if directory.statement_id is None
+    ]
+    marked = {
+        directory.name
+        for directory in compacted_directories
+        if _is_marked(fs, f"{path}/{directory.name}")
+    }
     if any(_twin(name) not in ranges for name in marked):
         ranges = _ranges(fs, path)  # a worker may have renamed the second one meanwhile
     read = [] if listing is None else listing.state.directories
     findings = []
     for name in sorted(marked & ranges.keys()):
-        twin, own = _twin(name), ranges[name]
+        twin, directory_range = _twin(name), ranges[name]
         if any(
-            directory.name not in (name, twin) and _replaces(directory, own) for directory in read
+            directory.name not in (name, twin) and _replaces(directory, directory_range)
+            for directory in read
         ):
             continue
         if twin not in ranges:
             is_safe = any(
-                directory.name != name and _is_inside(directory, own)
+                directory.name != name and _is_inside(directory, directory_range)
                 for directory in ranges.values()
             )
             condition = "HALF_OF_A_PAIR" if is_safe else "LOST_HALF_OF_A_PAIR"

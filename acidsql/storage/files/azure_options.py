@@ -46,15 +46,15 @@ def azure_conf(conf: Mapping[str, str], authority: str) -> HadoopConf:
     account's host are left out.
     """
     container, _, host = authority.partition("@")
-    every, of_account, of_container = {}, {}, {}
+    every, account_options, container_options = {}, {}, {}
     for short, setting in layer(conf, "fs.azure.").items():
         if short.endswith(f".{container}.{host}"):
-            of_container[short.removesuffix(f".{container}.{host}")] = setting
+            container_options[short.removesuffix(f".{container}.{host}")] = setting
         elif short.endswith(f".{host}"):
-            of_account[short.removesuffix(f".{host}")] = setting
+            account_options[short.removesuffix(f".{host}")] = setting
         elif not _OTHER_ACCOUNT.search(short):
             every[short] = setting
-    return HadoopConf(every, of_account, of_container)
+    return HadoopConf(every, account_options, container_options)
 
 
 def azure_arguments(hadoop_conf: HadoopConf, authority: str) -> dict[str, Any]:

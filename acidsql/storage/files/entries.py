@@ -37,10 +37,10 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
         FileNotFoundError: The directory is missing, or it changed again at every attempt.
     """
     for look in range(_LOOKS):
-        listed = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
-        names = {entry.name for entry in listed}
+        shown_entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+        names = {entry.name for entry in shown_entries}
         try:
-            entries = [entry for entry in listed if not is_half(fs, entry, names)]
+            entries = [entry for entry in shown_entries if not is_half(fs, entry, names)]
             return entries, [read_child(fs, entry) for entry in entries]
         except FileNotFoundError:
             if look == _LOOKS - 1:

@@ -122,9 +122,9 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     input_columns = ("file", "path", "rows", "kind", "problem")
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in input_columns)
-        counted = run_in_threads(lambda row: rows_of(*row), zip(*columns, strict=True))
-        rows = pa.array((rows for rows, _ in counted), pa.int64())
-        problems = pa.array((problem for _, problem in counted), pa.string())
+        row_counts = run_in_threads(lambda row: rows_of(*row), zip(*columns, strict=True))
+        rows = pa.array((rows for rows, _ in row_counts), pa.int64())
+        problems = pa.array((problem for _, problem in row_counts), pa.string())
         for name, column in (("rows", rows), ("problem", problems)):
             batch = batch.set_column(batch.schema.get_field_index(name), name, column)
         yield batch

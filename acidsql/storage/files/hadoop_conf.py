@@ -79,8 +79,8 @@ class HadoopConf:
     def wrong(self, name: str, fault: str) -> SettingError:
         """The error for a setting."""
         full_name, value = self._settings[name]
-        shown = full_name if is_secret(full_name) else f"{full_name}={value}"
-        return SettingError(f"{shown} {fault}.", name=full_name)
+        shown_setting = full_name if is_secret(full_name) else f"{full_name}={value}"
+        return SettingError(f"{shown_setting} {fault}.", name=full_name)
 
     def without_secrets(self, message: str) -> str:
         """A message without the values of secret settings."""

@@ -166,8 +166,8 @@ def list_published(
     """
     listings: dict[str, Listing] = {}
     for path in directories:
-        above, _, name = path.rpartition("/")
-        partition, directory = above.removeprefix(location).lstrip("/"), parse_directory(name)
+        parent, _, name = path.rpartition("/")
+        partition, directory = parent.removeprefix(location).lstrip("/"), parse_directory(name)
         assert directory is not None
         entry, listing = Entry(name, path, True, 0), listings.get(partition, Listing(partition))
         if plain:

@@ -110,7 +110,7 @@ def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType,
     columns."""
     names = names_by_directory([file for listing in listings for file in listing.data])
     plain = [path for listing in listings for group in listing.originals for path in group.paths]
-    types = {directory: own.types for directory, own in names.items()}
+    types = {directory: directory_names.types for directory, directory_names in names.items()}
     return {**types, **dict(zip(plain, run_in_threads(types_in, plain), strict=True))}
 
 

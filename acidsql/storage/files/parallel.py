@@ -45,9 +45,9 @@ def run_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> 
     began, busy = time.perf_counter(), time.thread_time()
     while todo:
         results.append(work(todo.popleft()))
-        passed = time.perf_counter() - began
-        waited = passed - (time.thread_time() - busy)
-        if len(todo) > 1 and waited > max(0.8 * passed, _PATIENCE_S):
+        elapsed_s = time.perf_counter() - began
+        waited = elapsed_s - (time.thread_time() - busy)
+        if len(todo) > 1 and waited > max(0.8 * elapsed_s, _PATIENCE_S):
             with ThreadPoolExecutor(min(THREADS, len(todo))) as pool:
                 return [*results, *pool.map(work, todo)]
     return results

@@ -201,8 +201,8 @@ def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
 def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> pa.RecordBatch:
     columns = [*batch.columns, pa.nulls(batch.num_rows)]  # the last one is for missing columns
     places = places_of_fields(schema.names, batch.schema.names)
-    chosen = [columns[-1 if place is None else place] for place in places]
-    rows = pa.StructArray.from_arrays(chosen, names=list(schema.names))
+    chosen_columns = [columns[-1 if place is None else place] for place in places]
+    rows = pa.StructArray.from_arrays(chosen_columns, names=list(schema.names))
     return pa.RecordBatch.from_struct_array(conform(rows, schema, calendar))
 
 

@@ -46,15 +46,15 @@ def hive_type(kind: pa.DataType) -> str | None:
     """Hive's type for a plain type; None if Hive has no such type."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
-    below = [hive_type(kind.field(i).type) for i in range(kind.num_fields)]
+    child_types = [hive_type(kind.field(i).type) for i in range(kind.num_fields)]
     if pa.types.is_map(kind):
-        below = [hive_type(kind.key_type), hive_type(kind.item_type)]
-    if None in below or not below:
-        return None if below else _HIVE_TYPES.get(kind)
+        child_types = [hive_type(kind.key_type), hive_type(kind.item_type)]
+    if None in child_types or not child_types:
+        return None if child_types else _HIVE_TYPES.get(kind)
     if pa.types.is_struct(kind):
-        pairs = zip(kind, below, strict=True)
+        pairs = zip(kind, child_types, strict=True)
         return f"struct<{','.join(f'{field.name}:{text}' for field, text in pairs)}>"
-    return f"{'map' if pa.types.is_map(kind) else 'array'}<{','.join(map(str, below))}>"
+    return f"{'map' if pa.types.is_map(kind) else 'array'}<{','.join(map(str, child_types))}>"
 
 
 def misfit(file: pa.Schema, table: RowSchema) -> str | None:

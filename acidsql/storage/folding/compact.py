@@ -194,9 +194,9 @@ class CompactionRun:
         ]
         still_ours()
         if not fs.has_directories:
-            placed: list[str] = []
-            place_objects(fs, plan.path, new, placed)
-            return placed
+            placed_directories: list[str] = []
+            place_objects(fs, plan.path, new, placed_directories)
+            return placed_directories
         _remove_halves(fs, plan.path, f"{self.spec.staging}/half")
         ready = []
         for number, new_directory in enumerate(new):

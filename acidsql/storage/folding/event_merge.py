@@ -163,10 +163,10 @@ def _limited_bound(bound: Key, sources: Sequence[Source]) -> Key:
         if sum(bool(part.num_rows) for part in parts) < 2:
             return bound  # events of one source are in order, so nothing is copied
         longest = max(range(len(parts)), key=lambda i: parts[i].num_rows)
-        before = sources[longest].middle_to(bound)
-        if before == bound or sum(part.nbytes for part in parts) <= _MOST_BYTES:
+        size_before = sources[longest].middle_to(bound)
+        if size_before == bound or sum(part.nbytes for part in parts) <= _MOST_BYTES:
             return bound
-        bound = before
+        bound = size_before
 
 
 def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -180,9 +180,9 @@ def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
     """I4: a file that is not sorted would be merged wrong, and nobody would notice."""
-    rises, same = steps(keys)
+    rises, repeats = steps(keys)
     # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
-    if not (rises | same).all() or (last is not None and key_at(keys, 0) < last):
+    if not (rises | repeats).all() or (last is not None and key_at(keys, 0) < last):
         raise FormatError("its events are not sorted by row id")
 
 
@@ -192,23 +192,23 @@ def steps(
     """Tell for each key but the first whether it is above the one before it, and whether it is the
     same."""
     rises = np.zeros(len(keys[0]) - 1, dtype=bool)
-    same = np.ones(len(keys[0]) - 1, dtype=bool)
+    repeats = np.ones(len(keys[0]) - 1, dtype=bool)
     for column in keys:
-        rises |= same & (column[1:] > column[:-1])
-        same &= column[1:] == column[:-1]
-    return rises, same
+        rises |= repeats & (column[1:] > column[:-1])
+        repeats &= column[1:] == column[:-1]
+    return rises, repeats
 
 
 def compare_with_bound(
     keys: Sequence[Int64s], bound: Key
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Tell for each key whether it is below a bound, and whether it is the bound."""
-    below = np.zeros(len(keys[0]), dtype=bool)
-    same = np.ones(len(keys[0]), dtype=bool)
+    is_below = np.zeros(len(keys[0]), dtype=bool)
+    is_equal = np.ones(len(keys[0]), dtype=bool)
     for column, value in zip(keys, bound, strict=True):
-        below |= same & (column < value)
-        same &= column == value
-    return below, same
+        is_below |= is_equal & (column < value)
+        is_equal &= column == value
+    return is_below, is_equal
 
 
 def key_at(keys: Sequence[npt.NDArray[Any]], at: int) -> Key:
@@ -232,26 +232,30 @@ def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
     The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
     compared in full.
     """
-    mixed, mixed_keys = _mixed_keys(candidates), _mixed_keys(keys)
-    order = np.argsort(mixed, kind="stable")
-    mixed, sorted_ = mixed[order], [column[order] for column in candidates]
-    at = np.searchsorted(mixed, mixed_keys)
+    mixed_candidates, mixed_keys = _mixed_keys(candidates), _mixed_keys(keys)
+    order = np.argsort(mixed_candidates, kind="stable")
+    mixed_candidates, sorted_ = mixed_candidates[order], [column[order] for column in candidates]
+    at = np.searchsorted(mixed_candidates, mixed_keys)
     places = np.full(len(mixed_keys), -1, dtype=np.intp)
     while True:
-        inside = np.minimum(at, len(mixed) - 1)
-        meets = (at < len(mixed)) & (mixed[inside] == mixed_keys) & (places < 0)
+        clipped_places = np.minimum(at, len(mixed_candidates) - 1)
+        meets = (
+            (at < len(mixed_candidates))
+            & (mixed_candidates[clipped_places] == mixed_keys)
+            & (places < 0)
+        )
         if not meets.any():
             return places
         equal = meets.copy()
         for column, candidate_column in zip(keys, sorted_, strict=True):
-            equal &= column == candidate_column[inside]
-        places[equal] = order[inside[equal]]
-        at = np.where(meets, at + 1, len(mixed))
+            equal &= column == candidate_column[clipped_places]
+        places[equal] = order[clipped_places[equal]]
+        at = np.where(meets, at + 1, len(mixed_candidates))
 
 
 def _mixed_keys(keys: Sequence[Int64s]) -> npt.NDArray[np.uint64]:
-    mixed = np.zeros(len(keys[0]), dtype=np.uint64)
+    hashes = np.zeros(len(keys[0]), dtype=np.uint64)
     for column in keys:
-        mixed = (mixed ^ column.astype(np.uint64)) * _ODD
-        mixed ^= mixed >> np.uint64(32)
-    return mixed
+        hashes = (hashes ^ column.astype(np.uint64)) * _ODD
+        hashes ^= hashes >> np.uint64(32)
+    return hashes

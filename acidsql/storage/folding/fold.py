@@ -327,15 +327,15 @@ class _DeleteEvents:
         keys = keys_of(batch)
         self._reached = key_at(keys, -1)
         if not self._bucket_fold.major:
-            own = batch.column(DELETING_WRITE_ID).to_numpy() == keys[0]
-            if not own.all():
-                self._keep(batch.filter(pa.array(~own)) if own.any() else batch)
-            keys = [column[own] for column in keys]
+            is_own_delete = batch.column(DELETING_WRITE_ID).to_numpy() == keys[0]
+            if not is_own_delete.all():
+                self._keep(batch.filter(pa.array(~is_own_delete)) if is_own_delete.any() else batch)
+            keys = [column[is_own_delete] for column in keys]
         pairs = zip(self._window, keys, strict=True)
         self._window = [np.concatenate(pair) for pair in pairs]
 
     def _forget_before(self, first: Key) -> None:
-        before, _ = compare_with_bound(self._window, first)
-        passed = int(before.sum())  # they are sorted
-        if passed:
-            self._window = [column[passed:] for column in self._window]
+        is_before, _ = compare_with_bound(self._window, first)
+        passed_count = int(is_before.sum())  # they are sorted
+        if passed_count:
+            self._window = [column[passed_count:] for column in self._window]

@@ -64,15 +64,15 @@ def rebalance(
     order = row_id if order_by is None else f"{order_by}, {row_id}"
     numbered = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L AS {_NUMBER}")
     write_id = WRITE_ID if order_by is None else f"{last}L AS {WRITE_ID}"
-    placed = numbered.selectExpr(
+    placed_rows = numbered.selectExpr(
         f"CAST({_NUMBER} DIV {rows_per_bucket} AS INT) AS {BUCKET}",
         write_id,
         f"CAST({_NUMBER} AS BIGINT) AS {ROW_ID}",
         *(quote(column.name) for column in table.columns),
     )
-    sorted_ = placed.repartition(buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
+    sorted_ = placed_rows.repartition(buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
     # mapInArrow treats dots and back-quotes in names as syntax.
-    plain = sorted_.toDF(*(f"c{i}" for i in range(len(placed.columns))))
+    plain = sorted_.toDF(*(f"c{i}" for i in range(len(placed_rows.columns))))
     records = plain.mapInArrow(_writer(spec, folds[0].partition), f"{RECORD} string").collect()
     return [Record.from_json(row[0]) for row in records]
 
@@ -83,8 +83,8 @@ def _rows(spark: SparkSession, table: Table, folds: Sequence[Fold]) -> DataFrame
     flat = ", ".join([keys, *(f"c{i} {kind}" for i, (_, kind) in enumerate(columns))])
     tasks = spark.range(0, len(folds), 1, max(1, len(folds)))
     read = tasks.mapInArrow(_reader(folds, table), flat)
-    named = (f"c{i} AS {name}" for i, (name, _) in enumerate(columns))
-    return read.selectExpr(WRITE_ID, BUCKET_PROPERTY, ROW_ID, *named)
+    named_columns = (f"c{i} AS {name}" for i, (name, _) in enumerate(columns))
+    return read.selectExpr(WRITE_ID, BUCKET_PROPERTY, ROW_ID, *named_columns)
 
 
 def _reader(

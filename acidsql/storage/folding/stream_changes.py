@@ -122,15 +122,15 @@ def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
             else:
                 kind = kinds[at : at + count]
                 at += count
-            shown = to_shown_columns(batch, table, read.read.partition)
+            shown_batch = to_shown_columns(batch, table, read.read.partition)
             columns = [
-                *shown.columns,
+                *shown_batch.columns,
                 names.take(pa.array(kind)),
                 pa.array(versions),
                 *_commits(versions, feed_read.commits),
                 pa.StructArray.from_arrays([batch.column(key) for key in KEYS], fields=_ROW_ID),
             ]
-            yield pa.RecordBatch.from_arrays(columns, names=[*shown.schema.names, *ADDED])
+            yield pa.RecordBatch.from_arrays(columns, names=[*shown_batch.schema.names, *ADDED])
 
 
 def _commits(versions: Int64s, commits: Mapping[int, tuple[int, int]]) -> tuple[pa.Array, pa.Array]:
@@ -153,14 +153,14 @@ def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
     is_deletion: list[npt.NDArray[np.bool_]] = []
     versions: list[Int64s] = []
     keys: list[list[pa.Array]] = []
-    own = 0
+    own_count = 0
     for i, read in enumerate((*feed_read.own_reads, *feed_read.other_reads)):
         for batch, numbers in stream_events(read, table):
-            shown = to_shown_columns(batch, table, read.read.partition)
-            keys.append([shown.column(name) for name in feed_read.keys])
+            shown_batch = to_shown_columns(batch, table, read.read.partition)
+            keys.append([shown_batch.column(name) for name in feed_read.keys])
             versions.append(numbers)
             is_deletion.append(np.full(len(numbers), read.is_deletion))
-            own += len(numbers) if i < len(feed_read.own_reads) else 0
+            own_count += len(numbers) if i < len(feed_read.own_reads) else 0
     if not versions:
         return np.zeros(0, dtype=np.int64)
     codes = [_codes(parts) for parts in zip(*keys, strict=True)]
@@ -175,7 +175,7 @@ def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
     if (deleted > 1).any() or (inserted > 1).any():
         raise ConstraintError(same_key(table, feed_read.keys))
     kinds[has_key] += _IMAGE * ((deleted > 0) & (inserted > 0))[group]
-    return kinds[:own]
+    return kinds[:own_count]
 
 
 def _codes(parts: Sequence[pa.Array]) -> Int64s:

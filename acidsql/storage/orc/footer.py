@@ -149,18 +149,18 @@ def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
     """The Footer message, decompressed, and the postscript of a file. Raises FormatError."""
     tail = _read_at(file, max(0, length - _FIRST_READ), length)
     script = parse_postscript(tail)
-    needed = script.length + script.footer_length
-    if needed > length:
+    needed_size = script.length + script.footer_length
+    if needed_size > length:
         raise FormatError("the ORC file is cut short: its footer is longer than the file")
     if script.block_size > MAX_BLOCK:
         raise FormatError(f"the ORC file's blocks have {script.block_size} bytes")
-    if needed > len(tail):
-        tail = _read_at(file, length - needed, length)
-    stored = tail[len(tail) - needed : len(tail) - script.length]
+    if needed_size > len(tail):
+        tail = _read_at(file, length - needed_size, length)
+    stored_footer = tail[len(tail) - needed_size : len(tail) - script.length]
     try:
-        return decompress(stored, script.compression), script
+        return decompress(stored_footer, script.compression), script
     except FormatError as error:
-        raise FormatError(error.message, offset=length - needed) from error
+        raise FormatError(error.message, offset=length - needed_size) from error
 
 
 def parse_postscript(tail: bytes) -> PostScript:
@@ -229,11 +229,13 @@ def _check(footer: Footer, end: int) -> None:
 
 def _check_types(types: Sequence[OrcType]) -> None:
     """Refuse types that are not a tree in pre-order."""
-    below = [child for node in types for child in node.children]
-    is_tree = sorted(below) == list(range(1, len(types)))
+    child_numbers = [child for node in types for child in node.children]
+    is_tree = sorted(child_numbers) == list(range(1, len(types)))
     is_ordered = all(child > i for i, node in enumerate(types) for child in node.children)
-    named = all(len(node.names) == len(node.children) for node in types if node.kind == "struct")
-    if not (types and is_tree and is_ordered and named):
+    has_all_names = all(
+        len(node.names) == len(node.children) for node in types if node.kind == "struct"
+    )
+    if not (types and is_tree and is_ordered and has_all_names):
         raise FormatError("the ORC file's types are no tree")
 
 

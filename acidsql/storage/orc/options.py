@@ -141,9 +141,9 @@ def _nodes(
     # Children of a list or map have no names. A filter on the list or map is a filter on them.
     names = node.names or tuple(f"_{position}" for position in range(len(node.children)))
     for name, child in zip(names, node.children, strict=True):
-        below = list(_nodes(child, number, (*path, name.lower())))
-        yield from below
-        number += len(below)
+        child_nodes = list(_nodes(child, number, (*path, name.lower())))
+        yield from child_nodes
+        number += len(child_nodes)
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────

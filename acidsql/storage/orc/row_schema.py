@@ -249,7 +249,7 @@ def _places(target: HiveType, file_struct: pa.StructType) -> list[int]:
     return [-1 if place is None else place for place in places]
 
 
-def places_of_fields(names: Sequence[str], own: Sequence[str]) -> list[int | None]:
+def places_of_fields(names: Sequence[str], own_names: Sequence[str]) -> list[int | None]:
     """The positions of these fields in a struct of a file; None for a missing field.
 
     Names are compared without case, as in ORC's own reader.
@@ -257,15 +257,18 @@ def places_of_fields(names: Sequence[str], own: Sequence[str]) -> list[int | Non
     Raises:
         FormatError: A name fits two fields, or all fields are missing.
     """
-    lowered = [name.lower() for name in own]
+    lowered = [name.lower() for name in own_names]
     for name in names:
         if lowered.count(name.lower()) > 1:
-            same = [f"'{own_name}'" for own_name in own if own_name.lower() == name.lower()]
-            raise FormatError(f"a struct has several fields for '{name}': {', '.join(same)}")
+            namesakes = [
+                f"'{own_name}'" for own_name in own_names if own_name.lower() == name.lower()
+            ]
+            raise FormatError(f"a struct has several fields for '{name}': {', '.join(namesakes)}")
     places = [lowered.index(n.lower()) if n.lower() in lowered else None for n in names]
-    if own and set(places) == {None}:
+    if own_names and set(places) == {None}:
         raise FormatError(
-            f"a struct has the fields {', '.join(own)}, none of the table's {', '.join(names)}"
+            f"a struct has the fields {', '.join(own_names)}, none of the table's "
+            f"{', '.join(names)}"
         )
     return places
 

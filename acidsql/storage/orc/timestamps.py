@@ -127,9 +127,9 @@ def mend_stripe(
         (1, encode_fields([(1, kind), (2, column), (3, len(piece))]))
         for (column, kind), piece in pieces.items()
     ]
-    rest = [f for f in decode_fields(decompress(footer, script.compression)) if f[0] != 1]
+    other_fields = [f for f in decode_fields(decompress(footer, script.compression)) if f[0] != 1]
     body = b"".join(pieces.values())
-    end = compress(encode_fields(streams + rest), script.compression, script.block_size)
+    end = compress(encode_fields(streams + other_fields), script.compression, script.block_size)
     return body + end, stripe._replace(
         index_length=0, data_length=len(body), footer_length=len(end)
     )

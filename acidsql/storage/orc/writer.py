@@ -93,9 +93,9 @@ class OrcWriter:
             self._mending = True
             self._sink.hold()
         self._is_empty = False
-        before = self._sink.tell()
+        position_before = self._sink.tell()
         self._orc.write(table)
-        return self._sink.tell() != before
+        return self._sink.tell() != position_before
 
     def close(self, metadata: Callable[[tuple[int, ...]], Mapping[str, str]]) -> tuple[int, int]:
         """Complete the footer, and close (and sync) the file.

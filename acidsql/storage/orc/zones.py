@@ -84,12 +84,12 @@ def zone_of(name: str) -> Zone:
 def _rules(name: str) -> ZoneInfo:
     """The zone's rules from the package tzdata if possible: like Java, it has the rules that IANA
     publishes. Operating systems may change them."""
-    own = ZoneInfo(name)  # raises if the name is not valid
+    zone = ZoneInfo(name)  # raises if the name is not valid
     try:
         with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
             return ZoneInfo.from_file(file, key=name)
     except (ImportError, OSError):
-        return own
+        return zone
 
 
 @lru_cache(maxsize=4096)

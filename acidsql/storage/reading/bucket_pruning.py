@@ -53,10 +53,12 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
         return None
     kinds = {column.name: column.type for column in table.columns}
     types = [kinds[name] for name in table.bucket_columns]
-    of_each = [_values(condition, *pair) for pair in zip(table.bucket_columns, types, strict=True)]
-    known_values = [values for values in of_each if values]
+    values_by_column = [
+        _values(condition, *pair) for pair in zip(table.bucket_columns, types, strict=True)
+    ]
+    known_values = [values for values in values_by_column if values]
     rows = list(itertools.islice(itertools.product(*known_values), _MOST + 1))
-    if len(known_values) < len(of_each) or len(rows) > _MOST:
+    if len(known_values) < len(values_by_column) or len(rows) > _MOST:
         return None
     columns = [
         pa.array(column, arrow_type(kind))

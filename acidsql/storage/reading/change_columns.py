@@ -37,14 +37,14 @@ def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
         key_names = [
             name_text.strip() for name_text in property_text.split(",") if name_text.strip()
         ]
-    own = {column.name.lower(): column.name for column in table.all_columns}
+    names_by_lower_name = {column.name.lower(): column.name for column in table.all_columns}
     for name in key_names:
-        if name.lower() not in own:
+        if name.lower() not in names_by_lower_name:
             raise CatalogError(
                 f"{table.name} has no column '{name}', which is to be a key of its changes.",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", table=table.name,
             )  # fmt: skip
-    return [own[name.lower()] for name in key_names]
+    return [names_by_lower_name[name.lower()] for name in key_names]
 
 
 def same_key(table: Table, keys: Sequence[str]) -> str:

@@ -125,14 +125,14 @@ def changes(spark: SparkSession, request: Changes) -> DataFrame:
     Raises:
         SnapshotTooOldError: As ``keyed_changes``.
     """
-    shown = jvm.select(
+    shown_changes = jvm.select(
         keyed_changes(spark, request),
         CHANGE_TYPE,
         COMMIT_VERSION,
         f"{row_id_sql()} AS {ROW__ID}",
         *(quote(column.name) for column in request.table.all_columns),
     )
-    return mark_char_columns(shown, request.table)
+    return mark_char_columns(shown_changes, request.table)
 
 
 def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
@@ -191,16 +191,16 @@ def changed_files(request: Changes) -> ChangedFiles:
         for level in levels_of_partition
     ]
     whole_listings = _merge_levels(level.listing for level in levels)
-    ended: dict[int, list[_Level]] = {}
+    levels_by_end: dict[int, list[_Level]] = {}
     for level in levels:
         if level.ended_by is not None:
-            ended.setdefault(level.ended_by, []).append(level)
+            levels_by_end.setdefault(level.ended_by, []).append(level)
     return ChangedFiles(
         [_only(listing, request.new) for listing in whole_listings],
         whole_listings,
         [
-            (write_id, of_one[0].write_ids, [level.listing for level in of_one])
-            for write_id, of_one in sorted(ended.items())
+            (write_id, levels[0].write_ids, [level.listing for level in levels])
+            for write_id, levels in sorted(levels_by_end.items())
         ],
     )
 
@@ -284,14 +284,14 @@ def _events(spark: SparkSession, request: Changes, files: ChangedFiles) -> Itera
     deletes = deletes.where(request.new.sql(VERSION))
     if (inserts := _inserted_rows(spark, request, changed)) is not None:
         if may_delete_own(changed):
-            own = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
+            own_deletes = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
             deleting = [file for listing in changed for file in listing.deletes]
-            inserts = remove_deleted(inserts, own, deleting)
+            inserts = remove_deleted(inserts, own_deletes, deleting)
         yield _flat(inserts, request.table, INSERT, WRITE_ID)
-    of_others = deletes.where(f"{VERSION} <> {WRITE_ID}")
+    foreign_deletes = deletes.where(f"{VERSION} <> {WRITE_ID}")
     holding = Scan(request.table, files.holding(request.new.after), request.new.after)
-    if (named := _named_rows(spark, holding, of_others)) is not None:
-        yield _flat(named, request.table, DELETE, VERSION)
+    if (named_rows := _named_rows(spark, holding, foreign_deletes)) is not None:
+        yield _flat(named_rows, request.table, DELETE, VERSION)
 
 
 def _delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
@@ -334,9 +334,9 @@ def _inserted_rows(
 
 def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
     """One listing for each partition, with the files of all its levels."""
-    merged: dict[str, Listing] = {}
+    merged_listings: dict[str, Listing] = {}
     for listing in listings:
-        if (listing_so_far := merged.get(listing.partition)) is not None:
+        if (listing_so_far := merged_listings.get(listing.partition)) is not None:
             listing = replace(
                 listing_so_far,
                 data=listing_so_far.data + listing.data,
@@ -344,8 +344,8 @@ def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
                 originals=listing_so_far.originals + listing.originals,
                 needs_filter=listing_so_far.needs_filter or listing.needs_filter,
             )
-        merged[listing.partition] = listing
-    return list(merged.values())
+        merged_listings[listing.partition] = listing
+    return list(merged_listings.values())
 
 
 def may_delete_own(listings: Sequence[Listing]) -> bool:
@@ -390,8 +390,8 @@ def _net(rows: DataFrame, new: NewWriteIds) -> DataFrame:
     deleted_again = deleted.where(new.sql(WRITE_ID)).selectExpr(
         *(f"{key} AS {key}_" for key in KEYS)
     )
-    same = " AND ".join(f"{key} = {key}_" for key in KEYS)
-    lasting = inserted.join(deleted_again, F.expr(same), "left_anti")
+    same_keys = " AND ".join(f"{key} = {key}_" for key in KEYS)
+    lasting = inserted.join(deleted_again, F.expr(same_keys), "left_anti")
     return lasting.unionAll(deleted.where(f"NOT ({new.sql(WRITE_ID)})"))
 
 

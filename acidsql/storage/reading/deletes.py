@@ -88,7 +88,7 @@ def _join_deletes(
 ) -> DataFrame:
     keys = [key for key in deletes.columns if key != VERSION]
     version_columns = [VERSION] if VERSION in deletes.columns else []
-    named = deletes.selectExpr(
+    renamed_deletes = deletes.selectExpr(
         f"{_mixed_key_sql(keys)} AS {_MIXED}",
         *(f"{key} AS {_DELETED}{key}" for key in keys),
         *version_columns,
@@ -98,7 +98,7 @@ def _join_deletes(
         f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
     )
     condition = F.expr(f"{_mixed_key_sql(keys)} = {_MIXED} AND ({differing}) = 0L")
-    return events.join(_hint_broadcast(named, files), condition, how)
+    return events.join(_hint_broadcast(renamed_deletes, files), condition, how)
 
 
 def _mixed_key_sql(keys: Sequence[str]) -> str:

@@ -92,15 +92,15 @@ class DeletionVectors:
             return events
         assert self.index is not None, "the caller joins"
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
-        sent = {_INDEX: _single_row(self.index.numbers), _SENT: _single_row(words)}
+        broadcast_tables = {_INDEX: _single_row(self.index.numbers), _SENT: _single_row(words)}
         spark, unique = events.sparkSession, uuid4().hex
         bits, rows = f"{PREFIX}bits_{unique}", f"{PREFIX}rows_{unique}"
-        views = {bits: local_rows(spark, pa.table(sent)), rows: events}
+        views = {bits: local_rows(spark, pa.table(broadcast_tables)), rows: events}
         # As columns first: so Spark plans each subquery once, however often the condition names
         # the column.
-        columns = ", ".join(f"(SELECT {name} FROM {bits}) AS {name}" for name in sent)
+        columns = ", ".join(f"(SELECT {name} FROM {bits}) AS {name}" for name in broadcast_tables)
         with query_over_views(spark, f"SELECT *, {columns} FROM {rows}", views) as rows_and_bits:
-            return jvm.drop(settle(rows_and_bits.where(self.index.is_alive)), *sent)
+            return jvm.drop(settle(rows_and_bits.where(self.index.is_alive)), *broadcast_tables)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.
@@ -166,8 +166,8 @@ def deletion_vectors(
     for start in range(0, len(reads), _FILES):
         batch = reads[start : start + _FILES]
         keys_by_file = run_in_threads(lambda numbered_read: _keys(*numbered_read), batch)
-        keys = [of_file for of_file in keys_by_file if of_file is not None]
-        count += sum(len(of_file[0]) for of_file in keys)
+        keys = [file_keys for file_keys in keys_by_file if file_keys is not None]
+        count += sum(len(file_keys[0]) for file_keys in keys)
         if len(keys) < len(keys_by_file) or count > SENT_MAX:
             return None
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
@@ -292,8 +292,8 @@ class _Part:
     def from_sql(cls, sql: str, numbers: _Ints) -> _Part:
         """The part that an expression computes."""
         low, width = _window(int(numbers.min()), int(numbers.max()))
-        inside = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
-        return cls(inside, low - 1, width + 2, numbers)
+        clamped = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
+        return cls(clamped, low - 1, width + 2, numbers)
 
     def combined(self, next_part: _Part) -> _Part:
         """Both parts as one."""

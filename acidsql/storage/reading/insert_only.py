@@ -141,8 +141,8 @@ def _matching_files(
     files: Mapping[str, Sequence[str]], is_member: Callable[[str], bool]
 ) -> dict[str, Sequence[str]]:
     """Some of the files, by partition directory."""
-    chosen = {name: list(filter(is_member, group)) for name, group in files.items()}
-    return {name: group for name, group in chosen.items() if group}
+    matching = {name: list(filter(is_member, group)) for name, group in files.items()}
+    return {name: group for name, group in matching.items() if group}
 
 
 def _paths(files: Mapping[str, Sequence[str]]) -> list[str]:
@@ -168,7 +168,9 @@ def _is_misread(
         return any_misread(paths, types)
     # All files of a directory have the same types, unless they are another writer's.
     looked = {directory_of(path): path for path in paths}.values()
-    return any(any(map(is_cast, own, types)) for own in run_in_threads(types_in, looked))
+    return any(
+        any(map(is_cast, file_types, types)) for file_types in run_in_threads(types_in, looked)
+    )
 
 
 def _orc(

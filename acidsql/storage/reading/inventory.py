@@ -131,9 +131,10 @@ def inventory(
         on_disk = discover_partitions(fs.list_if_there, location, columns, run_in_threads)
         names = sorted({*on_disk, *partitions})
         places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
-        above = _directories_above(names, len(columns))
+        directories_above = _directories_above(names, len(columns))
         strays_by_prefix = run_in_threads(
-            lambda prefix: _files_beside_partitions(fs, location, prefix, columns, write_ids), above
+            lambda prefix: _files_beside_partitions(fs, location, prefix, columns, write_ids),
+            directories_above,
         )
         strays = list(chain.from_iterable(strays_by_prefix))
     tops = run_in_threads(lambda place: _tops(fs, place, write_ids, txns, oldest), places)
@@ -173,8 +174,8 @@ def _tops(
 ) -> list[tuple[Entry, FoundFile]]:
     """The entries of a table's or partition's directory itself, with their states."""
     entries = fs.list_if_there(place.path)
-    shown = [entry for entry in entries if not is_hidden(entry.name)]
-    state_of = _states(fs, shown, write_ids, txns, oldest)
+    visible_entries = [entry for entry in entries if not is_hidden(entry.name)]
+    state_of = _states(fs, visible_entries, write_ids, txns, oldest)
     tops = []
     for entry in entries:
         acid = parse_directory(entry.name) if entry.is_dir else None

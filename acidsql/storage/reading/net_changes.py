@@ -31,7 +31,7 @@ def only_differences(rows: DataFrame, table: Table) -> DataFrame:
     types = {field.name.lower(): field.dataType for field in rows.schema.fields}
     names = [column.name for column in table.all_columns]
     values = ", ".join(comparable(quote(name), types[name.lower()]) for name in names)
-    counted = jvm.select(
+    counted_rows = jvm.select(
         rows,
         "*",
         f"row_number() OVER (PARTITION BY {values}, {CHANGE_TYPE} "
@@ -41,7 +41,7 @@ def only_differences(rows: DataFrame, table: Table) -> DataFrame:
             for kind, name in ((DELETE, _DELETED), (INSERT, _INSERTED))
         ),
     )
-    differing = counted.where(f"{_NUMBER} > least({_DELETED}, {_INSERTED})")
+    differing = counted_rows.where(f"{_NUMBER} > least({_DELETED}, {_INSERTED})")
     return jvm.select(differing, *map(quote, rows.columns))
 
 

@@ -40,7 +40,9 @@ def read_orc(
     events = open_files(spark, paths, schema, by_position=False, of_file=of_file, options=options)
     if tuple(names) == event.EVENT_COLUMNS:
         return events
-    hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
+    hives = (
+        f"{file_name} AS {name}" for file_name, name in zip(names, event.EVENT_COLUMNS, strict=True)
+    )
     return jvm.select(events, *hives, *of_file)
 
 

@@ -47,11 +47,11 @@ def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) ->
     reads = plan_deletes(listing, write_ids)
     if sum(run_in_threads(lambda read: event_count(str(read.path), read.length), reads)) > READ_MAX:
         return listing
-    named: _Named = set().union(*run_in_threads(_named_buckets, reads))
-    write_ids_named = {write_id for write_id, _ in named}
+    named_buckets: _Named = set().union(*run_in_threads(_named_buckets, reads))
+    write_ids_named = {write_id for write_id, _ in named_buckets}
     return replace(
         listing,
-        data=tuple(file for file in listing.data if _may_have(file, named)),
+        data=tuple(file for file in listing.data if _may_have(file, named_buckets)),
         originals=tuple(group for group in listing.originals if group.write_id in write_ids_named),
     )
 
@@ -84,31 +84,33 @@ def few_delete_keys(
         return [part.append_column(_COLUMNS[4], pa.repeat(number, len(part))) for part in parts]
 
     schema = pa.schema([(name, pa.int64()) for name in _COLUMNS])
-    parts = [part for of_file in run_in_threads(columns, reads) for part in of_file]
+    parts = [part for file_parts in run_in_threads(columns, reads) for part in file_parts]
     keys = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
     return None if any(column.null_count for column in keys.columns) else keys
 
 
 def _named_buckets(read: FileRead) -> _Named:
-    named: _Named = set()
+    named_buckets: _Named = set()
     with naming_missing(str(read.path)):
         for batch in read_deletes(read):
             ids = batch.column(WRITE_ID).to_pylist()
             buckets = batch.column(BUCKET_PROPERTY).to_pylist()
-            named.update(zip(ids, buckets, strict=True))
+            named_buckets.update(zip(ids, buckets, strict=True))
     # A NULL, which Hive does not write, names no row.
     return {
         (write_id, decode(bucket).bucket_id)
-        for write_id, bucket in named
+        for write_id, bucket in named_buckets
         if None not in (write_id, bucket)
     }
 
 
-def _may_have(file: EventFile, named: _Named) -> bool:
+def _may_have(file: EventFile, named_buckets: _Named) -> bool:
     directory = file.directory
     is_base = directory.kind is Kind.BASE
     first = 0 if is_base else directory.min_write_id
     # Rows of a converted table have the write id 0, and their base may have a number below 0.
     last = max(directory.max_write_id, 0) if is_base else directory.max_write_id
     bucket_id = bucket_id_of(file.path.rpartition("/")[2])
-    return any(first <= write_id <= last and bucket == bucket_id for write_id, bucket in named)
+    return any(
+        first <= write_id <= last and bucket == bucket_id for write_id, bucket in named_buckets
+    )

@@ -45,8 +45,8 @@ def read_plain(
     names = [column.name for column in table.partition_columns]
     usual: dict[str, Mapping[str, int]] = {}
     parts = []
-    listed = run_in_threads(lambda partition: _files(partition.location), partitions)
-    for partition, files in zip(partitions, listed, strict=True):
+    files_by_partition = run_in_threads(lambda partition: _files(partition.location), partitions)
+    for partition, files in zip(partitions, files_by_partition, strict=True):
         name = partition_name(names, partition.values)
         place = f"{table.location}/{name}"
         if place == partition.location and all(path.rpartition("/")[0] == place for path in files):
@@ -124,12 +124,12 @@ def _need_columns(table: Table, paths: Sequence[str]) -> None:
 
     Hive matches the columns of such files by name, Spark and acidsql by position.
     """
-    ours = [column.name for column in table.columns]
+    table_columns = [column.name for column in table.columns]
     for path, columns in zip(paths, run_in_threads(columns_of, paths), strict=True):
         names = [name.lower() for name, _ in columns]
-        shared_count = min(len(names), len(ours))
-        if not has_no_names(names) and names[:shared_count] != ours[:shared_count]:
+        shared_count = min(len(names), len(table_columns))
+        if not has_no_names(names) and names[:shared_count] != table_columns[:shared_count]:
             raise FormatError(
                 f"'{path}' has the columns {', '.join(names)}, but {table.name} has "
-                f"{', '.join(ours)}.", path=path,
+                f"{', '.join(table_columns)}.", path=path,
             )  # fmt: skip

@@ -149,8 +149,8 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
         try:
             # Arrow decodes large files in threads at once. Of a small file, most of the work is
             # Python's, so this thread reads those meanwhile.
-            of_large = pool.map(work, large)
-            for parts in chain(run_in_threads(work, small), of_large):
+            large_results = pool.map(work, large)
+            for parts in chain(run_in_threads(work, small), large_results):
                 if parts is None:
                     return None
                 tables += parts
@@ -268,8 +268,8 @@ class _File:
             columns = [f"{self._events[-1]}.{name}" for name in field_names]
             (row,) = self._reader.read_stripe(stripe, columns=columns).columns
         row = row if places is None else row.take(pa.array(places))
-        own = [self._info.row_types[i] for i in ordinals if i < len(self._fields)]
-        return conform(row, _rows_of(self._target.table, ordinals), self._info.calendar, own)
+        file_types = [self._info.row_types[i] for i in ordinals if i < len(self._fields)]
+        return conform(row, _rows_of(self._target.table, ordinals), self._info.calendar, file_types)
 
 
 def decider(predicate: Predicate) -> Decider:

@@ -45,16 +45,16 @@ def python_rows(
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
     dealt = sorted(reads, key=lambda read: read.size, reverse=True)
-    own = [quote(name) for name in names]
+    column_list = [quote(name) for name in names]
     kinds = (column.type for column in table.columns)
-    ddl = read_ddl([*zip(own, kinds, strict=True), *((name, "string") for name in of_file)])
+    ddl = read_ddl([*zip(column_list, kinds, strict=True), *((name, "string") for name in of_file)])
     if not all(is_local(read.file) for read in reads):
         give_thread(spark)
     read = _reader(dealt, schema, names, with_path=PATH in of_file)
     if not may_change:
         read.__name__ = READER
     tasks = _tasks(spark, len(reads), sum(read.size for read in reads))
-    return add_shown_columns(tasks.mapInArrow(read, ddl), table, own, of_file)
+    return add_shown_columns(tasks.mapInArrow(read, ddl), table, column_list, of_file)
 
 
 def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
@@ -107,7 +107,7 @@ def _reader(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        own = [reads[number] for batch in batches for number in batch.column(0).to_pylist()]
-        yield from read_for_query(own, schema, names, with_path=with_path)
+        own_reads = [reads[number] for batch in batches for number in batch.column(0).to_pylist()]
+        yield from read_for_query(own_reads, schema, names, with_path=with_path)
 
     return run

@@ -101,8 +101,8 @@ def read_rows(
         demand = _resolve_demand(demanded)
         if not is_pruned:
             listings = _needed_listings(spark, table, listings, demand)
-        chosen = prune_buckets(listings, table, demand.condition)
-        return scan(spark, replace(request, listings=chosen, demand=demand), few)
+        pruned_listings = prune_buckets(listings, table, demand.condition)
+        return scan(spark, replace(request, listings=pruned_listings, demand=demand), few)
 
 
 def _resolve_demand(demanded: Demand | Callable[[], Demand]) -> Demand:
@@ -212,9 +212,9 @@ def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dic
     files: dict[str, list[str]] = {}
     sizes: dict[str, int] = {}
     for listing in listings:
-        own = files.setdefault(listing.partition, [])
+        partition_files = files.setdefault(listing.partition, [])
         for group in listing.originals:
-            own += group.paths
+            partition_files += group.paths
             sizes.update(zip(group.paths, group.sizes, strict=True))
     return files, sizes
 

@@ -173,13 +173,13 @@ def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: s
     reader ignores hidden files."""
     fs, replaced_files = filesystem_for(location), []
     for path in directories:
-        above, _, name = path.rpartition("/")
+        parent, _, name = path.rpartition("/")
         directory = parse_directory(name)
         statement_id = (directory and directory.statement_id) or 0
         for child in fs.list(path):
             bucket_id = replaced_bucket_id(child.name)
             if bucket_id is not None:
-                partition = above.removeprefix(location).lstrip("/")
+                partition = parent.removeprefix(location).lstrip("/")
                 replaced_files.append(
                     ReplacementFile(child.path, partition, encode(bucket_id, statement_id))
                 )
@@ -205,9 +205,9 @@ def _reader(
 def _side(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
     """The columns of one side under names of their own."""
     keys = KEYS if table.has_row_ids else ()
-    own = [f"{key} AS {prefix}{key}" for key in keys]
+    key_columns = [f"{key} AS {prefix}{key}" for key in keys]
     columns = [f"{quote(c.name)} AS {quote(prefix + c.name)}" for c in table.all_columns]
-    return jvm.select(rows, *own, *columns, f"TRUE AS {prefix}")
+    return jvm.select(rows, *key_columns, *columns, f"TRUE AS {prefix}")
 
 
 def _select_returned_columns(rows: DataFrame, shown: ReturnedColumns) -> DataFrame:

@@ -50,12 +50,14 @@ def _changed_a_common_row(
     ]
     if not their_paths:
         return True
-    own = [path for path in ours if path.rpartition("/")[0] == place and _is_delete_delta(path)]
-    if not own:
+    own_delete_deltas = [
+        path for path in ours if path.rpartition("/")[0] == place and _is_delete_delta(path)
+    ]
+    if not own_delete_deltas:
         return False
     keys = key_columns(partitions=1)
     common = _keys(spark, fs, table, partition, their_paths).join(
-        _keys(spark, fs, table, partition, own), keys, "left_semi"
+        _keys(spark, fs, table, partition, own_delete_deltas), keys, "left_semi"
     )
     return not common.isEmpty()
 

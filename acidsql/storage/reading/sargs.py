@@ -52,15 +52,17 @@ def read_options(
         names: The names that the files have for the table's columns.
         condition: A predicate that holds for every row that matters.
     """
-    same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
-    kinds = {column.name: column.type for column in same if _is_simple(column.name)}
+    unrenamed = [
+        c for c, file_name in zip(table.columns, names, strict=True) if c.name == file_name
+    ]
+    kinds = {column.name: column.type for column in unrenamed if _is_simple(column.name)}
     # Each value is a message to the JVM. AUTO CDC may ask for thousands.
     pushed = weaken(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
     jvm = getattr(spark, "_jvm", None)
     if pushed == ANYTHING or jvm is None:
         return {}
     try:
-        return _serialized_filter(jvm, same, _Filters(spark, jvm).of(pushed))
+        return _serialized_filter(jvm, unrenamed, _Filters(spark, jvm).of(pushed))
     except java_error():
         return {}  # these classes are internal to Spark and ORC: if they changed, all is read
 

@@ -288,13 +288,15 @@ def _group_by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | N
     types = [parse_type(column.type) for column in table.columns]
     files = [file for listing in listings for file in listing.data]
     names = names_by_directory(files)
-    lost = files_with_lost_days([file.path for file in files if names[file.place].of_others])
+    files_with_lost = files_with_lost_days(
+        [file.path for file in files if names[file.place].of_others]
+    )
     listings_by_names: dict[Names | None, list[Listing]] = {}
     for listing in listings:
         parts: dict[Names | None, list[EventFile]] = {}
         for file in listing.data:
             file_names = names[file.place]
-            is_misread = file.path in lost or any(map(is_cast, file_names.types, types))
+            is_misread = file.path in files_with_lost or any(map(is_cast, file_names.types, types))
             row = None if is_misread else names_at_positions(file_names.row, column_names)
             parts.setdefault(Names(file_names.events, row) if row else None, []).append(file)
         for key, files in parts.items():

@@ -58,8 +58,8 @@ class StatementTime:
             zones = frozenset(_ZONES.findall(str(plan.toString())))
         timed = plan.transformAllExpressionsWithSubqueries(self._clocks(jvm, zones))
         timed.setAnalyzed()  # only literals have come into it
-        of_rows = java_class(jvm, "org.apache.spark.sql.classic.Dataset").ofRows
-        return DataFrame(of_rows(spark._jsparkSession, timed), spark)
+        make_dataset = java_class(jvm, "org.apache.spark.sql.classic.Dataset").ofRows
+        return DataFrame(make_dataset(spark._jsparkSession, timed), spark)
 
     def _clocks(self, jvm: Any, zones: frozenset[str]) -> Any:
         """Spark's expressions for the time, each with its value, as a partial function of Scala."""

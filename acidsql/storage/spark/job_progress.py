@@ -199,13 +199,13 @@ def running_tasks(spark: SparkSession, tag: str) -> Tasks:
     context = spark_context(spark)
     if context is None:
         return Tasks()
-    own, tracker = context._jsc.sc(), context.statusTracker()
-    jobs = set(own.statusTracker().getJobIdsForTag(tag))
+    java_context, tracker = context._jsc.sc(), context.statusTracker()
+    jobs = set(java_context.statusTracker().getJobIdsForTag(tag))
     tasks = Tasks()
     for job in jobs & set(tracker.getActiveJobsIds()):
         info = tracker.getJobInfo(job)
         for stage in () if info is None else info.stageIds:
-            tasks += _stage_tasks(own, stage)
+            tasks += _stage_tasks(java_context, stage)
     return tasks
 
 

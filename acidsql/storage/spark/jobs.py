@@ -42,7 +42,7 @@ def named_jobs(
     context: Any = spark_context(spark)
     add, remove = tag_functions(spark)
     names = ("spark.job.description", "spark.scheduler.pool") if context is not None else ()
-    before = {name: context.getLocalProperty(name) for name in names}
+    old_properties = {name: context.getLocalProperty(name) for name in names}
     for name, value in zip(names, (description, pool), strict=False):
         if value is not None:
             context.setLocalProperty(name, value)
@@ -51,7 +51,7 @@ def named_jobs(
         yield
     finally:
         remove(tag)
-        for name, value in before.items():
+        for name, value in old_properties.items():
             context.setLocalProperty(name, value)
 
 

@@ -85,17 +85,17 @@ def _is_ours(python: str) -> bool:
 
 
 def _need_our_version(python: str) -> None:
-    chosen = shutil.which(python)
-    if chosen is None:
+    executable = shutil.which(python)
+    if executable is None:
         return  # Spark itself will raise an error
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    probe = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
+    probe = subprocess.run([executable, "-c", _PROBE], capture_output=True, text=True, check=False)
     if probe.stdout.strip() != f"{version} True":
         raise SettingError(
-            f"Spark's Python workers would run '{chosen}', which is not Python {version} with "
+            f"Spark's Python workers would run '{executable}', which is not Python {version} with "
             "pyarrow. Set the environment variable PYSPARK_PYTHON to "
             f"'{sys.executable}' before Spark starts.",
-            python=chosen,
+            python=executable,
         )
 
 

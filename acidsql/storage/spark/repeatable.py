@@ -142,10 +142,10 @@ def constant_columns(frame: DataFrame) -> frozenset[str]:
     if plan.nodeName() != "Project":
         return frozenset()
     columns = plan.projectList()
-    named = (columns.apply(i) for i in range(columns.size()))
+    plan_columns = (columns.apply(i) for i in range(columns.size()))
     return frozenset(
         str(column.name()).lower()
-        for column in named
+        for column in plan_columns
         if column.getClass().getSimpleName() == "Alias" and column.child().foldable()
     )
 

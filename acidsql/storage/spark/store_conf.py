@@ -65,10 +65,10 @@ def _let_spark_know_old_names(spark: SparkSession) -> None:
 
 def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
     """Let the workers of a session open object stores with these settings, and no others."""
-    before = spark.conf.get(NAMES, None)
-    if not settings and not before:
+    names_before = spark.conf.get(NAMES, None)
+    if not settings and not names_before:
         return
-    for name in {*settings, *(before or "").split(",")} - {""}:
+    for name in {*settings, *(names_before or "").split(",")} - {""}:
         _give(spark, name, settings.get(name))
     if settings:
         spark.conf.set(NAMES, ",".join(sorted({*settings, *_secrets_of_server(spark)})))
@@ -87,18 +87,18 @@ def _secrets_of_server(spark: SparkSession) -> set[str]:
 
 def _give(spark: SparkSession, name: str, value: str | None) -> None:
     """Set a setting for workers, unless Spark's conf has it; None: take it away."""
-    own = f"{_SECRET if is_secret(name) else _OURS}{name}"
+    property_name = f"{_SECRET if is_secret(name) else _OURS}{name}"
     value_to_set = None if spark.conf.get(f"{_SPARKS}{name}", None) == value else value
-    if value_to_set == spark.conf.get(own, None):
+    if value_to_set == spark.conf.get(property_name, None):
         return
     if value_to_set is None:
-        spark.conf.unset(own)
+        spark.conf.unset(property_name)
         return
     if is_secret(name) and (java := getattr(spark, "_jsparkSession", None)) is not None:
         # Of a job's properties, the event log hides those whose names are in the application's
         # conf, too.
-        java.sparkContext().conf().set(own, "handed over")
-    spark.conf.set(own, value_to_set)
+        java.sparkContext().conf().set(property_name, "handed over")
+    spark.conf.set(property_name, value_to_set)
 
 
 def give_thread(spark: SparkSession) -> None:
@@ -111,11 +111,11 @@ def give_thread(spark: SparkSession) -> None:
         return
     # The values stay in the JVM: py4j logs what it sends. The names are those that the session has,
     # so that the event log hides the same ones.
-    own = [f"{place}{name}" for name in names.split(",") for place in PLACES]
+    property_names = [f"{place}{name}" for name in names.split(",") for place in PLACES]
     jvm: Any = spark._jvm
     java = spark._jsparkSession
     properties = java_class(jvm, "java.util.HashMap")(java.sessionState().conf().settings())
-    properties.keySet().retainAll([NAMES, *own])
+    properties.keySet().retainAll([NAMES, *property_names])
     java.sparkContext().getLocalProperties().putAll(properties)
 
 
@@ -158,12 +158,12 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
     settings: dict[str, str] = {}
     every = conf.get(f"hadoop.{_KEY_FILES}")
     for setting, path in [*([("", every)] if every else []), *files.items()]:
-        own = java_class(jvm, "org.apache.hadoop.conf.Configuration")(conf)
-        own.set(f"hadoop.{_KEY_FILES}", path)
+        conf_copy = java_class(jvm, "org.apache.hadoop.conf.Configuration")(conf)
+        conf_copy.set(f"hadoop.{_KEY_FILES}", path)
         try:
-            names = list(_names_in(jvm, own))
+            names = list(_names_in(jvm, conf_copy))
             values = [
-                str(java_class(jvm, "java.lang.String").valueOf(own.getPassword(name)))
+                str(java_class(jvm, "java.lang.String").valueOf(conf_copy.getPassword(name)))
                 for name in names
             ]
         except Exception as error:

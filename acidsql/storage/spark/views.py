@@ -94,8 +94,8 @@ def _query_with_views(
     from pyspark.sql.connect.functions import builtin
 
     literals = {name: builtin.lit(value) for name, value in (args or {}).items()}
-    named = [plan.SubqueryAlias(view._plan, name) for name, view in views.items()]
-    query = plan.SQL(text, [], literals, named)
+    named_views = [plan.SubqueryAlias(view._plan, name) for name, view in views.items()]
+    query = plan.SQL(text, [], literals, named_views)
     if not runs:
         return Remote(query, spark)
     _, properties, _ = spark.client.execute_command(query.command(spark.client))
@@ -110,27 +110,27 @@ def settle(frame: DataFrame) -> DataFrame:
     spark = frame.sparkSession
     if not is_remote(spark):
         return frame
-    noted = _unneeded.setdefault(spark, deque())
-    if len(noted) >= _MANY:
+    unneeded_views = _unneeded.setdefault(spark, deque())
+    if len(unneeded_views) >= _MANY:
         drop_unneeded(spark)
     name = f"{SETTLED}{uuid4().hex}"
     frame.createOrReplaceTempView(name)
     rows = spark.table(name)
     # DataFrames that are made of this one hold its plan, too. A finalizer runs at any line of any
     # thread, maybe in the middle of a call to the server, so it only notes the name.
-    weakref.finalize(rows._plan, noted.append, name).atexit = False
+    weakref.finalize(rows._plan, unneeded_views.append, name).atexit = False
     return rows
 
 
 def drop_unneeded(spark: SparkSession) -> None:
     """Drop the views of settled DataFrames that nothing names any more."""
-    noted = _unneeded.get(spark)
-    if not noted or has_ended(spark):
+    unneeded_views = _unneeded.get(spark)
+    if not unneeded_views or has_ended(spark):
         return
     drops = []
     with suppress(IndexError):  # another thread took the last
-        while noted:
-            drops.append(f"DROP VIEW IF EXISTS {noted.popleft()}")
+        while unneeded_views:
+            drops.append(f"DROP VIEW IF EXISTS {unneeded_views.popleft()}")
     if not drops:
         return
     try:

@@ -42,8 +42,8 @@ def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
             word = np.zeros(len(active), dtype=np.uint32)
             for i in range(4):
                 word |= data[at + i].astype(np.uint32) << np.uint32(8 * i)
-            mixed = hashes[active] ^ _scramble(word)
-            hashes[active] = _rotate_left(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+            mixed_hashes = hashes[active] ^ _scramble(word)
+            hashes[active] = _rotate_left(mixed_hashes, 13) * np.uint32(5) + np.uint32(0xE6546B64)
             block += 1
             active = active[blocks[active] > block]
         hashes ^= _tails(rows)
@@ -209,11 +209,11 @@ def normalized_decimals(array: pa.Array, scale: int) -> Decimals:
     scales = np.full(len(low), scale, dtype=np.int32)
     fits = high == low >> 63
     for _ in range(scale):
-        cut = fits & (scales > 0) & (low % 10 == 0)
-        if not cut.any():
+        has_trailing_zero = fits & (scales > 0) & (low % 10 == 0)
+        if not has_trailing_zero.any():
             break
-        low[cut] //= 10
-        scales[cut] -= 1
+        low[has_trailing_zero] //= 10
+        scales[has_trailing_zero] -= 1
     unsigned = low.view(np.uint64)
     for row in np.nonzero(~fits)[0]:  # numpy has no integers of more than 64 bits
         unscaled = int(high[row]) << 64 | int(unsigned[row])

@@ -168,12 +168,14 @@ def _binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
 
 def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     starts, lengths = _ranges(array)
-    below = hashes(array.values, hive_type.children[0], version)
+    element_hashes = hashes(array.values, hive_type.children[0], version)
     combined = np.zeros(len(array), dtype=np.int32)
     active = np.nonzero(lengths > 0)[0]
     position = 0
     while len(active):
-        combined[active] = combined[active] * np.int32(31) + below[starts[active] + position]
+        combined[active] = (
+            combined[active] * np.int32(31) + element_hashes[starts[active] + position]
+        )
         position += 1
         active = active[lengths[active] > position]
     return combined

@@ -28,8 +28,8 @@ def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         for values in _moments(column):
             days = _days(values)
-            lost = (days >= LOST_FROM) & (days <= LOST_TO)
-            if lost.any() or (days < FIRST_DAY).any():
+            is_lost = (days >= LOST_FROM) & (days <= LOST_TO)
+            if is_lost.any() or (days < FIRST_DAY).any():
                 raise WriteError(
                     f"Column '{name}' has a day that Spark's ORC reader would show as another: "
                     "from 1582-10-05 to 1582-10-14, or before the year 1.",

@@ -94,8 +94,8 @@ class _DeleteWriter:
         firsts = pa.array([start for start, _ in parts])
         groups = [tuple(row.values()) for row in keys.select(names).take(firsts).to_pylist()]
         if len(set(groups)) < len(groups):  # partitions with the same hash came mixed
-            by = [(name, "ascending") for name in names]
-            yield from self._groups(keys.take(pc.sort_indices(keys, by)))  # a stable sort
+            sort_keys = [(name, "ascending") for name in names]
+            yield from self._groups(keys.take(pc.sort_indices(keys, sort_keys)))  # a stable sort
             return
         for group, (start, end) in zip(groups, parts, strict=True):
             yield group, keys.slice(start, end - start)
@@ -146,19 +146,19 @@ class _DeleteFile:
         Raises:
             WriteError: The keys do not ascend, so a repeated key could stay unseen (I4).
         """
-        before = self._last or tuple(int(column[0]) for column in triple)
-        same = np.ones(len(triple[0]), dtype=bool)
+        previous_key = self._last or tuple(int(column[0]) for column in triple)
+        repeats = np.ones(len(triple[0]), dtype=bool)
         falls = np.zeros(len(triple[0]), dtype=bool)
-        for column, last in zip(triple, before, strict=True):
+        for column, last in zip(triple, previous_key, strict=True):
             previous = np.concatenate(([last], column[:-1]))
-            falls |= same & (column < previous)
-            same &= column == previous
+            falls |= repeats & (column < previous)
+            repeats &= column == previous
         if falls.any():
             raise WriteError("The keys of deleted rows did not come sorted. Nothing was changed.")
         if self._last is None:
-            same[0] = False
+            repeats[0] = False
         self._last = tuple(int(column[-1]) for column in triple)  # type: ignore[assignment]
-        return same
+        return repeats
 
 
 def _sources(keys: pa.RecordBatch) -> set[tuple[int, int]]:

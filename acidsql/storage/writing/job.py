@@ -188,8 +188,8 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
     task, batches = ew.Task(0, 0), rows.combine_chunks().to_batches()
     if ew.ACTION not in rows.column_names:
         return list(event_writer.write_inserts(spec, task, batches))
-    passed = list(event_writer.write_inserts_pass_deletes(spec, task, batches))
-    keys = _sorted_keys(pa.Table.from_batches(passed, ew.KEY_SCHEMA))
+    passed_deletes = list(event_writer.write_inserts_pass_deletes(spec, task, batches))
+    keys = _sorted_keys(pa.Table.from_batches(passed_deletes, ew.KEY_SCHEMA))
     return list(delete_writer.write_deletes(spec, task, keys.to_batches()))
 
 
@@ -197,8 +197,10 @@ def _sorted_keys(keys: pa.Table) -> pa.Table:
     """The keys in the order of ``write_events``; the insert stage's records (no keys) come last."""
     acts = pc.bit_wise_and(keys.column(ew.ACTION), ew.DELETE)
     order = [(name, "ascending") for name in _KEY_ORDER]
-    by = pc.sort_indices(keys.append_column("acts", acts), [*order, ("acts", "descending")])
-    return keys.take(by).combine_chunks()
+    order_of_rows = pc.sort_indices(
+        keys.append_column("acts", acts), [*order, ("acts", "descending")]
+    )
+    return keys.take(order_of_rows).combine_chunks()
 
 
 def _one_null(events: DataFrame) -> DataFrame:
@@ -230,8 +232,8 @@ def _arrange_rows(
     else:
         # Each task writes its rows under its own number as bucket id; there are 4096 bucket ids.
         events = events.coalesce(BUCKET_ID_MAX + 1)
-    by = [*_together(_order(events.columns)), *_sort_order(table)]
-    return events.sortWithinPartitions(*by) if by else events
+    sort_expressions = [*_together(_order(events.columns)), *_sort_order(table)]
+    return events.sortWithinPartitions(*sort_expressions) if sort_expressions else events
 
 
 def _together(names: Sequence[str]) -> list[Column]:
@@ -247,10 +249,10 @@ def _together(names: Sequence[str]) -> list[Column]:
 def _sort_order(table: Table) -> list[Column]:
     """The order of SORTED BY. As in Hive, nulls are the smallest values."""
     return [
-        F.col(quote(by.name)).desc_nulls_last()
-        if by.descending
-        else F.col(quote(by.name)).asc_nulls_first()
-        for by in table.sort_columns
+        F.col(quote(sort_column.name)).desc_nulls_last()
+        if sort_column.descending
+        else F.col(quote(sort_column.name)).asc_nulls_first()
+        for sort_column in table.sort_columns
     ]
 
 
@@ -308,8 +310,8 @@ def _bucket_types(table: Table) -> list[str]:
 def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
-        yield event_writer.to_batch(event_writer.write_inserts(spec, current_task(), named))
+        named_batches = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+        yield event_writer.to_batch(event_writer.write_inserts(spec, current_task(), named_batches))
 
     return run
 
@@ -317,8 +319,8 @@ def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
 def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
-        yield from event_writer.write_inserts_pass_deletes(spec, current_task(), named)
+        named_batches = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+        yield from event_writer.write_inserts_pass_deletes(spec, current_task(), named_batches)
 
     return run
 

@@ -75,8 +75,8 @@ def find_files(path: str) -> list[Entry]:
             e for e in siblings if not is_hidden(e.name) and fnmatch.fnmatchcase(e.name, name)
         ]
     if len(matches) == 1 and matches[0].is_dir:
-        inside = filesystem_for(path).list_if_there(path)
-        matches = [entry for entry in inside if not is_hidden(entry.name)]
+        children = filesystem_for(path).list_if_there(path)
+        matches = [entry for entry in children if not is_hidden(entry.name)]
     for entry in matches:
         if entry.is_dir:
             raise FormatError(

@@ -138,10 +138,10 @@ def _children(
     """The bytes of each file that is in these directories now, by directory and name."""
     if len(new) > THREADS:
         fs = fs.seen_at_once(location)
-    listed = run_in_threads(fs.list_if_there, [directory.path for directory in new])
+    children_by_directory = run_in_threads(fs.list_if_there, [directory.path for directory in new])
     return {
         directory.path: {entry.name: entry.size for entry in entries}
-        for directory, entries in zip(new, listed, strict=True)
+        for directory, entries in zip(new, children_by_directory, strict=True)
     }
 
 

@@ -219,10 +219,10 @@ def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
     for kind in ("done", "seen"):
         for record in by_kind.get(kind, []):
             attempts_by_task.setdefault(record.task, set()).add(record.attempt)
-    mixed = [task for task, attempts in attempts_by_task.items() if len(attempts) > 1]
-    if mixed:
+    repeated = [task for task, attempts in attempts_by_task.items() if len(attempts) > 1]
+    if repeated:
         raise WriteError(
-            f"Spark ran task {mixed[0]} of this statement again after others had used its first "
+            f"Spark ran task {repeated[0]} of this statement again after others had used its first "
             "result, and the two may differ. Nothing was changed; run the statement again."
         )
 

@@ -193,8 +193,8 @@ class TableWrite:
         the written partitions.
         """
         static, written = self._save.static_partition, self.partitions
-        named = written if static is None else {static}
-        for partition in self._spec.partitions.same_values(named) - written:
+        replaced_partitions = written if static is None else {static}
+        for partition in self._spec.partitions.same_values(replaced_partitions) - written:
             self.empty(partition)
 
     @property

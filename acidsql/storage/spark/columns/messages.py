@@ -230,8 +230,8 @@ def _timestamp_ntz(micros: int) -> str:
 def _day_time_interval(micros: int) -> str:
     seconds, rest = divmod(abs(micros), _MICROS_OF_A_SECOND)
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
-    shown = f"{days} {hours:02}:{minutes:02}:{seconds % 60:02}.{rest:06}"
-    return f"INTERVAL '{'-' if micros < 0 else ''}{shown}' DAY TO SECOND"
+    interval_text = f"{days} {hours:02}:{minutes:02}:{seconds % 60:02}.{rest:06}"
+    return f"INTERVAL '{'-' if micros < 0 else ''}{interval_text}' DAY TO SECOND"
 
 
 def _array(message: Any) -> str:

@@ -180,7 +180,7 @@ def _constructor_size(jvm: Any, name: str) -> int:
 def _snake(name: str) -> str:
     """``PythonUDF`` → python_udf."""
     words: list[str] = []
-    for before, letter in zip(" " + name, name, strict=False):
-        words.append("_" if letter.isupper() and not before.isupper() and words else "")
+    for previous, letter in zip(" " + name, name, strict=False):
+        words.append("_" if letter.isupper() and not previous.isupper() and words else "")
         words.append(letter.lower())
     return "".join(words).lstrip("_")
