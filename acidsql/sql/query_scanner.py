@@ -35,8 +35,8 @@ class QueryScanner(Lookahead):
         relations: The named relations.
         doubts: Obstacles: the name of the ``Obstacle``, the place, the block.
         chains: Qualified names: index of the first token, index after the last, the block.
-        named: Relations of any kind, and parameters of lambda functions: the name in lower case,
-            the block, the place, whether it is a parameter.
+        qualifiers: Relations of any kind, and parameters of lambda functions: the name in lower
+            case, the block, the place, whether it is a parameter.
         changes: The places of calls of ``table_changes``.
     """
 

@@ -31,7 +31,7 @@ class Events:
         rows: One row for each event.
         source: MERGE's source, if it is read several times: to find partners or partitions of the
             target, and for the events. Its files must be the same after the write as before.
-        otherwise: See ``Writing.events``.
+        otherwise: See ``TableWrite.events``.
     """
 
     rows: DataFrame

@@ -1,7 +1,7 @@
 """Tables of lists in real delta directories, read and written without Spark.
 
 A row is a key and a list of numbers as text, ``3,17,4``. An append replaces the row: it is a delete
-event and an insert event. They go through acidsql's ``Writing``, but the code of Spark's tasks
+event and an insert event. They go through acidsql's ``TableWrite``, but the code of Spark's tasks
 (``event_writer``) runs in this process. A read lists the files of a snapshot, and leaves out the
 rows that delete events name.
 """

@@ -216,7 +216,7 @@ class Line:
 
 @dataclass
 class Writing:
-    """Replaces acidsql's ``Writing``: no file is written."""
+    """Replaces acidsql's ``TableWrite``: no file is written."""
 
     place: str
     directories: tuple[str, ...] = ()

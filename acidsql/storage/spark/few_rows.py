@@ -55,7 +55,7 @@ def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -
 
 
 def _collect_bounded(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
-    """Collect the result of ``_bounded``."""
+    """Collect the result of ``_limit_rows``."""
     if if_small and estimated_bytes(bounded_rows) > _SMALL_SOURCE:
         return None
     with changed_conf(bounded_rows.sparkSession, _CONF):
