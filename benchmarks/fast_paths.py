@@ -69,7 +69,7 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
         ["insert partitions", "update partitions"],
     ),
     "bucket sql": ([(job, "bucket_sql", nothing)], ["insert buckets", "small insert buckets"]),
-    "unmeasured": ([(job, "unmeasured", nothing)], ["insert select", "big upsert"]),
+    "unmeasured": ([(job, "unmeasured_batches", nothing)], ["insert select", "big upsert"]),
     "keys alone": ([(job, "repeatable", nothing)], ["delete 5 %"]),
 }
 

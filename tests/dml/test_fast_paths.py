@@ -15,10 +15,10 @@ pytestmark = pytest.mark.spark
 FASTER = [
     (scan, "deletion_vectors"),
     (scan, "search"),
-    (reading, "in_buckets"),
+    (reading, "prune_buckets"),
     (reader, "source_predicate"),
-    (reader, "without_constants"),
-    (job, "unmeasured"),
+    (reader, "hide_constants"),
+    (job, "unmeasured_batches"),
     (job, "bucket_sql"),
     (save, "plain_rows"),
     (save, "collect_rows"),
