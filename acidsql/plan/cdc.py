@@ -134,36 +134,34 @@ def plan_auto_cdc(
     """
     refuse_reserved_names(text)
     target = _target(text, statement, resolve)
-    rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
-    sources = rewritten.standins
-    blank = Text(text, [*rewritten.edits, *placeholders(text)])
     target_standin = new_standin(target, is_target=True)
+    rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
+    blank = Text(text, [*rewritten.edits, *placeholders(text)])
     context = RewriteContext(
-        text, target, target_standin.view, blank, lambda q: analyse(q, sources, None)
-    )
-    context = replace(context, is_case_sensitive=is_case_sensitive)
+        text, target, target_standin.view, blank,
+        lambda query: analyse(query, rewritten.standins, None), is_case_sensitive=is_case_sensitive,
+    )  # fmt: skip
     source = _source(statement, blank, rewritten.source_view)
     virtual = source_virtual_columns(text, statement, resolve)
-    source_columns = context.analyse(blank.new().raw("SELECT * FROM ").add(source))
-    fields = [field for field in source_columns if field[0] not in virtual]
+    fields = context.analyse(blank.new().raw("SELECT * FROM ").add(source))
+    fields = [field for field in fields if field[0] not in virtual]
     rules = bind_rules(statement, context, fields)
     folded = fold(rules, context, source, statement.source_alias, [name for name, _ in fields])
     if rules.tracked_columns is not None:
         check_history(target, folded.sequence, text, statement.target.span)
     state, is_new = find_or_plan_state(context, statement, rules, folded, resolve)
     sides, state_standins = _sides(target_standin.view, state, is_new)
-    decisions = _decision_queries(
-        rules, context, sides, folded.sequence, (target_standin, *state_standins)
-    )
+    standins = (target_standin, *state_standins)
+    decisions = _decision_queries(rules, context, sides, folded.sequence, standins)
     decision_view = view_name()
     return PreparedCdc(
         _both_event_queries(context, state, rules, decision_view, is_first=False),
-        (*sources, *decisions.join.standins),
+        (*rewritten.standins, *decisions.join.standins),
         rules=rules,
         sequence=folded.sequence,
         state=state,
         is_new=is_new,
-        fold=PreparedStatement((EventQuery(target, folded.query),), sources),
+        fold=PreparedStatement((EventQuery(target, folded.query),), rewritten.standins),
         faults=folded.faults,
         files=sides.files,
         decisions=decisions,

@@ -96,20 +96,7 @@ def fold(
     keys = [f"k{i}" for i in range(len(rules.keys))]
     # Texts with a collation would compare by it.
     uncollated = [f"CAST({values[column.name]} AS {shown_type(column.type)})" for column in columns]
-    given_keys = [
-        f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in uncollated[: len(keys)]
-    ]
-    converted = [
-        f"/*+ REPARTITION({', '.join(keys)}) */ {given_keys[0]} AS k0",
-        *(f"{sql} AS k{i}" for i, sql in enumerate(given_keys) if i),
-        *([f"{_TRUNCATED} AS tr"] if rules.truncate_when else []),
-        f"{sequence} AS s",
-        f"coalesce({_DELETES} OR {_TRUNCATES}, false) AS d",
-        *(
-            f"CASE WHEN {_DELETES} OR {_TRUNCATES} THEN NULL ELSE {sql} END AS v{i}"
-            for i, sql in enumerate(uncollated[len(keys) :])
-        ),
-    ]
+    converted = _converted_columns(rules, keys, uncollated, sequence)
     # Spark would sort anew by each group's constant.
     keys += ["tr"] if rules.truncate_when else []
     text = context.new().raw("SELECT\n").commas(_key_columns(rules, keys, has_null("s", kind)))
@@ -125,6 +112,29 @@ def fold(
         _records(rules, context, source, source_values, f"{prefix}*")
     )
     return Fold(text, records_with_faults.raw("\n)"), kind)
+
+
+def _converted_columns(
+    rules: Rules, keys: Sequence[str], uncollated: Sequence[str], sequence: str
+) -> list[str]:
+    """The columns of the records before they are folded: keys, order, kind of change, and values.
+
+    ``keys`` are the names of the key columns; ``uncollated`` is SQL of keys, then of values.
+    """
+    key_values = [
+        f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in uncollated[: len(keys)]
+    ]
+    return [
+        f"/*+ REPARTITION({', '.join(keys)}) */ {key_values[0]} AS k0",
+        *(f"{sql} AS k{i}" for i, sql in enumerate(key_values) if i),
+        *([f"{_TRUNCATED} AS tr"] if rules.truncate_when else []),
+        f"{sequence} AS s",
+        f"coalesce({_DELETES} OR {_TRUNCATED}, false) AS d",
+        *(
+            f"CASE WHEN {_DELETES} OR {_TRUNCATED} THEN NULL ELSE {sql} END AS v{i}"
+            for i, sql in enumerate(uncollated[len(keys) :])
+        ),
+    ]
 
 
 def _faults(keys: Sequence[str], no_order: str) -> str:

@@ -157,10 +157,8 @@ def plan_dml(
     standins, view, source = rewritten.standins, "", None
     if not isinstance(statement, Insert) or statement.replacing is not None:
         _refuse_insert_only(text, statement, table)
-        standins = (
-            *standins,
-            new_standin(table, target_virtual_columns(text, table), is_target=True),
-        )
+        virtual = target_virtual_columns(text, table)
+        standins = (*standins, new_standin(table, virtual, is_target=True))
         view = standins[-1].view
     if isinstance(statement, Merge):
         source = derived_source(statement, blank, rewritten.source_view)

@@ -81,28 +81,28 @@ def read_rows(
     # Prune before listing: partitions that do not matter are not even listed.
     is_pruned = (is_fast and len(directories) > _few_partitions(table)) or refuse_lost is not None
     if is_pruned:
-        directories = matching_partitions(
-            spark, table, directories, _resolve_demand(demanded).condition
-        )
+        condition = _resolve_demand(demanded).condition
+        directories = matching_partitions(spark, table, directories, condition)
     if refuse_lost is not None:
         refuse_lost(directories)
     listings = _list_partitions(table, directories, write_ids, txns, is_kept)
-    is_little = sum(file.size for listing in listings for file in listing.data) < MUCH_DATA
     with naming_missing(table.location):
         if table.is_insert_only:
             files, sizes = _plain_files(listings)
-            known_sizes = sizes if is_fast else {}
-            return read_inserts_only(
-                spark, table, files, table.file_format, known_sizes, virtual=virtual
-            )
+            kind, sizes = table.file_format, sizes if is_fast else {}
+            return read_inserts_only(spark, table, files, kind, sizes, virtual=virtual)
         request = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
-        if not is_fast or (is_little and not isinstance(demanded, Demand)):
+        if not is_fast or (not isinstance(demanded, Demand) and _is_little(listings)):
             return scan(spark, request)
         demand = _resolve_demand(demanded)
         if not is_pruned:
             listings = _needed_listings(spark, table, listings, demand)
-        pruned_listings = prune_buckets(listings, table, demand.condition)
-        return scan(spark, replace(request, listings=pruned_listings, demand=demand), few)
+        needed_listings = prune_buckets(listings, table, demand.condition)
+        return scan(spark, replace(request, listings=needed_listings, demand=demand), few)
+
+
+def _is_little(listings: Sequence[Listing]) -> bool:
+    return sum(file.size for listing in listings for file in listing.data) < MUCH_DATA
 
 
 def _resolve_demand(demanded: Demand | Callable[[], Demand]) -> Demand:
@@ -194,14 +194,13 @@ def read(
     write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _all_write_ids()
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     name = TableName("", path)
+    listings = list_table(fs, path, partitions, write_ids, txns, plain=insert_only)
     if insert_only:
-        listings = list_table(fs, path, partitions, write_ids, txns, plain=True)
         files, sizes = _plain_files(listings)
         columns = _columns(schema or _newest_plain(files, path, file_format))
         table = Table(name, path, columns, partition_columns)
         with composed_text_conf(spark):
             return read_inserts_only(spark, table, files, file_format, sizes, any_writer=True)
-    listings = list_table(fs, path, partitions, write_ids, txns)
     table = Table(name, path, _columns(schema or _newest(listings, path)), partition_columns)
     with composed_text_conf(spark), naming_missing(path):
         return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
