@@ -15,9 +15,9 @@ valid, which transaction holds which lock, and when to commit.
 
 The packages, from top to bottom. A module imports only from its own row or from below::
 
-    magic  cli  shell                notebook, command line, terminal
-    session  render                  the public API · rows as text
-    opening                          a new session's settings, warehouse, metastore
+    terminal                         command line, shell, notebook
+    api                              the public API
+    streams                          sinks of streaming queries, which run statements
     statements                       runs statements: read ``statements/runner.py`` first
     compaction                       runs beside statements
     plan                             the meaning of a statement: rewrites and locks
@@ -47,17 +47,17 @@ __version__ = "0.1.0"
 # The module of each public name. A name is imported only when it is used: a Python worker imports
 # acidsql.storage.writing.event_writer, and must need neither pyspark's sessions nor SQLAlchemy.
 _HOMES = {
-    "connect": "acidsql.session",
-    "Session": "acidsql.session",
+    "connect": "acidsql.api.session",
+    "Session": "acidsql.api.session",
     "read": "acidsql.storage.reading.read",
     "CommitPoints": "acidsql.streams.commit_points",
-    "Receipt": "acidsql.statements.result",
+    "Receipt": "acidsql.statements.context.result",
     "AcidSqlError": "acidsql.errors",
     "SqlError": "acidsql.errors",
     "TxnError": "acidsql.errors",
     "TransientTxnError": "acidsql.errors",
     "CommitUnknownError": "acidsql.errors",
-    "load_ipython_extension": "acidsql.magic",
+    "load_ipython_extension": "acidsql.terminal.magic",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
 

@@ -1,5 +1,5 @@
 """``python -m acidsql`` is the command ``acidsql``."""
 
-from acidsql.cli import main
+from acidsql.terminal.cli import main
 
 main(prog_name="acidsql")

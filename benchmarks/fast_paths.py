@@ -20,8 +20,9 @@ from unittest import mock
 from local_spark import local_spark
 
 import acidsql
-from acidsql.acid.predicate import ANYTHING
-from acidsql.statements import reader, runner
+from acidsql.acid.values.predicate import ANYTHING
+from acidsql.statements import runner
+from acidsql.statements.queries import reader
 from acidsql.storage.reading import scan
 from acidsql.storage.writing import job, save
 

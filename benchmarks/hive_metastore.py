@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import acidsql
-from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.wire.client import Client
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

@@ -30,8 +30,8 @@ from rich.table import Table
 from rich.tree import Tree
 
 import acidsql
-from acidsql.render import first_rows
 from acidsql.storage.files.sizes import size
+from acidsql.terminal.render import first_rows
 
 DEFAULT_WAREHOUSE = Path("build/flights")
 

@@ -2,7 +2,8 @@
 
 Spark finds this package by its name when it looks for data sources in Python. A data source has
 neither a transaction nor a driver that lives as long as a query, so it cannot write. As the source
-of a stream it reads the rows that were inserted, or all changes (``acidsql/streams/source.py``).
+of a stream it reads the rows that were inserted, or all changes
+(``acidsql/streams/source/source.py``).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class DefaultSource(DataSource):
         return self._stream()
 
     def _stream(self) -> Any:
-        from acidsql.streams.source import TableStream
+        from acidsql.streams.source.source import TableStream
 
         options = dict(self.options)
         return TableStream(partial(_open_stream_metastore, options), options, self._ddl)
@@ -77,8 +78,8 @@ class DefaultSource(DataSource):
 
 def _open_stream_metastore(options: dict[str, str]) -> Any:
     """The metastore of a stream: this process has no session."""
+    from acidsql.api.opening import is_hive, open_hive, open_metastore, place_of
     from acidsql.errors import SettingError
-    from acidsql.opening import is_hive, open_hive, open_metastore, place_of
     from acidsql.settings import Settings
 
     _use_store_options(options)
@@ -103,8 +104,8 @@ def _open_stream_metastore(options: dict[str, str]) -> Any:
 def _use_store_options(options: dict[str, str]) -> None:
     """Open object stores with the options that have Hadoop's names: nobody here has a conf."""
     from acidsql.errors import SettingError
-    from acidsql.storage.files.hadoop_conf import is_secret
-    from acidsql.storage.files.store_options import PREFIXES, register
+    from acidsql.storage.files.options.hadoop_conf import is_secret
+    from acidsql.storage.files.options.store_options import PREFIXES, register
 
     store_options = {name: value for name, value in options.items() if name.startswith(PREFIXES)}
     for name in filter(is_secret, store_options):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
-from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC, encode_tail, read_tail
-from acidsql.storage.orc.protobuf import decode_fields, encode_fields
+from acidsql.storage.orc.encoding.footer import CALENDAR_PROLEPTIC, encode_tail, read_tail
+from acidsql.storage.orc.encoding.protobuf import decode_fields, encode_fields
 
 _STATISTICS, _WRITER, _CALENDAR = 7, 9, 11  # fields of Footer
 _TRINO = 4

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.values.types import HiveType, parse_type
 
 Row = tuple[tuple[int, int, int] | None, list[Any]]
 _EPOCH = np.datetime64(0, "us")

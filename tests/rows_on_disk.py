@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import list_directory
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.event_reader import plan_deletes, plan_reads, read_deletes, read_file
+from acidsql.storage.reading.events.event_reader import (
+    plan_deletes,
+    plan_reads,
+    read_deletes,
+    read_file,
+)
+from acidsql.storage.tables.listing import list_directory
 
 Key = tuple[int, int, int]
 

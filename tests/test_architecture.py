@@ -22,16 +22,26 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 ROWS = [
     {"errors", "java"},  # the error tree; a Java that PySpark can run on
     {"arguments"},  # the types of public methods' arguments
-    {"settings", "acid"},  # limits; the rules of the format, as pure values
-    {"metastore"},  # where tables, transactions and locks are kept
-    {"txn", "storage/orc", "sql/text"},  # the life of a transaction; a file; text cut into tokens
-    {"storage", "sql/parsed"},  # words of storage's rooms; statements as values
-    {"storage/files", "sql/queries"},  # file systems, listings, footers; the tables of a query
-    {"storage/spark", "sql/grammar"},  # answers of the JVM; readers of statements
-    {"storage/writing", "sql/commands"},  # rows → files → directories; the other readers
-    {"storage/reading", "sql"},  # snapshots → live rows; the parser and the binder
-    {"storage/folding", "streams/source"},  # many files → few; a table as a stream's source
-    {"storage/checking"},  # damaged files
+    {"settings", "acid/values"},  # limits; types and what is known of values
+    {"acid"},  # the rules of the format, as pure values
+    {"metastore"},  # the interface to tables, transactions and locks, and its rules
+    {"metastore/hive/wire", "metastore/embedded/database"},  # Thrift's calls; the database
+    {"metastore/hive/locking", "metastore/embedded/records"},
+    {"metastore/hive/catalog", "metastore/embedded"},  # a Hive Metastore's tables; our own store
+    {"metastore/hive"},  # a Hive Metastore's transactions
+    {"txn", "storage/orc/encoding", "sql/text"},  # the life of a transaction; bytes; tokens
+    {"storage/orc", "sql/queries"},  # files of events; the tables of a query
+    {"storage", "storage/files/options"},  # the words of storage's rooms; object stores' settings
+    {"storage/files", "sql/parsed"},  # file systems; statements as values
+    {"storage/spark/session", "storage/tables"},  # the JVM and its jobs; listings and footers
+    {"storage/spark", "sql/grammar"},  # rows and columns of Spark's; readers of statements
+    {"storage/writing/buckets", "sql/commands"},  # hashes; the other readers
+    {"storage/writing", "sql"},  # rows → files → directories; the parser and the binder
+    {"storage/reading/pruning"},  # which files hold rows of interest
+    {"storage/reading/events"},  # events, read without Spark's ORC reader
+    {"storage/reading"},  # snapshots → live rows
+    {"storage/folding"},  # many files → few
+    {"storage/checking", "streams/source"},  # damaged files; a table as a stream's source
     {"plan/values"},  # which value may go into which column
     {"plan/standins"},  # what a name in a query means
     {"plan/rows"},  # INSERT, UPDATE and DELETE as queries of events
@@ -57,78 +67,62 @@ ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 ROW_OF["__init__"] = -1
 
 MOST_MODULES = 15
-# Folders that are still larger: no module is added beside these.
-CROWDED = {
-    "metastore": 16,
-    "metastore/embedded": 26,
-    "metastore/hive": 31,
-    "storage/files": 24,
-    "storage/orc": 20,
-    "storage/reading": 28,
-    "storage/spark": 23,
-    "storage/writing": 17,
-    "acid": 18,
-}
 
 # Each library is imported in one place only.
 HOMES = {
-    "sqlglot": {"sql/tokens.py"},
+    "sqlglot": {"sql/text/tokens.py"},
     "sqlalchemy": {"metastore/embedded/"},
     "sqlite3": {"metastore/embedded/"},
-    "alembic": {"metastore/embedded/migrations/"},
+    "alembic": {"metastore/embedded/database/migrations/"},
     "thrift": {"metastore/hive/"},
     "puresasl": set(),  # Thrift imports this library
-    "kerberos": {"metastore/hive/security.py"},
+    "kerberos": {"metastore/hive/wire/security.py"},
     "psycopg": set(),  # SQLAlchemy imports this library and the next one; acidsql does not
     "pymysql": set(),
-    "pyarrow.orc": {"storage/reading/orc_reader.py", "storage/orc/writer.py"},
-    "pyarrow.parquet": {"storage/files/parquet.py"},
+    "pyarrow.orc": {"storage/reading/events/orc_reader.py", "storage/orc/writer.py"},
+    "pyarrow.parquet": {"storage/tables/parquet.py"},
     "pyarrow.fs": {"storage/files/"},
     "pyarrow.dataset": {"storage/orc/batches.py"},
     "pyorc": set(),  # only tests use it
-    "IPython": {"magic.py"},
-    "click": {"cli.py"},
-    "rich": {"terminal.py"},
-    "prompt_toolkit": {"shell.py"},
-    "pygments": {"shell.py"},
+    "IPython": {"terminal/magic.py"},
+    "click": {"terminal/cli.py"},
+    "rich": {"terminal/terminal.py"},
+    "prompt_toolkit": {"terminal/shell.py"},
+    "pygments": {"terminal/shell.py"},
     "jdk": {"java.py"},
-    "py4j": {"storage/spark/jvm.py"},
+    "py4j": {"storage/spark/session/jvm.py"},
     "pandas": set(),  # PySpark imports it; acidsql does not
     "pyarrow": {"storage/"},
     "numpy": {"storage/"},
     # The runner and the modules that it calls pass DataFrames on; the public API makes and shows
     # them.
     "pyspark": {
-        "storage/", "compaction/", "statements/", "streams/",
-        "plan/lower.py", "plan/missing_names.py", "plan/names.py", "plan/targets.py",
-        "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "checks.py",
-        "health.py",
-        "dataframes/", "magic.py", "completion.py", "terminal.py", "shell.py",
-        "cli.py",
+        "storage/", "compaction/", "statements/", "streams/", "api/", "terminal/",
+        "plan/analysis/", "plan/standins/names.py", "plan/rows/targets.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
 JVM_HOMES = (
-    "storage/spark/jvm.py",
-    "storage/spark/zones.py",
-    "storage/spark/jobs.py",
-    "storage/spark/streaming.py",
-    "storage/spark/temporary.py",
-    "storage/spark/store_conf.py",
-    "storage/spark/uploads.py",
-    "storage/spark/job_progress.py",
+    "storage/spark/session/jvm.py",
+    "storage/spark/session/zones.py",
+    "storage/spark/session/jobs.py",
+    "storage/spark/session/streaming.py",
+    "storage/spark/session/temporary.py",
+    "storage/spark/session/store_conf.py",
+    "storage/spark/session/uploads.py",
+    "storage/spark/session/job_progress.py",
     "storage/spark/repeatable.py",
     "storage/spark/clocks.py",
     "storage/spark/views.py",
     "storage/spark/columns/nodes.py",
-    "storage/reading/sargs.py",
+    "storage/reading/pruning/sargs.py",
 )
 
 # The modules that may bring rows to the driver, and how many rows at most.
 COLLECTS = {
-    "storage/spark/jobs.py": "one number: how many tasks run at once",
-    "storage/spark/store_conf.py": "the settings of a server of Spark Connect",
-    "storage/spark/zones.py": "one name: the time zone of a server of Spark Connect",
+    "storage/spark/session/jobs.py": "one number: how many tasks run at once",
+    "storage/spark/session/store_conf.py": "the settings of a server of Spark Connect",
+    "storage/spark/session/zones.py": "one name: the time zone of a server of Spark Connect",
     "storage/reading/server.py": "one row: what a worker of a server of Spark Connect sees",
     "storage/writing/job.py": "one record for each file (I7); the buckets of six values",
     "storage/writing/load.py": "one record for each file (I7)",
@@ -137,29 +131,29 @@ COLLECTS = {
     "storage/checking/job.py": "a few findings for each damaged file, 200 of a task",
     "storage/spark/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
-    "storage/reading/partition_columns.py": "names of partitions",
+    "storage/reading/pruning/partition_columns.py": "names of partitions",
     "storage/spark/catalog_names.py": "names of tables",
-    "storage/reading/source_partitions.py": "1,000 values of columns that a source must equal",
-    "statements/time_travel.py": "one time",
-    "statements/statistics.py": "one row of counts",
-    "statements/existing_rows.py": "the number of rows that break a constraint, and one of them",
-    "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
-    "storage/reading/reachable.py": "one record for each directory and host",
-    "storage/reading/known_partitions.py": "names and values of partitions",
-    "statements/auto_cdc.py": "the text of a plan",
-    "statements/waiting.py": "one record for each application and pending table",
-    "statements/undo.py": "counts of ten versions",
-    "statements/skipped_conflicts.py": "one row of counts of keys",
-    "statements/cdc_records.py": "counts, of each key if they are few; three keys that are refused",
+    "storage/reading/pruning/source_partitions.py": "1,000 values that a source must equal",
+    "statements/context/time_travel.py": "one time",
+    "statements/maintenance/statistics.py": "one row of counts",
+    "statements/ddl/existing_rows.py": "the number of rows that break a constraint, and one",
+    "statements/context/partition_specs.py": "the values of PARTITION clauses; names of partitions",
+    "storage/reading/pruning/reachable.py": "one record for each directory and host",
+    "storage/reading/pruning/known_partitions.py": "names and values of partitions",
+    "statements/cdc/auto_cdc.py": "the text of a plan",
+    "statements/show/waiting.py": "one record for each application and pending table",
+    "statements/queries/undo.py": "counts of ten versions",
+    "statements/queries/skipped_conflicts.py": "one row of counts of keys",
+    "statements/cdc/records.py": "counts, of each key if they are few; three keys that are refused",
     "streams/upsert.py": "one key that an upsert refuses",
     "streams/several.py": "names of targets, and a few names of none",
     "streams/bad_records.py": "three counts",
     "streams/commit_points.py": "counts for each target and form of records",
-    "render.py": "as many rows as a person asked to see",
-    "cli.py": "the findings of a check, at most 1,001; one record for each partition",
-    "magic.py": "all rows, if a person asks for them as a pandas DataFrame or an Arrow table",
-    "terminal.py": "csv and json, row by row, because a person asked for them",
-    "completion.py": "names of databases, tables and columns, and Spark's keywords",
+    "terminal/render.py": "as many rows as a person asked to see",
+    "terminal/cli.py": "the findings of a check, at most 1,001; one record for each partition",
+    "terminal/magic.py": "all rows, if a person asks for a pandas DataFrame or an Arrow table",
+    "terminal/terminal.py": "csv and json, row by row, because a person asked for them",
+    "terminal/completion.py": "names of databases, tables and columns, and Spark's keywords",
 }
 COLLECTORS = {
     "collect", "toPandas", "toArrow", "toLocalIterator", "head", "tail", "first", "foreach",
@@ -170,17 +164,17 @@ SQLALCHEMYS_OWN = "metastore/embedded/"  # Result.first() there
 WORKER_MODULES = [
     "acidsql.storage.writing.event_writer",
     "acidsql.storage.writing.delete_writer",
-    "acidsql.storage.reading.event_reader",
-    "acidsql.storage.files.file_info",
+    "acidsql.storage.reading.events.event_reader",
+    "acidsql.storage.tables.file_info",
     "acidsql.storage.orc.event_file",
-    "acidsql.storage.reading.orc_reader",
-    "acidsql.storage.writing.bucketing",
+    "acidsql.storage.reading.events.orc_reader",
+    "acidsql.storage.writing.buckets.bucketing",
     "acidsql.storage.files.filesystem",
-    "acidsql.storage.files.store_options",
-    "acidsql.storage.reading.originals",
+    "acidsql.storage.files.options.store_options",
+    "acidsql.storage.reading.events.originals",
     "acidsql.storage.orc.row_schema",
-    "acidsql.storage.files.listing",
-    "acidsql.storage.spark.worker_process",
+    "acidsql.storage.tables.listing",
+    "acidsql.storage.spark.session.worker_process",
     "acidsql.storage.folding.fold",
     "acidsql.storage.checking.deletes",
 ]
@@ -305,8 +299,7 @@ def test_no_folder_has_too_many_modules_beside_each_other():
         for name in map(name_of, SOURCES)
         if "/" in name and not name.endswith("__init__.py")
     )
-    crowded = {folder: number for folder, number in counts.items() if number > MOST_MODULES}
-    assert crowded == CROWDED
+    assert {folder: number for folder, number in counts.items() if number > MOST_MODULES} == {}
 
 
 def test_a_package_says_what_it_knows_and_what_to_read_first():

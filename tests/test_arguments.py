@@ -17,10 +17,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 import acidsql
+from acidsql.api.dataframes import merge
 from acidsql.arguments import checked
-from acidsql.dataframes import merge
 from acidsql.errors import AcidSqlError, ArgumentTypeError
-from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.streams.auto_cdc import AutoCdc
 from acidsql.streams.sink import Sink
 from acidsql.streams.writer import AcidStreamWriter

@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from acidsql import cli
-from acidsql.cli import main
+from acidsql.terminal import cli
+from acidsql.terminal.cli import main
 
 
 def test_help_says_what_there_is():
@@ -115,7 +115,7 @@ def test_without_a_command_standard_input_is_a_script(run):
 
 def test_the_shell_says_what_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
-    monkeypatch.delitem(sys.modules, "acidsql.shell", raising=False)
+    monkeypatch.delitem(sys.modules, "acidsql.terminal.shell", raising=False)
     with pytest.raises(click.ClickException, match=r"needs prompt_toolkit: pip install 'acidsql"):
         cli._shell({})
 

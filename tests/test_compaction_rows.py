@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-import acidsql.statements.shows
+import acidsql.statements.show.shows
 from acidsql.acid.table import TableName
 from acidsql.errors import AnalysisError, TxnError, UnsupportedError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, CompactionType
-from acidsql.sql.compactions import ORDERED
+from acidsql.sql.commands.compactions import ORDERED
+from acidsql.sql.parsed.statements import ShowCompactions
 from acidsql.sql.parser import parse
-from acidsql.sql.statements import ShowCompactions
-from acidsql.statements.compaction_rows import (
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.spark_databases import SparkDatabases
+from acidsql.statements.ddl.transactions import TransactionStatements
+from acidsql.statements.maintenance.compaction_rows import (
     COMPACTIONS,
     ORDER_VALUES,
     aborted_rows,
     compaction_rows,
 )
-from acidsql.statements.family import Context
-from acidsql.statements.shows import ShowStatements
-from acidsql.statements.spark_databases import SparkDatabases
-from acidsql.statements.transactions import TransactionStatements
+from acidsql.statements.show.shows import ShowStatements
 
 NAMES = [column.split(" ")[0] for column in COMPACTIONS.split(", ")]
 T, U = TableName("default", "t"), TableName("db", "u")
@@ -260,7 +260,7 @@ def qualify(parts: tuple[str, ...]) -> TableName:
 def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run a statement. Returns the rows of its DataFrame."""
     monkeypatch.setattr(
-        acidsql.statements.shows, "rows_frame", lambda spark, schema, rows: list(rows)
+        acidsql.statements.show.shows, "rows_frame", lambda spark, schema, rows: list(rows)
     )
     names: Any = SimpleNamespace(require_table=require_table, qualify=qualify)
     nothing: Any = None

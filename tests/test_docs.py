@@ -13,13 +13,14 @@ import pytest
 from pages import DOCS, README, ROOT, Block, anchors, blocks, headings, links, pages, prose
 
 import acidsql
-from acidsql import cli, errors
+from acidsql import errors
 from acidsql.acid import cdc
 from acidsql.acid.properties import TABLE_PROPERTIES
 from acidsql.settings import known_settings
+from acidsql.sql.parsed.statements import SparkStatement
 from acidsql.sql.parser import parse
-from acidsql.sql.statements import SparkStatement
-from acidsql.sql.tokens import split_statements
+from acidsql.sql.text.tokens import split_statements
+from acidsql.terminal import cli
 
 sys.path.append(str(DOCS / "generator"))
 import reference

@@ -6,15 +6,15 @@ from typing import Any, get_args
 
 import pytest
 
-from acidsql.sql import statements as st
-from acidsql.statements.compactions import CompactionStatements
+from acidsql.sql.parsed import statements as st
+from acidsql.statements.context.family import Context, Family, all_handlers, runs
+from acidsql.statements.ddl.tables import TableStatements
+from acidsql.statements.ddl.transactions import TransactionStatements
+from acidsql.statements.dml.partition_renames import PartitionRenames
 from acidsql.statements.families import plain_families
-from acidsql.statements.family import Context, Family, all_handlers, runs
-from acidsql.statements.history import HistoryStatements
-from acidsql.statements.partition_renames import PartitionRenames
-from acidsql.statements.shows import ShowStatements
-from acidsql.statements.tables import TableStatements
-from acidsql.statements.transactions import TransactionStatements
+from acidsql.statements.maintenance.compactions import CompactionStatements
+from acidsql.statements.maintenance.history import HistoryStatements
+from acidsql.statements.show.shows import ShowStatements
 
 FAMILIES = [
     TableStatements,

@@ -17,8 +17,8 @@ from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.reading.python_rows import _tasks
 from acidsql.storage.reading.read import read
 from acidsql.storage.reading.scan import Scan
-from acidsql.storage.spark import jvm, zones
 from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.session import jvm, zones
 
 pytestmark = pytest.mark.spark
 

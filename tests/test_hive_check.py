@@ -16,14 +16,14 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from click.testing import CliRunner
 
 from acidsql.acid.table import TableName
-from acidsql.cli import main
 from acidsql.errors import CatalogError
-from acidsql.hive_check import Fact, Level, Verdict, check
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.interface import TxnType
 from acidsql.storage.folding.compact import staging_of
 from acidsql.storage.writing.publish import staging_directory
+from acidsql.terminal.cli import main
+from acidsql.terminal.hive_check import Fact, Level, Verdict, check
 
 _numbers = itertools.count(1)
 SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"

@@ -6,9 +6,9 @@ import pytest
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import AnalysisError
-from acidsql.sql.references import Span
-from acidsql.sql.statements import LoadData
-from acidsql.statements.load import absolute_path
+from acidsql.sql.parsed.statements import LoadData
+from acidsql.sql.queries.references import Span
+from acidsql.statements.dml.load import absolute_path
 
 
 def loaded(inpath: str, location: str) -> str:

@@ -15,11 +15,11 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import acidsql
-from acidsql import magic
 from acidsql.errors import SqlSyntaxError
-from acidsql.plan.lower import no_log
-from acidsql.render import Rows
-from acidsql.statements.result import Counts, Receipt
+from acidsql.plan.analysis.lower import no_log
+from acidsql.statements.context.result import Counts, Receipt
+from acidsql.terminal import magic
+from acidsql.terminal.render import Rows
 
 
 class PaperFrame:
@@ -278,7 +278,7 @@ def test_times_are_shown_as_times(shell, acid):
 
 
 def test_with_a_real_session(shell, acid, capfd):
-    assert acidsql.session.newest_session() is acid
+    assert acidsql.api.session.newest_session() is acid
     shell.user_ns["least"] = 2
     rows = shell.run_cell_magic(
         "acidsql",

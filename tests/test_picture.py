@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from xml.etree import ElementTree
 
-from acidsql.picture import Picture, cells
-from acidsql.statements.health import Health
+from acidsql.api.picture import Picture, cells
+from acidsql.statements.maintenance.health import Health
 
 SVG = "{http://www.w3.org/2000/svg}"
 

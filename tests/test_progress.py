@@ -12,14 +12,14 @@ from types import SimpleNamespace
 import pytest
 
 import acidsql
-from acidsql import magic
-from acidsql.progress import progress_line, show_progress
-from acidsql.storage.spark.job_progress import (
+from acidsql.storage.spark.session.job_progress import (
     Tasks,
     _is_of_ctrl_c,
     running_tasks,
     tagged_jobs,
 )
+from acidsql.terminal import magic
+from acidsql.terminal.progress import progress_line, show_progress
 
 
 class Line:

@@ -14,7 +14,8 @@ from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading import deletion_vectors, scan
+from acidsql.storage.reading import scan
+from acidsql.storage.reading.events import deletion_vectors
 from acidsql.storage.reading.read import read
 
 pytestmark = pytest.mark.spark

@@ -12,9 +12,9 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from acidsql import shell
-from acidsql.completion import Completer
-from acidsql.shell import Shell, history_path, is_complete
+from acidsql.terminal import shell
+from acidsql.terminal.completion import Completer
+from acidsql.terminal.shell import Shell, history_path, is_complete
 
 TAB, ENTER, CTRL_C, CTRL_D = "\t", "\r", "\x03", "\x04"
 

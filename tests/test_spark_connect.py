@@ -41,11 +41,12 @@ from acidsql.errors import (
     SettingError,
     UnsupportedError,
 )
-from acidsql.progress import show_progress
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.interface import FileSystem
 from acidsql.storage.reading import server as probe
-from acidsql.storage.spark import jobs, python_workers, views
+from acidsql.storage.spark import views
+from acidsql.storage.spark.session import jobs, python_workers
+from acidsql.terminal.progress import show_progress
 
 pytestmark = [
     pytest.mark.spark,

@@ -18,9 +18,9 @@ from acidsql.acid.layout import bucket_name, delta_name
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.orc_reader import read_events
+from acidsql.storage.reading.events.orc_reader import read_events
 from acidsql.storage.reading.read import read
-from acidsql.storage.spark.zones import fixed_offset
+from acidsql.storage.spark.session.zones import fixed_offset
 
 SCHEMA = RowSchema.from_fields([("id", "int"), ("ts", "timestamp"), ("s", "struct<ts:timestamp>")])
 ROOT = Path(__file__).parent

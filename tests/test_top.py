@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from acidsql.acid.table import TableName
-from acidsql.cli import main
+from acidsql.api.opening import open_metastore
 from acidsql.errors import MetastoreError
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.interface import LockComponent, LockType
-from acidsql.opening import open_metastore
 from acidsql.settings import Settings
-from acidsql.terminal import show_sections, watch_sections
-from acidsql.top import Mark, Section, sections
+from acidsql.terminal.cli import main
+from acidsql.terminal.terminal import show_sections, watch_sections
+from acidsql.terminal.top import Mark, Section, sections
 
 TERMINAL = {"TERM": "xterm-256color"}
 SHOWN = {**TERMINAL, "FORCE_COLOR": "1"}  # as if standard output were a terminal

@@ -17,7 +17,7 @@ from decimal import Decimal
 
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name, partition_name
 from acidsql.acid.table import Column
-from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.values.types import HiveType, parse_type
 
 Values = tuple[str | None, ...]
 

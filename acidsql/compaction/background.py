@@ -31,9 +31,9 @@ from acidsql.errors import AcidSqlError
 from acidsql.metastore.compaction_queue import Candidate
 from acidsql.metastore.interface import LockState, Metastore
 from acidsql.settings import Settings
-from acidsql.storage.spark import jobs
-from acidsql.storage.spark.jvm import has_ended
-from acidsql.storage.spark.store_conf import give_workers, settings_of
+from acidsql.storage.spark.session import jobs
+from acidsql.storage.spark.session.jvm import has_ended
+from acidsql.storage.spark.session.store_conf import give_workers, settings_of
 from acidsql.txn import PassedLocks, SessionLocks, TxnManager
 
 _log = logging.getLogger(__name__)

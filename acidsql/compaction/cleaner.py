@@ -57,7 +57,7 @@ from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.folding.compact import take_from_dead
-from acidsql.storage.spark.uploads import Upload, unfinished_uploads
+from acidsql.storage.spark.session.uploads import Upload, unfinished_uploads
 from acidsql.txn import NO_WAIT_SETTINGS, Snapshot, TxnManager, snapshot_of
 
 _log = logging.getLogger(__name__)

@@ -38,9 +38,9 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
-from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.folding.newest_run import newest_run
+from acidsql.storage.tables.listing import list_table
 from acidsql.txn import snapshot_of
 from acidsql.txn.locks import lock_object_name
 

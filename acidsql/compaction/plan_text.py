@@ -6,11 +6,11 @@ from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionType
-from acidsql.storage.files.file_info import read_file_info
-from acidsql.storage.files.listing import EventFile
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.plan import CompactionPlan
+from acidsql.storage.tables.file_info import read_file_info
+from acidsql.storage.tables.listing import EventFile
 from acidsql.txn.locks import lock_object_name
 
 _SHOWN = 20  # directories

@@ -31,14 +31,14 @@ from acidsql.metastore.interface import (
     TxnState,
     TxnType,
 )
-from acidsql.plan.lower import job_errors
+from acidsql.plan.analysis.lower import job_errors
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.compact import CompactionRun, take_from_dead
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
-from acidsql.storage.spark import jobs
-from acidsql.storage.spark.job_progress import Tasks, watched_tasks
-from acidsql.storage.spark.jvm import composed_text_conf
+from acidsql.storage.spark.session import jobs
+from acidsql.storage.spark.session.job_progress import Tasks, watched_tasks
+from acidsql.storage.spark.session.jvm import composed_text_conf
 from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
 from acidsql.txn.locks import lock_object_name

@@ -39,9 +39,18 @@ from acidsql.acid.cdc import target_name
 from acidsql.acid.paths import short_name
 from acidsql.acid.table import TableName
 from acidsql.metastore.interface import LockComponent, LockType, Operation
-from acidsql.plan.event_query import EventQuery
+from acidsql.plan.rows.event_query import EventQuery
 from acidsql.settings import Settings
-from acidsql.sql.statements import Action, AutoCdc, Delete, Dml, Insert, InsertAction, Merge, Undo
+from acidsql.sql.parsed.statements import (
+    Action,
+    AutoCdc,
+    Delete,
+    Dml,
+    Insert,
+    InsertAction,
+    Merge,
+    Undo,
+)
 
 # The partitions that a query can change, as far as its text tells; None means any.
 Touched = Collection[str] | None

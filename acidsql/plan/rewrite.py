@@ -10,14 +10,23 @@ from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
-from acidsql.plan import evolution
-from acidsql.plan.assignment import Policy
-from acidsql.plan.delete import plan_delete
-from acidsql.plan.event_query import DerivedView, EventQuery, Fields, RewriteContext, may_be_few
-from acidsql.plan.insert import plan_insert, plan_source
-from acidsql.plan.merge import derived_source, plan_merge
-from acidsql.plan.plain_values import plan_plain
-from acidsql.plan.query import (
+from acidsql.plan.merging.merge import derived_source, plan_merge
+from acidsql.plan.rows import evolution
+from acidsql.plan.rows.delete import plan_delete
+from acidsql.plan.rows.event_query import (
+    DerivedView,
+    EventQuery,
+    Fields,
+    RewriteContext,
+    may_be_few,
+)
+from acidsql.plan.rows.insert import plan_insert, plan_source
+from acidsql.plan.rows.plain_values import plan_plain
+from acidsql.plan.rows.replace import plan_replace
+from acidsql.plan.rows.returning import ReturningQuery, plan_returning
+from acidsql.plan.rows.stars import star_edits
+from acidsql.plan.rows.update import plan_update
+from acidsql.plan.standins.query import (
     Resolve,
     StandIn,
     acid_tables,
@@ -29,16 +38,11 @@ from acidsql.plan.query import (
     target_virtual_columns,
     view_name,
 )
-from acidsql.plan.replace import plan_replace
-from acidsql.plan.returning import ReturningQuery, plan_returning
-from acidsql.plan.sqltext import Edit, Text
-from acidsql.plan.stars import star_edits
-from acidsql.plan.update import plan_update
-from acidsql.plan.view_text import need_table
+from acidsql.plan.standins.view_text import need_table
+from acidsql.plan.values.assignment import Policy
+from acidsql.plan.values.sqltext import Edit, Text
 from acidsql.sql.binder import bind_insert
-from acidsql.sql.frames import frame_name
-from acidsql.sql.parser import parse
-from acidsql.sql.statements import (
+from acidsql.sql.parsed.statements import (
     Delete,
     Dml,
     Insert,
@@ -50,7 +54,9 @@ from acidsql.sql.statements import (
     Undo,
     Update,
 )
-from acidsql.sql.tokens import Kind, Span, Token, tokenize
+from acidsql.sql.parser import parse
+from acidsql.sql.text.frames import frame_name
+from acidsql.sql.text.tokens import Kind, Span, Token, tokenize
 from acidsql.storage.columns import quote
 
 # Asks Spark for the columns of a query over these stand-ins and this view.

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
-from acidsql.plan.changes_to_undo import ChangesOfVersion, ChangesToUndo
-from acidsql.plan.event_query import EventQuery, partition_text
-from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import PreparedStatement
-from acidsql.plan.sqltext import Text
+from acidsql.plan.rows.event_query import EventQuery, partition_text
+from acidsql.plan.standins.changes_to_undo import ChangesOfVersion, ChangesToUndo
+from acidsql.plan.standins.query import StandIn, view_name
+from acidsql.plan.values.sqltext import Text
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT

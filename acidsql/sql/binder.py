@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.table import Column, Table
-from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.sql.statements import Assignment, Default, Name, PartitionItem, Value
-from acidsql.sql.tokens import Span
+from acidsql.sql.parsed.statements import Assignment, Default, Name, PartitionItem, Value
+from acidsql.sql.text.tokens import Span
 
 # Spark's condition for fields that cannot be assigned, or not together.
 NO_FIELD = "DATATYPE_MISMATCH.INVALID_ROW_LEVEL_OPERATION_ASSIGNMENTS"

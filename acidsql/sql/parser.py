@@ -13,11 +13,9 @@ from dataclasses import replace
 from itertools import count, takewhile
 
 from acidsql.errors import SqlError, SqlSyntaxError, UnsupportedError
-from acidsql.sql import transaction
-from acidsql.sql.cdc import parse_auto_cdc
-from acidsql.sql.create_table import parse_create_table
-from acidsql.sql.cursor import Cursor
-from acidsql.sql.databases import (
+from acidsql.sql.commands import transaction
+from acidsql.sql.commands.create_table import parse_create_table
+from acidsql.sql.commands.databases import (
     DATABASE_WORDS,
     parse_alter_database,
     parse_create_database,
@@ -25,18 +23,27 @@ from acidsql.sql.databases import (
     parse_drop_database,
     parse_use,
 )
-from acidsql.sql.effects import effect_and_name, effect_of_word
-from acidsql.sql.insert import QUERY_STARTS, IsAcid, parse_insert, parse_multi_insert
-from acidsql.sql.load import parse_load_data
-from acidsql.sql.lookahead import is_cte
-from acidsql.sql.modify import parse_delete, parse_merge, parse_update
-from acidsql.sql.options import IsSetting, parse_set_or_reset
-from acidsql.sql.plain_values import LiteralRules, plain_insert
-from acidsql.sql.references import declared_names
-from acidsql.sql.refusals import FIRST_WORDS, refuse_export, refuse_foreign_statement, refuse_import
-from acidsql.sql.returning import with_returning
-from acidsql.sql.show import parse_describe, parse_show
-from acidsql.sql.statements import (
+from acidsql.sql.commands.options import IsSetting, parse_set_or_reset
+from acidsql.sql.commands.show import parse_describe, parse_show
+from acidsql.sql.commands.statistics import parse_analyze
+from acidsql.sql.commands.tables import parse_alter_table, parse_drop_table, parse_truncate_table
+from acidsql.sql.commands.undo import parse_restore, parse_revert
+from acidsql.sql.commands.views import parse_alter_view, parse_create_view, parse_drop_view
+from acidsql.sql.grammar.cdc import parse_auto_cdc
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.grammar.effects import effect_and_name, effect_of_word
+from acidsql.sql.grammar.insert import QUERY_STARTS, IsAcid, parse_insert, parse_multi_insert
+from acidsql.sql.grammar.load import parse_load_data
+from acidsql.sql.grammar.modify import parse_delete, parse_merge, parse_update
+from acidsql.sql.grammar.plain_values import LiteralRules, plain_insert
+from acidsql.sql.grammar.refusals import (
+    FIRST_WORDS,
+    refuse_export,
+    refuse_foreign_statement,
+    refuse_import,
+)
+from acidsql.sql.grammar.returning import with_returning
+from acidsql.sql.parsed.statements import (
     AutoCdc,
     Dml,
     Explain,
@@ -46,11 +53,9 @@ from acidsql.sql.statements import (
     Statement,
     Undo,
 )
-from acidsql.sql.statistics import parse_analyze
-from acidsql.sql.tables import parse_alter_table, parse_drop_table, parse_truncate_table
-from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
-from acidsql.sql.undo import parse_restore, parse_revert
-from acidsql.sql.views import parse_alter_view, parse_create_view, parse_drop_view
+from acidsql.sql.queries.references import declared_names
+from acidsql.sql.text.lookahead import is_cte
+from acidsql.sql.text.tokens import Kind, Span, Token, tokenize, words
 
 __all__ = ["IsAcid", "IsSetting", "LiteralRules", "parse"]
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from acidsql.statements.databases import DatabaseStatements
-from acidsql.statements.family import Context, Family
-from acidsql.statements.filled_columns import FilledColumns
-from acidsql.statements.hold import Holder
-from acidsql.statements.load import LoadStatements
-from acidsql.statements.partition_renames import PartitionRenames
-from acidsql.statements.partitions import PartitionStatements
-from acidsql.statements.prepare import Preparer
-from acidsql.statements.statistics import StatisticsStatements
-from acidsql.statements.tables import TableStatements
-from acidsql.statements.views import ViewStatements
-from acidsql.statements.write import Writer
+from acidsql.statements.context.family import Context, Family
+from acidsql.statements.ddl.databases import DatabaseStatements
+from acidsql.statements.ddl.partitions import PartitionStatements
+from acidsql.statements.ddl.tables import TableStatements
+from acidsql.statements.ddl.views import ViewStatements
+from acidsql.statements.dml.filled_columns import FilledColumns
+from acidsql.statements.dml.hold import Holder
+from acidsql.statements.dml.load import LoadStatements
+from acidsql.statements.dml.partition_renames import PartitionRenames
+from acidsql.statements.dml.prepare import Preparer
+from acidsql.statements.dml.write import Writer
+from acidsql.statements.maintenance.statistics import StatisticsStatements
 
 
 def plain_families(context: Context) -> list[Family]:

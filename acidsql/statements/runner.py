@@ -24,30 +24,20 @@ from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
+from acidsql.plan.analysis.missing_names import MissingNames
 from acidsql.plan.locking import read_lock
-from acidsql.plan.missing_names import MissingNames
-from acidsql.plan.names import Names, need_acid_table
-from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
+from acidsql.plan.standins.names import Names, need_acid_table
+from acidsql.plan.standins.query import Resolve
 from acidsql.settings import Settings, is_setting
-from acidsql.sql import statements as st
-from acidsql.sql.frames import need_relations
+from acidsql.sql.parsed import statements as st
 from acidsql.sql.parser import LiteralRules, parse
-from acidsql.statements.auto_cdc import AutoCdcStatements
-from acidsql.statements.changes import ChangeFeed, Moment
-from acidsql.statements.compactions import CompactionStatements
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.families import plain_families, updating_families
-from acidsql.statements.family import Context, all_handlers
-from acidsql.statements.health import TableHealth
-from acidsql.statements.history import HistoryStatements
-from acidsql.statements.hold import Holder, LockedStatement
-from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.prepare import Changing, Preparer
-from acidsql.statements.preview import Previewer
-from acidsql.statements.reader import Reader
-from acidsql.statements.repair import TableRepairs
-from acidsql.statements.result import (
+from acidsql.sql.text.frames import need_relations
+from acidsql.statements.cdc.auto_cdc import AutoCdcStatements
+from acidsql.statements.context.current_txn import Transactions
+from acidsql.statements.context.family import Context, all_handlers
+from acidsql.statements.context.partition_specs import Partitions
+from acidsql.statements.context.result import (
     Clock,
     Receipt,
     counts_frame,
@@ -56,27 +46,37 @@ from acidsql.statements.result import (
     rows_frame,
     with_display,
 )
-from acidsql.statements.returning import ReturnedRows
-from acidsql.statements.shows import ShowStatements
-from acidsql.statements.spark_databases import SparkDatabases
-from acidsql.statements.state_tables import StateTables
-from acidsql.statements.statement_text import (
+from acidsql.statements.context.spark_databases import SparkDatabases
+from acidsql.statements.context.statement_text import (
     Args,
     StatementText,
     is_utc,
     new_statement_text,
     statement_name,
 )
-from acidsql.statements.table_rows import TableRows
-from acidsql.statements.temporary_tables import TemporaryTables
-from acidsql.statements.transactions import TransactionStatements
-from acidsql.statements.unit_of_work import Transaction, file_errors
-from acidsql.statements.view_rows import need_no_version
-from acidsql.statements.work import Work
-from acidsql.statements.write import Writer
+from acidsql.statements.context.temporary_tables import TemporaryTables
+from acidsql.statements.context.unit_of_work import Transaction, file_errors
+from acidsql.statements.context.work import Work
+from acidsql.statements.ddl.state_tables import StateTables
+from acidsql.statements.ddl.transactions import TransactionStatements
+from acidsql.statements.dml.hold import Holder, LockedStatement
+from acidsql.statements.dml.prepare import Changing, Preparer
+from acidsql.statements.dml.preview import Previewer
+from acidsql.statements.dml.returning import ReturnedRows
+from acidsql.statements.dml.write import Writer
+from acidsql.statements.families import plain_families, updating_families
+from acidsql.statements.maintenance.compactions import CompactionStatements
+from acidsql.statements.maintenance.health import TableHealth
+from acidsql.statements.maintenance.history import HistoryStatements
+from acidsql.statements.maintenance.repair import TableRepairs
+from acidsql.statements.queries.changes import ChangeFeed, Moment
+from acidsql.statements.queries.reader import Reader
+from acidsql.statements.queries.table_rows import TableRows
+from acidsql.statements.queries.view_rows import need_no_version
+from acidsql.statements.show.shows import ShowStatements
 from acidsql.storage.columns import quoted_path
-from acidsql.storage.spark.job_progress import cancelled_by_ctrl_c
-from acidsql.storage.spark.jvm import composed_text_conf
+from acidsql.storage.spark.session.job_progress import cancelled_by_ctrl_c
+from acidsql.storage.spark.session.jvm import composed_text_conf
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
 from acidsql.txn.retry import retry_transient

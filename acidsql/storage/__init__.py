@@ -2,7 +2,8 @@
 
 ===========  =================================================================================
 orc          the file format alone: no Spark, no table
-files        file systems, lists of directories, facts from footers
+files        file systems, lists of directories
+tables       the files of a table: which there are, and what their footers say
 spark        needs of Spark beside SQL: answers of the JVM, Python workers, few rows
 writing      rows → files → published directories
 reading      a snapshot's directories → live rows

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from acidsql.acid.types import HiveType, parse_type, spark_ddl
+from acidsql.acid.values.types import HiveType, parse_type, spark_ddl
 
 
 def quote(name: str) -> str:

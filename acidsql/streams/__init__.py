@@ -12,6 +12,6 @@ running query, ``writer.py`` is the ``DataStreamWriter`` of ``Session.write_stre
 ``identity.py`` checks the names of batches, and ``methods.py`` has the public methods of a session.
 The sinks run statements as a user does.
 
-``source.py`` is a table as the source of a stream, ``source_options.py`` reads its options, and
-``read_limits.py`` says how much a batch reads. This package must not know the store's tables.
+``source/`` is a table as the source of a stream; ``envelopes/`` has the records of other tools as
+SQL. This package must not know the store's tables.
 """

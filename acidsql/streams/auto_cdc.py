@@ -13,10 +13,10 @@ from acidsql.acid.table import Table, TableName
 from acidsql.arguments import checked
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.streams import NextBatch
-from acidsql.plan.cdc_fold import FAULT
-from acidsql.sql.cdc import is_expression
-from acidsql.sql.given_names import column_names
-from acidsql.statements.result import Receipt
+from acidsql.plan.cdc.fold import FAULT
+from acidsql.sql.grammar.cdc import is_expression
+from acidsql.sql.text.given_names import column_names
+from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.writing.staging import stage_rows

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from acidsql.plan.cdc_fold import FAULT
-from acidsql.plan.cdc_state import now_sql
-from acidsql.sql.given_names import table_parts
-from acidsql.statements.result import Receipt
+from acidsql.plan.cdc.fold import FAULT
+from acidsql.plan.cdc.state import now_sql
+from acidsql.sql.text.given_names import table_parts
+from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.streams.batches import resolve_table, run_statement, table_name, temporary_view

@@ -30,11 +30,11 @@ from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, next_batch
-from acidsql.sql.given_names import table_parts
-from acidsql.statements.result import Receipt
+from acidsql.sql.text.given_names import table_parts
+from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quoted_path
-from acidsql.storage.spark.jvm import composed_text_conf
+from acidsql.storage.spark.session.jvm import composed_text_conf
 from acidsql.storage.spark.views import drop_view
 from acidsql.streams.query import running_query
 from acidsql.txn.retry import retry_transient

@@ -32,8 +32,8 @@ from pyspark.sql.types import (
 )
 
 from acidsql.errors import AnalysisError, SettingError
-from acidsql.plan.assignment import raise_dynamic_sql
-from acidsql.sql.cdc import is_expression
+from acidsql.plan.values.assignment import raise_dynamic_sql
+from acidsql.sql.grammar.cdc import is_expression
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.spark.type_sql import type_sql
 from acidsql.streams.envelopes import debezium, dms, goldengate, maxwell

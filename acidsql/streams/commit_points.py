@@ -27,8 +27,8 @@ from acidsql.acid.cdc import pending_name
 from acidsql.acid.table import Table
 from acidsql.arguments import check_fields
 from acidsql.errors import AnalysisError, SettingError, WriteError
-from acidsql.sql.cdc import is_expression
-from acidsql.statements.result import Receipt
+from acidsql.sql.grammar.cdc import is_expression
+from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.writing.staging import stage_rows

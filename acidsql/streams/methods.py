@@ -13,12 +13,12 @@ from acidsql.arguments import checked_while_open, need_count
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import next_batch
-from acidsql.plan.names import refuse_temporary
-from acidsql.sql.given_names import column_name, column_names, table_parts
+from acidsql.plan.standins.names import refuse_temporary
+from acidsql.sql.text.given_names import column_name, column_names, table_parts
+from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.runner import Runner
-from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.spark.given_rows import Rows
-from acidsql.storage.spark.jvm import is_remote
+from acidsql.storage.spark.session.jvm import is_remote
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup, no_sinks_error

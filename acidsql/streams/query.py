@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.spark.streaming import local_property, run_of
+from acidsql.storage.spark.session.streaming import local_property, run_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SettingError, WriteError
-from acidsql.plan.cdc_fold import FAULT
-from acidsql.statements.result import Receipt
+from acidsql.plan.cdc.fold import FAULT
+from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import stage_rows

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
-from acidsql.statements.result import Receipt
+from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.batches import (

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Column, Table
 from acidsql.errors import AnalysisError, ConstraintError
-from acidsql.plan.assignment import assign, read_back_sql
-from acidsql.plan.lower import hive_type
-from acidsql.plan.struct_fields import FieldRules
-from acidsql.sql.tokens import Span
-from acidsql.statements.statement_text import is_case_sensitive
+from acidsql.plan.analysis.lower import hive_type
+from acidsql.plan.values.assignment import assign, read_back_sql
+from acidsql.plan.values.struct_fields import FieldRules
+from acidsql.sql.text.tokens import Span
+from acidsql.statements.context.statement_text import is_case_sensitive
 from acidsql.storage.columns import quote
 
 

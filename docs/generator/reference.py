@@ -56,7 +56,7 @@ def commands() -> str:
     """The commands of ``acidsql``, in the words of ``acidsql COMMAND --help``."""
     import click
 
-    from acidsql.cli import main
+    from acidsql.terminal.cli import main
 
     rows = []
     for name, command in sorted(main.commands.items()):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from acidsql.acid.evolution import can_change, can_widen, is_cast, keeps_bucket
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.evolution import can_change, can_widen, is_cast, keeps_bucket
+from acidsql.acid.values.types import parse_type
 
 TYPES = """
     boolean tinyint smallint int bigint float double decimal(3,0) decimal(10,0) decimal(19,0)

@@ -7,7 +7,7 @@ import pytest
 from acidsql.acid import cdc
 from acidsql.acid.table import TableName
 from acidsql.errors import AnalysisError
-from acidsql.statements.state_tables import StateTables
+from acidsql.statements.ddl.state_tables import StateTables
 
 TARGET = "(id INT, v STRING) STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 

@@ -10,7 +10,7 @@ from kit_cdc import Calendar
 from over_hive import OVER_HIVE, session_over_hive
 
 import acidsql
-from acidsql.plan import cdc_state
+from acidsql.plan.cdc import cdc_state
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from acidsql.storage.reading import point_search
+from acidsql.storage.reading.events import point_search
 
 COLUMNS = "id INT, v STRING, p STRING, ts INT, batch INT, op STRING"
 

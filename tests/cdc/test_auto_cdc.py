@@ -13,9 +13,9 @@ from over_hive import beside
 import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, ConstraintError, SqlError, TxnError, UnsupportedError
-from acidsql.statements.auto_cdc import AutoCdcStatements
-from acidsql.statements.moving import need_no_state
-from acidsql.statements.write import Writer
+from acidsql.statements.cdc.auto_cdc import AutoCdcStatements
+from acidsql.statements.directories.moving import need_no_state
+from acidsql.statements.dml.write import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
 

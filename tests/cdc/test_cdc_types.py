@@ -6,9 +6,9 @@ import pytest
 from kit_cdc import deleted
 
 from acidsql.acid.table import Column
-from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import ConstraintError, SqlError
-from acidsql.plan.cdc_order import keeps_order
+from acidsql.plan.cdc.order import keeps_order
 
 spark = pytest.mark.spark
 ours = pytest.mark.needs("keeps_state_tables")

@@ -11,7 +11,7 @@ import pytest
 import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError, WriteError
-from acidsql.statements.moving import need_no_state
+from acidsql.statements.directories.moving import need_no_state
 from acidsql.streams import commit_points
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]

@@ -15,9 +15,9 @@ from over_hive import beside
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import LockTimeoutError
-from acidsql.plan.cdc_state import tombstone_retention
-from acidsql.statements import tombstones
-from acidsql.statements.tombstones import Tombstones
+from acidsql.plan.cdc.state import tombstone_retention
+from acidsql.statements.cdc import tombstones
+from acidsql.statements.cdc.tombstones import Tombstones
 
 CDC = "AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN op = 'd' SEQUENCE BY ts "
 ONE_ROW_A_KEY = f"{CDC}COLUMNS (id, v, p)"

@@ -16,11 +16,11 @@ from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.storage.checking import job
 from acidsql.storage.checking.directories import CatalogFacts
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.parquet import ParquetFileWriter
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.reading.pruning.inventory import inventory
+from acidsql.storage.tables.parquet import ParquetFileWriter
 from acidsql.storage.writing.plain_file import PlainFileWriter
 
 SCHEMA = RowSchema.from_fields([("v", "string")])

@@ -19,9 +19,9 @@ from acidsql.storage.checking import job
 from acidsql.storage.checking.directories import CatalogFacts
 from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.orc.footer import read_checked, read_footer
-from acidsql.storage.orc.stripe import ROW_INDEX, stripe_footer
-from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.orc.encoding.footer import read_checked, read_footer
+from acidsql.storage.orc.encoding.stripe import ROW_INDEX, stripe_footer
+from acidsql.storage.reading.pruning.inventory import inventory
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 D1, D2, D3 = (f"delta_000000{n}_000000{n}_0000" for n in (1, 2, 3))

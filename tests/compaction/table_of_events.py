@@ -28,7 +28,7 @@ from acidsql.storage.checking.job import TableCheck
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.reading.pruning.inventory import inventory
 from acidsql.txn import TxnManager
 
 AS_HIVE = {"acidsql.history.retention": "0s"}  # nothing is kept for older versions

@@ -11,8 +11,8 @@ from acidsql.acid.state import AcidState
 from acidsql.compaction.decision import Sizes, decide
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.settings import Settings
-from acidsql.storage.files.listing import EventFile, Listing, OriginalFiles
 from acidsql.storage.folding.newest_run import SIZE_RATIO, Run, newest_run
+from acidsql.storage.tables.listing import EventFile, Listing, OriginalFiles
 
 BOTH = (Kind.DELTA, Kind.DELETE_DELTA)
 

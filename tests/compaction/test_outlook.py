@@ -12,9 +12,9 @@ from acidsql.compaction.outlook import Outlook
 from acidsql.metastore.compaction_queue import Candidate, CompactionType
 from acidsql.metastore.interface import TxnType
 from acidsql.settings import Settings
-from acidsql.statements import health as statement
-from acidsql.statements.health import Health, combined_health, health_of_partitions
-from acidsql.storage.reading.inventory import inventory
+from acidsql.statements.maintenance import health as statement
+from acidsql.statements.maintenance.health import Health, combined_health, health_of_partitions
+from acidsql.storage.reading.pruning.inventory import inventory
 
 KEPT = {"acidsql.history.retention": "1h", "acidsql.history.max.ratio": "100"}
 CLEANER = "nothing: the cleaner deletes them when it runs next"

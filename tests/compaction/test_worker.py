@@ -19,7 +19,7 @@ from acidsql.metastore.compaction_queue import Candidate, CompactionState, Compa
 from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.folding import compact as compacting
-from acidsql.storage.spark.job_progress import Tasks
+from acidsql.storage.spark.session.job_progress import Tasks
 
 
 def fill(warehouse, times=3):

@@ -13,7 +13,7 @@ from kit import fill, ordered, refused, rows, table
 from over_hive import beside
 
 import acidsql
-from acidsql.storage.spark import zones
+from acidsql.storage.spark.session import zones
 
 pytestmark = pytest.mark.spark
 

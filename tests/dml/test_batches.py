@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812
 
 import acidsql
-from acidsql.storage.spark.jvm import changed_conf, users_conf
+from acidsql.storage.spark.session.jvm import changed_conf, users_conf
 from acidsql.storage.writing import job as write
 from acidsql.storage.writing.batches import is_long_row, measured_batches, unmeasured_batches
 

@@ -8,7 +8,7 @@ from kit import fill, rows, table
 from over_hive import OVER_HIVE, beside, needs
 
 from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
-from acidsql.statements import table_rows
+from acidsql.statements.queries import table_rows
 
 FIRST = [(1, "a", 1), (2, "b", 2)]
 

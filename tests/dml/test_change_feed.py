@@ -17,7 +17,7 @@ from acidsql.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
-from acidsql.storage.reading import partners
+from acidsql.storage.reading.events import partners
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
 

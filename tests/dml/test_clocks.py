@@ -7,8 +7,8 @@ import time
 import pytest
 from kit import rows
 
-from acidsql.sql.conditions import has_lasting_conditions
-from acidsql.storage.reading import source_partitions
+from acidsql.sql.queries.conditions import has_lasting_conditions
+from acidsql.storage.reading.pruning import source_partitions
 
 SECOND = "CAST(CAST(date_format({}, 's') AS INT) % 12 AS STRING)"  # another one a second later
 CLOCKS = [
@@ -32,7 +32,7 @@ def slow(monkeypatch):
         time.sleep(1.1)
         return found
 
-    monkeypatch.setattr("acidsql.statements.reader.source_predicate", slowly)
+    monkeypatch.setattr("acidsql.statements.queries.reader.source_predicate", slowly)
 
 
 @pytest.fixture

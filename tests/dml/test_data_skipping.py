@@ -8,11 +8,12 @@ import random
 import pytest
 from kit import ordered, rows
 
-from acidsql.acid.predicate import VALUES_MAX, Comparison, Value
 from acidsql.acid.table import TableName
+from acidsql.acid.values.predicate import VALUES_MAX, Comparison, Value
 from acidsql.storage.reading import read as reading
-from acidsql.storage.reading import sargs, scan
-from acidsql.storage.spark import jvm
+from acidsql.storage.reading import scan
+from acidsql.storage.reading.pruning import sargs
+from acidsql.storage.spark.session import jvm
 
 ROWS = 60_000  # six row groups
 

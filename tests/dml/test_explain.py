@@ -7,8 +7,8 @@ import re
 import pytest
 from kit import fill, table
 
-from acidsql.statements.explain import plan_section
-from acidsql.storage.spark import zones
+from acidsql.statements.queries.explain import plan_section
+from acidsql.storage.spark.session import zones
 
 pytestmark = pytest.mark.spark
 

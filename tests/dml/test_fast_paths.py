@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kit import ordered, rows, table
 
-from acidsql.statements import reader
+from acidsql.statements.queries import reader
 from acidsql.storage.reading import read as reading
 from acidsql.storage.reading import scan
 from acidsql.storage.writing import job, save

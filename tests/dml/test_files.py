@@ -13,7 +13,7 @@ from kit import fill
 from over_hive import HISTORY, beside, needs
 
 from acidsql.errors import CatalogError, FormatError
-from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.tables.file_info import read_file_info
 
 pytestmark = pytest.mark.spark
 

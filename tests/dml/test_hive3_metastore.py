@@ -17,15 +17,15 @@ from pyarrow import orc
 
 import acidsql
 from acidsql.acid.table import TableName
-from acidsql.cli import main
 from acidsql.errors import (
     ConstraintError,
     TxnAbortedError,
     UnsupportedError,
     WriteConflictError,
 )
-from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.renewals import HiveRenewals
+from acidsql.metastore.hive.locking.renewals import HiveRenewals
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.terminal.cli import main
 
 
 @pytest.fixture

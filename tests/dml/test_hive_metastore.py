@@ -26,8 +26,8 @@ from acidsql.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.interface import LockComponent, LockState, LockType, Operation
 
 

@@ -23,7 +23,7 @@ from acidsql.errors import (
     SqlError,
     UnsupportedError,
 )
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.idl import hive
 
 ORC = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"

@@ -19,8 +19,8 @@ from kit_hive import asks, own_database
 from pyarrow import orc
 
 from acidsql.errors import TxnAbortedError
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
 
 # A kind of statement → the statements, and the letters of the operations in each table and
 # partition: i(nsert), u(pdate), d(elete). If a transaction changes a table in two ways, both are

@@ -13,9 +13,9 @@ from over_hive import needs
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from acidsql.plan.lower import mapped_errors
-from acidsql.plan.sqltext import Text
-from acidsql.storage.spark.jvm import changed_conf, users_conf
+from acidsql.plan.analysis.lower import mapped_errors
+from acidsql.plan.values.sqltext import Text
+from acidsql.storage.spark.session.jvm import changed_conf, users_conf
 from acidsql.storage.writing.staging import stage_rows
 
 # Each session has several settings that do not affect each other: a session takes ten seconds.

@@ -226,7 +226,7 @@ def test_ten_thousand_rows_of_values_are_quick(acid):
 def test_rows_of_a_bucketed_table_lie_in_the_bucket_that_hive_looks_in(acid):
     import pyarrow as pa
 
-    from acidsql.storage.writing.bucketing import bucket_ids
+    from acidsql.storage.writing.buckets.bucketing import bucket_ids
 
     acid.sql("CREATE TABLE t (id INT, v STRING) CLUSTERED BY (id) INTO 4 BUCKETS")
     acid.sql("INSERT INTO t SELECT id, 'v' FROM range(40)")

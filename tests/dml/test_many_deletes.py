@@ -8,7 +8,7 @@ import re
 import pytest
 from kit import ordered, rows
 
-from acidsql.storage.reading import deletes, deletion_vectors
+from acidsql.storage.reading.events import deletes, deletion_vectors
 
 
 @pytest.mark.parametrize("how", ["bits", "events sent", "events sorted"])

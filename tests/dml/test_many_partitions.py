@@ -12,11 +12,11 @@ from kit import calls_of, ordered, rows
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import TransientTxnError
 from acidsql.plan import locking
-from acidsql.statements import reader
-from acidsql.statements.current_txn import Transactions
-from acidsql.storage.files import orc_schema
+from acidsql.statements.context.current_txn import Transactions
+from acidsql.statements.queries import reader
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.reading import partition_columns, source_partitions
+from acidsql.storage.reading.pruning import partition_columns, source_partitions
+from acidsql.storage.tables import orc_schema
 
 
 @pytest.fixture

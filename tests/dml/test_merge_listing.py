@@ -8,7 +8,7 @@ import pytest
 from kit import rows
 
 from acidsql.errors import TransientTxnError
-from acidsql.plan import lower
+from acidsql.plan.analysis import lower
 from acidsql.storage.spark.repeatable import repeatable
 from acidsql.txn import Txn
 

@@ -12,9 +12,9 @@ from acidsql.acid.table import ORC, Column, Table, TableName
 from acidsql.errors import TransientTxnError
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.spark import repeatable as repeatable_module
-from acidsql.storage.spark import zones
-from acidsql.storage.spark.jvm import changed_conf
 from acidsql.storage.spark.repeatable import Repeatable, repeatable
+from acidsql.storage.spark.session import zones
+from acidsql.storage.spark.session.jvm import changed_conf
 from acidsql.storage.writing.save import TableWrite
 
 pytestmark = pytest.mark.usefixtures("by_jobs")

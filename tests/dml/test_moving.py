@@ -22,8 +22,8 @@ from acidsql.errors import (
     UnsupportedError,
 )
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.metastore.hive.idl import hive as idl
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire.idl import hive as idl
 
 _numbers = itertools.count(1)
 

@@ -18,7 +18,7 @@ from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import CompactionState
 from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.spark.uploads import unfinished_uploads
+from acidsql.storage.spark.session.uploads import unfinished_uploads
 
 ALWAYS = 10_000
 

@@ -15,8 +15,8 @@ from over_hive import needs
 
 import acidsql
 from acidsql.errors import AcidSqlError, FormatError
-from acidsql.storage.files.parquet import read_parquet
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.tables.parquet import read_parquet
 
 PARQUET = "STORED AS PARQUET TBLPROPERTIES ('transactional_properties' = 'insert_only')"
 OLD = dt.date(1500, 3, 1)

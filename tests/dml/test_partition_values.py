@@ -11,8 +11,8 @@ from over_hive import needs
 
 from acidsql.acid.layout import partition_name
 from acidsql.acid.partition_names import canonical, may_be_uncanonical
-from acidsql.acid.partition_values import partition_value
 from acidsql.acid.table import Column
+from acidsql.acid.values.partition_values import partition_value
 from acidsql.errors import AnalysisError, ConstraintError
 
 ANSI = "spark.sql.ansi.enabled"

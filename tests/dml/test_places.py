@@ -291,7 +291,7 @@ def test_a_name_whose_directory_is_still_to_be_cleaned_can_be_made(acid, monkeyp
     acid.sql("CREATE TABLE r1 AS SELECT 1 AS id")
     acid.sql("ALTER TABLE r1 RENAME TO r2")
     with monkeypatch.context() as patch:  # as if the process of DROP had died before the deletion
-        patch.setattr("acidsql.statements.family.delete_dropped", lambda *_: None)
+        patch.setattr("acidsql.statements.context.family.delete_dropped", lambda *_: None)
         acid.sql("DROP TABLE r2")
     acid.sql("CREATE TABLE r1 AS SELECT 2 AS id")
     assert rows(acid, "r1") == [(2,)]
@@ -312,7 +312,7 @@ def test_where_a_dropped_table_is_still_to_be_deleted_no_other_table_is_made(
     acid.sql(f"CREATE TABLE x (id INT) LOCATION '{place}'")
     acid.sql("INSERT INTO x VALUES (1)")
     with monkeypatch.context() as patch:
-        patch.setattr("acidsql.statements.family.delete_dropped", lambda *_: None)
+        patch.setattr("acidsql.statements.context.family.delete_dropped", lambda *_: None)
         acid.sql("DROP TABLE x")
     for columns in ("(id INT)", "(id INT) PARTITIONED BY (p INT)"):
         for location in (place, place / "p=1", tmp_path):

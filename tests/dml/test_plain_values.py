@@ -18,7 +18,7 @@ from over_hive import beside
 
 from acidsql.errors import AcidSqlError
 from acidsql.sql import parser
-from acidsql.statements import prepare
+from acidsql.statements.dml import prepare
 from acidsql.storage.spark import views
 from acidsql.storage.writing import save
 

@@ -9,8 +9,8 @@ from kit import directories, fill, ordered, refused, rows, table
 from over_hive import OVER_HIVE, beside, needs
 
 from acidsql.errors import AcidSqlError, CatalogError, SnapshotTooOldError, TableChangedError
-from acidsql.statements import table_rows
-from acidsql.statements.tables import TableStatements
+from acidsql.statements.ddl.tables import TableStatements
+from acidsql.statements.queries import table_rows
 
 replaces = needs("replaces_tables")
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from kit import refused
 
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.errors import ConstraintError, SqlError
-from acidsql.plan.assignment import Policy, can_assign
-from acidsql.plan.lower import hive_type
-from acidsql.plan.struct_fields import FieldMatching, FieldRules
+from acidsql.plan.analysis.lower import hive_type
+from acidsql.plan.values.assignment import Policy, can_assign
+from acidsql.plan.values.struct_fields import FieldMatching, FieldRules
 
 TARGETS = {
     "bo": "BOOLEAN", "ti": "TINYINT", "si": "SMALLINT", "i": "INT", "bi": "BIGINT", "f": "FLOAT",

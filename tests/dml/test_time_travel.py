@@ -23,7 +23,7 @@ from acidsql.errors import (
     TxnError,
     VersionNotFoundError,
 )
-from acidsql.statements.time_travel import TimeTravel
+from acidsql.statements.context.time_travel import TimeTravel
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
 
@@ -212,7 +212,7 @@ def test_a_version_is_refused_if_its_files_vanish_while_they_are_listed(acid, ot
     acid.sql("INSERT INTO t VALUES (2)")
     acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
     acid.close()
-    from acidsql.statements import table_rows
+    from acidsql.statements.queries import table_rows
 
     real = table_rows.read_rows
 

@@ -21,9 +21,9 @@ from fault_state import rows_by_partition
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import AcidSqlError, ConstraintError
 from acidsql.metastore.interface import LockComponent, LockType, Operation
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.unit_of_work import Transaction
-from acidsql.statements.work import Work
+from acidsql.statements.context.current_txn import Transactions
+from acidsql.statements.context.unit_of_work import Transaction
+from acidsql.statements.context.work import Work
 from acidsql.storage.event_records import VALUE
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for, wrap_filesystems
 from acidsql.storage.writing.job import write_rows

@@ -19,13 +19,14 @@ import pyarrow as pa
 import pytest
 
 from acidsql.acid.table import Table
-from acidsql.plan import lower
-from acidsql.statements import reader, runner, table_rows
-from acidsql.statements import write as writer
+from acidsql.plan.analysis import lower
+from acidsql.statements import runner
+from acidsql.statements.dml import write as writer
+from acidsql.statements.queries import reader, table_rows
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading import read
-from acidsql.storage.spark import temporary
+from acidsql.storage.spark.session import temporary
 from acidsql.storage.writing import delete_writer, event_writer, load, save
 from acidsql.storage.writing import job as write
 

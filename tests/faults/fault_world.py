@@ -16,8 +16,8 @@ from fault_statements import SETUP, Kind, expected
 from pyarrow import orc
 from pyspark.errors import PySparkException
 
+from acidsql.api.session import Session
 from acidsql.errors import AcidSqlError
-from acidsql.session import Session
 from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import wrap_filesystems
 

@@ -19,8 +19,8 @@ import test_errors
 from fault_statements import Kind
 from fault_world import World
 
-from acidsql.plan import cdc_state
-from acidsql.statements import auto_cdc
+from acidsql.plan.cdc import cdc_state
+from acidsql.statements.cdc import auto_cdc
 from acidsql.storage.writing.staging import EvaluatedRows
 
 pytestmark = [

@@ -15,7 +15,7 @@ import hive_metastore as servers
 
 import acidsql
 from acidsql.errors import AcidSqlError, CommitUnknownError, MetastoreError
-from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.wire.client import Client
 
 BEFORE = "INSERT INTO t VALUES (1, 1), (2, 2)"
 OLD = [(1, 1), (2, 2)]

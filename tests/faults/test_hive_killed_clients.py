@@ -24,7 +24,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 import hive_metastore as servers
 
 import acidsql
-from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.wire.client import Client
 
 ALL = os.environ.get("ACIDSQL_HIVE_KILLS") == "all"
 

@@ -15,9 +15,9 @@ from fault_points import FaultyStore, Line, What
 from fault_state import leftovers, rows_of, state_of
 
 import acidsql
+from acidsql.api.session import Session
 from acidsql.errors import CommitUnknownError, MetastoreError
 from acidsql.metastore.interface import TxnState
-from acidsql.session import Session
 from acidsql.settings import Settings
 from acidsql.storage.writing import save
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.txn import Snapshot, Txn
 
 READS_DIRT = "all write ids are valid"

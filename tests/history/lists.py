@@ -21,9 +21,9 @@ from acidsql.acid.layout import Kind, bucket_id_of, parse_directory, parse_parti
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.storage import event_records as er
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import EventFile, Listing, list_table
-from acidsql.storage.reading.event_reader import FileRead, flat_schema, plan_reads, read_file
-from acidsql.storage.reading.orc_reader import read_row_ids
+from acidsql.storage.reading.events.event_reader import FileRead, flat_schema, plan_reads, read_file
+from acidsql.storage.reading.events.orc_reader import read_row_ids
+from acidsql.storage.tables.listing import EventFile, Listing, list_table
 from acidsql.storage.writing.delete_writer import write_deletes
 from acidsql.storage.writing.event_writer import write_inserts, write_inserts_pass_deletes
 from acidsql.txn import Snapshot

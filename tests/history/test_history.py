@@ -54,7 +54,9 @@ FORESEEN = {
 }  # fmt: skip
 # Processes are forked from one that has done their imports, which take longer than their work.
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["acidsql.metastore.embedded", "acidsql.statements.unit_of_work"])
+FORKED.set_forkserver_preload(
+    ["acidsql.metastore.embedded", "acidsql.statements.context.unit_of_work"]
+)
 
 
 @dataclass

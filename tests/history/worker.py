@@ -2,7 +2,7 @@
 
 ``main`` runs a ``Job``. Everything but Spark is real: the store, locks, snapshots, write ids,
 files. A statement has the steps of acidsql's runner: lock, snapshot, write, publish. A transaction
-is an ``acidsql.statements.unit_of_work.Transaction``.
+is an ``acidsql.statements.context.unit_of_work.Transaction``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from acidsql.metastore.interface import (
     WriteConflict,
 )
 from acidsql.settings import Settings
-from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing import save
 from acidsql.storage.writing.save import Save, TableWrite

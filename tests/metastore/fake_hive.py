@@ -20,7 +20,7 @@ from thrift.transport.TTransport import (
     TTransportException,
 )
 
-from acidsql.metastore.hive.idl import methods
+from acidsql.metastore.hive.wire.idl import methods
 
 # What a script may say about one call.
 CLOSE, HALF, FAIL, RUBBISH = "closes", "half an answer", "fails", "rubbish"

@@ -8,7 +8,7 @@ import servers
 from sqlalchemy import delete, insert, select
 
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.embedded.schema import metadata
+from acidsql.metastore.embedded.database.schema import metadata
 
 # The kinds that exist here. ``test_embedded_contract`` says once which are missing.
 KINDS = ["sqlite", *(kind for kind in servers.KINDS if not servers.missing(kind))]

@@ -26,7 +26,7 @@ from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import TxnAbortedError
 from acidsql.metastore.compaction_queue import Compacted, HistoryRetention
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.embedded.schema import metadata
+from acidsql.metastore.embedded.database.schema import metadata
 from acidsql.metastore.interface import Database, LockType
 from acidsql.metastore.streams import Batch, NextBatch
 from acidsql.metastore.versions import Change

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from acidsql.acid.table import Partition
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.embedded import schema as hive
+from acidsql.metastore.embedded.database import schema as hive
 from acidsql.metastore.interface import LockType, Operation, TxnType
 
 DELETE, OVERWRITE = Operation.DELETE, Operation.OVERWRITE

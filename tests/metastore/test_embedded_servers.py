@@ -14,7 +14,7 @@ from sqlalchemy import insert, select, text
 
 from acidsql.errors import MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.metastore.embedded.schema import AUX_TABLE
+from acidsql.metastore.embedded.database.schema import AUX_TABLE
 
 every_server = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "sqlite"])
 MYSQLS = [kind for kind in KINDS if kind in ("mariadb", "mysql")]

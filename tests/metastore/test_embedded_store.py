@@ -14,7 +14,7 @@ from sqlalchemy import event, insert, select
 from acidsql.acid.table import Column, Partition, TableName
 from acidsql.errors import MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.embedded.schema import AUX_TABLE, HIVE_LOCKS, MIN_HISTORY_LEVEL
+from acidsql.metastore.embedded.database.schema import AUX_TABLE, HIVE_LOCKS, MIN_HISTORY_LEVEL
 from acidsql.metastore.interface import Database
 from acidsql.settings import Settings
 

@@ -21,9 +21,9 @@ from acidsql.errors import (
     WriteConflictError,
 )
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.interface import LockState, LockType, Operation, TxnState
 
 _numbers = itertools.count(1)

@@ -9,7 +9,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from acidsql.acid import cdc
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.hive.catalog import HiveCatalog
+from acidsql.metastore.hive.catalog.catalog import HiveCatalog
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.interface import Database
 

@@ -20,15 +20,15 @@ from acidsql.errors import (
     SettingError,
     TxnAbortedError,
 )
-from acidsql.metastore.hive import client as client_module
-from acidsql.metastore.hive import locks as locks_module
 from acidsql.metastore.hive import txns as txns_module
-from acidsql.metastore.hive.address import Address, is_address
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.connection import Connection
-from acidsql.metastore.hive.idl import hive, methods
-from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.hive.locking import locks as locks_module
 from acidsql.metastore.hive.txns import HiveTxns
+from acidsql.metastore.hive.wire import client as client_module
+from acidsql.metastore.hive.wire.address import Address, is_address
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.connection import Connection
+from acidsql.metastore.hive.wire.idl import hive, methods
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
 from acidsql.metastore.interface import RowChange
 
 TXNS = hive.OpenTxnsResponse(txn_ids=[7])

@@ -10,9 +10,9 @@ from contract import MetastoreContract
 from over_hive import hive_lacks
 
 from acidsql.acid.table import TableName
-from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.idl import hive
 
 FORGOTTEN = (
     "TXN_COMPONENTS", "COMPLETED_TXN_COMPONENTS", "TXN_TO_WRITE_ID", "NEXT_WRITE_ID", "HIVE_LOCKS",

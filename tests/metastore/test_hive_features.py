@@ -8,10 +8,10 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from fake_hive import FAIL, UNKNOWN, FakeHive
 
+from acidsql.api.opening import open_hive
 from acidsql.errors import MetastoreError, SettingError
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
-from acidsql.opening import open_hive
+from acidsql.metastore.hive.wire.idl import hive
 
 NEWEST = hive.CurrentNotificationEventId(eventId=7)
 NOTHING_OPEN = hive.GetOpenTxnsResponse(txn_high_water_mark=0, open_txns=[], abortedBits=b"")

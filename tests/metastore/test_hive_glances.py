@@ -5,9 +5,9 @@ import pytest
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.idl import hive
 
 T = TableName("default", "glanced_at")
 

@@ -15,9 +15,9 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from acidsql.acid.table import Partition
 from acidsql.errors import SnapshotTooOldError
-from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.notifications import Change, event_changes
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.notifications import Change, event_changes
 from acidsql.metastore.interface import Database, RowChange
 
 T, U = TableName("looked_at", "t"), TableName("looked_at", "u")

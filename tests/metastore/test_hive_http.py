@@ -12,10 +12,10 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from certificates import Issuer, certificate
 
 from acidsql.errors import MetastoreError, SettingError
-from acidsql.hive_check import Fact, check
-from acidsql.metastore.hive.address import Address
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.address import Address
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.terminal.hive_check import Fact, check
 
 HTTP = {"metastore.server.thrift.transport.mode": "http"}
 

@@ -12,7 +12,7 @@ from thrift.protocol.TCompactProtocol import TCompactProtocol, TCompactProtocolA
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from acidsql.metastore.hive.idl import hive, methods
+from acidsql.metastore.hive.wire.idl import hive, methods
 
 STRUCTS = {
     name: made

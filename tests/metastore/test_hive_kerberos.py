@@ -13,9 +13,9 @@ if find_spec("kerberos") is None:
     pytest.skip("pip install 'acidsql[hive-kerberos]'", allow_module_level=True)
 
 from acidsql.errors import MetastoreError
-from acidsql.hive_check import Fact, check
-from acidsql.metastore.hive.address import Address
-from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.wire.address import Address
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.terminal.hive_check import Fact, check
 
 CORE_SITE = """<configuration>
 <property><name>hadoop.security.authentication</name><value>kerberos</value></property>

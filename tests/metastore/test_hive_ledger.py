@@ -14,7 +14,7 @@ from contract_base import begin
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, StreamError
 from acidsql.metastore.hive import txns as hive_txns
-from acidsql.metastore.hive.ledger import DATABASE
+from acidsql.metastore.hive.catalog.ledger import DATABASE
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.interface import Database, TxnState
 from acidsql.metastore.streams import Batch, NextBatch

@@ -13,11 +13,11 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from fake_hive import FakeHive
 
 from acidsql.errors import CatalogError, MetastoreError, SettingError
-from acidsql.metastore.hive import connection
-from acidsql.metastore.hive.address import Address
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire import connection
+from acidsql.metastore.hive.wire.address import Address
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
 
 has_sasl = pytest.mark.skipif(find_spec("puresasl") is None, reason="pip install pure-sasl")
 PLAIN = pytest.param("/?auth=plain&user=ann", marks=has_sasl)

@@ -8,9 +8,9 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from certificates import certificate
 
 from acidsql.errors import MetastoreError
-from acidsql.metastore.hive.address import Address
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.address import Address
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
 
 
 def asked(url):

@@ -11,9 +11,9 @@ from certificates import certificate
 from fake_hive import FakeHive
 
 from acidsql.errors import MetastoreError, SettingError
-from acidsql.metastore.hive.address import Address
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.address import Address
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from acidsql.metastore.compaction_queue import (
     CompactionState,
     CompactionType,
 )
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
 
 T = TableName("default", "trapped")

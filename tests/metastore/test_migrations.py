@@ -21,10 +21,10 @@ from sqlalchemy import Engine, String, event, select
 import acidsql
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import MetastoreError
-from acidsql.metastore.embedded import migrations, upgrade
-from acidsql.metastore.embedded.migrations import run as run_revisions
-from acidsql.metastore.embedded.migrations import steps
-from acidsql.metastore.embedded.schema import SCHEMA_VERSION, metadata
+from acidsql.metastore.embedded.database import migrations, upgrade
+from acidsql.metastore.embedded.database.migrations import run as run_revisions
+from acidsql.metastore.embedded.database.migrations import steps
+from acidsql.metastore.embedded.database.schema import SCHEMA_VERSION, metadata
 
 T, U, V = TableName("default", "t"), TableName("default", "u"), TableName("sales", "größe")
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -225,7 +225,7 @@ def test_a_store_whose_making_died_anywhere_is_made_by_the_next_attempt(tmp_path
 
 NEXT_REVISION = f"""
 from sqlalchemy import text
-from acidsql.metastore.embedded.migrations.steps import set_version
+from acidsql.metastore.embedded.database.migrations.steps import set_version
 
 revision, down_revision = "{SCHEMA_VERSION + 1:04d}", "{SCHEMA_VERSION:04d}"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from acidsql.sql.parsed.statements import Statement
 from acidsql.sql.parser import parse
-from acidsql.sql.statements import Statement
 
 ACID = {("t",), ("t2",), ("db", "t"), ("my t",)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acidsql.sql.statements import Effect
+from acidsql.sql.parsed.statements import Effect
 
 _READS = """
 SELECT: SELECT * FROM u

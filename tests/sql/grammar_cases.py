@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from acidsql.sql.tokens import Span
+from acidsql.sql.text.tokens import Span
 
 GRAMMAR = Path(__file__).resolve().parents[2] / "grammar"
 

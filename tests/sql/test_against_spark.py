@@ -14,9 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from acidsql.errors import SqlError
-from acidsql.sql.parser import parse
-from acidsql.sql.references import references
-from acidsql.sql.statements import (
+from acidsql.sql.parsed.statements import (
     Action,
     Default,
     Delete,
@@ -26,6 +24,8 @@ from acidsql.sql.statements import (
     Update,
     UpdateAction,
 )
+from acidsql.sql.parser import parse
+from acidsql.sql.queries.references import references
 
 pytestmark = pytest.mark.spark
 

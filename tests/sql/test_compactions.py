@@ -10,9 +10,8 @@ from hypothesis import given, settings
 
 from acidsql.errors import SqlError
 from acidsql.metastore.compaction_queue import CompactionState, CompactionType
-from acidsql.sql.compactions import ORDERED
-from acidsql.sql.parser import parse
-from acidsql.sql.statements import (
+from acidsql.sql.commands.compactions import ORDERED
+from acidsql.sql.parsed.statements import (
     AbortCompactions,
     CompactTable,
     Explain,
@@ -21,7 +20,8 @@ from acidsql.sql.statements import (
     SparkStatement,
     Statement,
 )
-from acidsql.sql.tokens import Span, words
+from acidsql.sql.parser import parse
+from acidsql.sql.text.tokens import Span, words
 
 Read = Callable[..., Statement]
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from acidsql.acid.predicate import ANYTHING, And, Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.plan.standins import StandIn
-from acidsql.plan.text_predicates import condition_predicate, where_predicate
-from acidsql.sql.conditions import may_correlate, plain_comparisons, terms_about, terms_of
-from acidsql.sql.references import references
-from acidsql.sql.tokens import Span
+from acidsql.acid.values.predicate import ANYTHING, And, Comparison, Value
+from acidsql.plan.standins.standins import StandIn
+from acidsql.plan.standins.text_predicates import condition_predicate, where_predicate
+from acidsql.sql.queries.conditions import may_correlate, plain_comparisons, terms_about, terms_of
+from acidsql.sql.queries.references import references
+from acidsql.sql.text.tokens import Span
 
 COLUMNS, QUALIFIERS = {"p", "day"}, {"t"}
 

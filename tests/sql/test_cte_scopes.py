@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from acidsql.errors import SqlSyntaxError
+from acidsql.sql.parsed.statements import Merge
 from acidsql.sql.parser import parse
-from acidsql.sql.references import mentioned_tables, references
-from acidsql.sql.statements import Merge
-from acidsql.sql.tokens import Span
+from acidsql.sql.queries.references import mentioned_tables, references
+from acidsql.sql.text.tokens import Span
 
 WITH = "WITH orders AS (SELECT id FROM orders WHERE id = 2)"
 

@@ -9,7 +9,7 @@ import pytest
 from effect_cases import KNOWN, UNKNOWN
 from test_against_spark import QUERIES
 
-from acidsql.sql.statements import Effect, SparkStatement, Statement
+from acidsql.sql.parsed.statements import Effect, SparkStatement, Statement
 
 Read = Callable[..., Statement]
 

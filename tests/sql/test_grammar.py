@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from acidsql.errors import SqlError, SqlSyntaxError
+from acidsql.sql.parsed.statements import SparkStatement, Statement
 from acidsql.sql.parser import parse
-from acidsql.sql.references import mentioned_tables, references
-from acidsql.sql.statements import SparkStatement, Statement
-from acidsql.sql.tokens import tokenize
+from acidsql.sql.queries.references import mentioned_tables, references
+from acidsql.sql.text.tokens import tokenize
 
 Read = Callable[..., Statement]
 ACCEPT, REJECT = cases("accept"), cases("reject")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from acidsql.errors import SqlError
-from acidsql.sql.statements import (
+from acidsql.sql.parsed.statements import (
     CreateTable,
     Default,
     Explain,

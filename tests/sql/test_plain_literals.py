@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acidsql.errors import SqlError
+from acidsql.sql.grammar.plain_values import LiteralRules, plain_insert
+from acidsql.sql.parsed.statements import Insert, Values
 from acidsql.sql.parser import parse
-from acidsql.sql.plain_values import LiteralRules, plain_insert
-from acidsql.sql.statements import Insert, Values
-from acidsql.sql.tokens import Span
+from acidsql.sql.text.tokens import Span
 
 UTC = LiteralRules(100, lambda: True)
 ROW = "(1, 'abc', -2, 1.5, NULL, true, DATE'2024-01-01', TIMESTAMP '2024-01-01 00:00:00.5')"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acidsql.sql.references import (
+from acidsql.sql.queries.references import (
     Obstacle,
     References,
     StarKind,
@@ -12,7 +12,7 @@ from acidsql.sql.references import (
     mentioned_tables,
     references,
 )
-from acidsql.sql.tokens import Span
+from acidsql.sql.text.tokens import Span
 
 
 def names(found: References) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from acidsql.errors import SqlError, SqlSyntaxError
-from acidsql.sql.tokens import Kind, Span, split_statements, tokenize
+from acidsql.sql.text.tokens import Kind, Span, split_statements, tokenize
 
 
 def kinds(text: str) -> list[tuple[str, str]]:

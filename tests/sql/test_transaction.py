@@ -10,7 +10,7 @@ import pytest
 from grammar_cases import Case, cases
 
 from acidsql.errors import SqlError, UnsupportedError
-from acidsql.sql.statements import (
+from acidsql.sql.parsed.statements import (
     Commit,
     LockDatabase,
     LockTable,
@@ -27,7 +27,7 @@ from acidsql.sql.statements import (
     UnlockDatabase,
     UnlockTable,
 )
-from acidsql.sql.tokens import Span, words
+from acidsql.sql.text.tokens import Span, words
 
 Read = Callable[..., Statement]
 Catalyst = Callable[[str], str | None]

@@ -4,10 +4,10 @@ delete."""
 from __future__ import annotations
 
 from acidsql.acid.layout import parse_directory
-from acidsql.acid.predicate import Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.storage.files.listing import EventFile, Listing, OriginalFiles
-from acidsql.storage.reading.bucket_pruning import prune_buckets
+from acidsql.acid.values.predicate import Comparison, Value
+from acidsql.storage.reading.pruning.bucket_pruning import prune_buckets
+from acidsql.storage.tables.listing import EventFile, Listing, OriginalFiles
 
 TABLE = Table(
     TableName("default", "t"), "/t", (Column("id", "int"),), bucket_columns=("id",), num_buckets=4

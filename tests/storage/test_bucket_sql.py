@@ -12,11 +12,11 @@ import acidsql
 from acidsql.acid.bucket_codec import decode
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.storage.orc.row_schema import arrow_type
-from acidsql.storage.spark.jvm import changed_conf
 from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.spark.session.jvm import changed_conf
 from acidsql.storage.writing import job as write
-from acidsql.storage.writing.bucket_sql import bucket_sql
-from acidsql.storage.writing.bucketing import bucket_ids
+from acidsql.storage.writing.buckets.bucket_sql import bucket_sql
+from acidsql.storage.writing.buckets.bucketing import bucket_ids
 from acidsql.storage.writing.job import _knows_buckets
 
 RANDOM = random.Random(11)

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acidsql.acid import bucket_codec
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.errors import FormatError
 from acidsql.storage.orc.row_schema import arrow_type
-from acidsql.storage.writing.bucket_bytes import murmur3, string_bytes
-from acidsql.storage.writing.bucketing import bucket_ids, hashes
+from acidsql.storage.writing.buckets.bucket_bytes import murmur3, string_bytes
+from acidsql.storage.writing.buckets.bucketing import bucket_ids, hashes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAN, INF = float("nan"), math.inf

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.storage.orc.casts import cast, java_text, parsed_double
 from acidsql.storage.orc.row_schema import arrow_type
 

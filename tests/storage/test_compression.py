@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acidsql.errors import FormatError
-from acidsql.storage.orc.compression import compress, decompress
+from acidsql.storage.orc.encoding.compression import compress, decompress
 
 ZSTD = 5
 KINDS = {"none": 0, "zlib": 1, "snappy": 2, "lz4": 4, "zstd": ZSTD}

@@ -24,18 +24,16 @@ from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, CompactorWriteIdList, ValidWriteIdList
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.event_records import Task
-from acidsql.storage.files import file_info, orc_schema
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.files.listing import list_table
 from acidsql.storage.folding.compact import CompactionRun
 from acidsql.storage.folding.fold import fold
 from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading import event_dump, inventory, orc_reader
-from acidsql.storage.reading.deletion_vectors import deletion_vectors
-from acidsql.storage.reading.event_reader import (
+from acidsql.storage.reading.events import event_dump, orc_reader
+from acidsql.storage.reading.events.deletion_vectors import deletion_vectors
+from acidsql.storage.reading.events.event_reader import (
     dump_file,
     flat_schema,
     plan_deletes,
@@ -43,6 +41,9 @@ from acidsql.storage.reading.event_reader import (
     read_deletes,
     read_file,
 )
+from acidsql.storage.reading.pruning import inventory
+from acidsql.storage.tables import file_info, orc_schema
+from acidsql.storage.tables.listing import list_table
 from acidsql.storage.writing import adopt, load
 
 TRIES = int(os.environ.get("ACIDSQL_DAMAGE", "250"))

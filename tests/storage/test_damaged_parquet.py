@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from acidsql.errors import FormatError
-from acidsql.storage.files import parquet
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.tables import parquet
 
 TRIES = 300
 ROW = RowSchema.from_fields(

@@ -15,11 +15,11 @@ from acidsql.acid.layout import parse_directory
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import FormatError, SnapshotTooOldError
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading import deletion_vectors as vectors
-from acidsql.storage.spark import jvm
+from acidsql.storage.reading.events import deletion_vectors as vectors
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.tables.listing import EventFile, Listing
 
 SCHEMA = RowSchema.from_fields([("v", "string")])
 PARTITIONS = ["", "p=1", "p=2"]

@@ -14,11 +14,11 @@ from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.errors import FormatError, SnapshotTooOldError
 from acidsql.storage.files import local as local_files
 from acidsql.storage.files.filesystem import ArrowFileSystem, LocalFileSystem, wrap_filesystems
-from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.reading.pruning.inventory import inventory
 from acidsql.storage.reading.read import read
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
+from acidsql.storage.tables.listing import list_table
 
 ALL = ValidWriteIdList(100)
 LOCAL = LocalFileSystem()

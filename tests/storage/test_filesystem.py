@@ -9,7 +9,7 @@ import pytest
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AcidSqlError, SettingError, UnsupportedError
-from acidsql.statements.places import Places
+from acidsql.statements.directories.places import Places
 from acidsql.storage.files import filesystem
 from acidsql.storage.files.filesystem import (
     ArrowFileSystem,

@@ -8,7 +8,7 @@ import pytest
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.reading.pruning.inventory import inventory
 
 WRITE_IDS = ValidWriteIdList(6, open=(6,), aborted=(5,))
 

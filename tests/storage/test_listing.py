@@ -9,11 +9,11 @@ import pytest
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage.files import hive2
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import list_directory, list_plain, list_table
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.reading.pruning.inventory import inventory
+from acidsql.storage.tables import hive2
+from acidsql.storage.tables.listing import list_directory, list_plain, list_table
 
 ALL = ValidWriteIdList(100)
 

@@ -13,7 +13,7 @@ import pytest
 
 from acidsql.errors import CatalogError, FormatError
 from acidsql.storage.orc.row_schema import RowSchema, conform, places_of_fields
-from acidsql.storage.reading.originals import OriginalFile, read_originals
+from acidsql.storage.reading.events.originals import OriginalFile, read_originals
 
 CASES = 40
 NAMES = ["aa", "bb", "cc", "dd"]

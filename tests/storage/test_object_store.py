@@ -13,19 +13,19 @@ from acidsql.acid.layout import ACID_VERSION, ACID_VERSION_FILE
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.errors import FormatError, UnsupportedError, WriteError
-from acidsql.statements.places import Places
+from acidsql.statements.directories.places import Places
 from acidsql.storage.checking.contents import CheckedFile, CheckSpec, check_file
 from acidsql.storage.event_records import Record
-from acidsql.storage.files import store_options
 from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of, wrap_filesystems
-from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.files.missing import _ours
 from acidsql.storage.files.object_store import GoogleStore
+from acidsql.storage.files.options import store_options
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.orc_reader import read_batches, row_count
+from acidsql.storage.reading.events.orc_reader import read_batches, row_count
+from acidsql.storage.tables.listing import list_table
 from acidsql.storage.writing.placing import NewDirectory, place
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]

@@ -20,11 +20,11 @@ from acidsql.storage.files.filesystem import (
     wrap_filesystems,
 )
 from acidsql.storage.orc import batches as orc_batches
-from acidsql.storage.orc import rle as orc_rle
+from acidsql.storage.orc.encoding import rle as orc_rle
+from acidsql.storage.orc.encoding.zones import zone_of
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.orc.zones import zone_of
-from acidsql.storage.reading.orc_reader import read_batches
-from acidsql.storage.reading.originals import original_files, read_originals
+from acidsql.storage.reading.events.orc_reader import read_batches
+from acidsql.storage.reading.events.originals import original_files, read_originals
 from acidsql.storage.writing.plain_file import PlainFileWriter
 
 ZONES = [

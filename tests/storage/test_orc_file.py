@@ -19,18 +19,18 @@ from hypothesis import strategies as st
 
 from acidsql.acid import event
 from acidsql.acid.layout import bucket_id_of_original
-from acidsql.acid.types import parse_type, spark_ddl
+from acidsql.acid.values.types import parse_type, spark_ddl
 from acidsql.errors import FormatError, WriteError
-from acidsql.storage.files import file_info
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc import event_file as orc_file
-from acidsql.storage.orc import rle as orc_rle
+from acidsql.storage.orc.encoding import rle as orc_rle
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema, arrow_type
-from acidsql.storage.reading import orc_reader
-from acidsql.storage.reading.originals import original_files, read_originals
+from acidsql.storage.reading.events import orc_reader
+from acidsql.storage.reading.events.originals import original_files, read_originals
+from acidsql.storage.tables import file_info
 
 BUCKET = 536870912
 COMPRESSIONS = ["none", "zlib", "snappy", "lz4", "zstd"]

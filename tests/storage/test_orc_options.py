@@ -11,11 +11,11 @@ import pyorc
 import pytest
 
 from acidsql.errors import SettingError
-from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.tables.file_info import read_file_info
 
 BUCKET = 536870912
 SCHEMA = RowSchema.from_fields(

@@ -11,8 +11,8 @@ import pytest
 from acidsql.storage.files import parallel
 from acidsql.storage.files.parallel import THREADS, run_in_threads
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading import event_reader
-from acidsql.storage.reading.event_reader import plain_reads, read_for_query
+from acidsql.storage.reading.events import event_reader
+from acidsql.storage.reading.events.event_reader import plain_reads, read_for_query
 
 
 @pytest.fixture

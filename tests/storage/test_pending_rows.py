@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acidsql.storage.files import parquet as parquet_file
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.files.parquet import ParquetFileWriter, few_of_parquet, read_parquet
 from acidsql.storage.folding import event_merge
 from acidsql.storage.folding.event_merge import KEYS, LEAST, Source, merge_events
 from acidsql.storage.orc import event_file as orc_file
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.pending_rows import PendingRows
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading import orc_reader
+from acidsql.storage.reading.events import orc_reader
+from acidsql.storage.tables import parquet as parquet_file
+from acidsql.storage.tables.parquet import ParquetFileWriter, few_of_parquet, read_parquet
 from acidsql.storage.writing import plain_file
 from acidsql.storage.writing.plain_file import PlainFileWriter
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pyorc
 
-from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.files.orc_schema import columns_of
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.tables.file_info import read_file_info
+from acidsql.storage.tables.orc_schema import columns_of
 from acidsql.storage.writing.plain_file import PlainFileWriter
 
 SCHEMA = RowSchema.from_fields(

@@ -18,17 +18,16 @@ from hypothesis import strategies as st
 
 from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import parse_directory
-from acidsql.acid.predicate import ANYTHING, And, Comparison, Not, Or, Value
 from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.values.predicate import ANYTHING, And, Comparison, Not, Or, Value
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.files.listing import EventFile, Listing, OriginalFiles
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading import point_search
-from acidsql.storage.reading.deletion_vectors import deletion_vectors
-from acidsql.storage.reading.point_search import (
+from acidsql.storage.reading.events import point_search
+from acidsql.storage.reading.events.deletion_vectors import deletion_vectors
+from acidsql.storage.reading.events.point_search import (
     BYTES_MAX,
     Search,
     decider,
@@ -37,6 +36,7 @@ from acidsql.storage.reading.point_search import (
     searchable,
 )
 from acidsql.storage.reading.scan import Scan
+from acidsql.storage.tables.listing import EventFile, Listing, OriginalFiles
 
 VALUES = {
     "bigint": [-(2**63), -1, 0, 1, 7, 2**63 - 1],

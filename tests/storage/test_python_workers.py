@@ -12,8 +12,8 @@ import pytest
 
 import acidsql
 from acidsql.errors import SettingError
-from acidsql.storage.spark import python_workers
-from acidsql.storage.spark.python_workers import prepare_workers
+from acidsql.storage.spark.session import python_workers
+from acidsql.storage.spark.session.python_workers import prepare_workers
 
 HERE = Path(acidsql.__file__).parent.parent
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from acidsql.errors import FormatError
-from acidsql.storage.orc import rle, soundness
-from acidsql.storage.orc.footer import read_checked
-from acidsql.storage.orc.run_bounds import are_within, is_sum_within
-from acidsql.storage.orc.stripe import LENGTH, SECONDARY, stripe_footer
-from acidsql.storage.reading import orc_reader
+from acidsql.storage.orc import soundness
+from acidsql.storage.orc.encoding import rle
+from acidsql.storage.orc.encoding.footer import read_checked
+from acidsql.storage.orc.encoding.run_bounds import are_within, is_sum_within
+from acidsql.storage.orc.encoding.stripe import LENGTH, SECONDARY, stripe_footer
+from acidsql.storage.reading.events import orc_reader
 
 ROWS = 300
 COMPRESSED = ("zlib", "snappy", "lz4", "zstd")

@@ -9,8 +9,8 @@ import pyarrow.fs as pafs
 import pytest
 
 from acidsql.errors import SettingError
-from acidsql.storage.files.store_options import PLACES, open_store, settings_here
-from acidsql.storage.spark.store_conf import (
+from acidsql.storage.files.options.store_options import PLACES, open_store, settings_here
+from acidsql.storage.spark.session.store_conf import (
     give_workers,
     hand_over,
     need_classes,
@@ -39,7 +39,7 @@ def in_a_worker(spark):
     """What a task of the session finds."""
 
     def answer(batches):
-        from acidsql.storage.files.store_options import settings_here
+        from acidsql.storage.files.options.store_options import settings_here
 
         for _ in batches:
             pass

@@ -11,11 +11,11 @@ from object_store import Rule
 
 import pyspark_acidsql
 from acidsql.errors import SettingError
-from acidsql.storage.files import store_options
-from acidsql.storage.files.azure_options import azure_arguments, azure_conf
-from acidsql.storage.files.gcs_options import gcs_arguments, gcs_conf
-from acidsql.storage.files.s3_options import s3_arguments, s3_conf
-from acidsql.storage.files.store_options import open_store, settings_here
+from acidsql.storage.files.options import store_options
+from acidsql.storage.files.options.azure_options import azure_arguments, azure_conf
+from acidsql.storage.files.options.gcs_options import gcs_arguments, gcs_conf
+from acidsql.storage.files.options.s3_options import s3_arguments, s3_conf
+from acidsql.storage.files.options.store_options import open_store, settings_here
 
 HADOOP, AWS = "org.apache.hadoop.fs.s3a", "software.amazon.awssdk.auth.credentials"
 KEYS = {"fs.s3a.access.key": "AKIAEXAMPLE", "fs.s3a.secret.key": "hush-hush"}

@@ -10,9 +10,9 @@ from weakref import WeakSet
 import pytest
 
 import acidsql
-from acidsql import session as sessions
+from acidsql.api import session as sessions
 from acidsql.statements import runner
-from acidsql.storage.spark import jobs as spark_jobs
+from acidsql.storage.spark.session import jobs as spark_jobs
 from acidsql.storage.writing import warm_workers as module
 from acidsql.storage.writing.warm_workers import warm_workers
 

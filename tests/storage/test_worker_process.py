@@ -7,7 +7,7 @@ import sys
 import zipfile
 import zipimport
 
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
 
 
 def test_sparks_archive_is_not_read_again_and_still_found(tmp_path, monkeypatch):

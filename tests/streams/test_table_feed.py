@@ -28,8 +28,8 @@ from acidsql.errors import (
     VersionNotFoundError,
 )
 from acidsql.storage.folding import stream_changes
-from acidsql.streams.read_limits import CAN_LIMIT, default_limit, limited_end
-from acidsql.streams.source import TableStream
+from acidsql.streams.source.read_limits import CAN_LIMIT, default_limit, limited_end
+from acidsql.streams.source.source import TableStream
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
 ADDED = ["_change_type", "_commit_version", "_commit_timestamp", "_txn_id", "row__id"]
@@ -326,7 +326,7 @@ def test_the_options_are_checked(acid, feed, monkeypatch):
     ]:
         with pytest.raises(error, match=said):
             feed(**options)
-    monkeypatch.setattr("acidsql.streams.source_options.CAN_LIMIT", False)
+    monkeypatch.setattr("acidsql.streams.source.source_options.CAN_LIMIT", False)
     with pytest.raises(UnsupportedError, match=r"Spark 4\.2"):
         feed(maxBytesPerTrigger="1")
     acid.sql("CREATE TABLE u (id INT, _change_type STRING)")

@@ -24,7 +24,7 @@ from acidsql.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
-from acidsql.streams.source import TableStream
+from acidsql.streams.source.source import TableStream
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
 

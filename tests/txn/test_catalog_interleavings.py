@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from two_sessions import Announced, Other, Rows, Session, Warehouse
 
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.errors import AcidSqlError
-from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.partitions import PartitionStatements
-from acidsql.statements.tables import TableStatements
+from acidsql.statements.context.partition_specs import Partitions
+from acidsql.statements.ddl.partitions import PartitionStatements
+from acidsql.statements.ddl.tables import TableStatements
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.reading import read as reading
 

@@ -21,7 +21,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, TransientTxnError
 from acidsql.metastore.interface import LockComponent, LockType, Operation, WriteConflict
 from acidsql.settings import Settings
-from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.storage.writing.publish import PublishedWrite
 from acidsql.txn import Txn
 from acidsql.txn.heartbeat import Heartbeat

@@ -28,23 +28,28 @@ from acidsql.compaction.worker import Resources, Worker
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import Database, LockComponent, LockType, Operation
-from acidsql.plan.names import Names
+from acidsql.plan.standins.names import Names
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.databases import DatabaseStatements
-from acidsql.statements.family import Context, all_handlers
-from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.partitions import PartitionStatements
-from acidsql.statements.spark_databases import SparkDatabases
-from acidsql.statements.table_rows import TableRows
-from acidsql.statements.tables import TableStatements
-from acidsql.statements.temporary_tables import TemporaryTables
+from acidsql.statements.context.current_txn import Transactions
+from acidsql.statements.context.family import Context, all_handlers
+from acidsql.statements.context.partition_specs import Partitions
+from acidsql.statements.context.spark_databases import SparkDatabases
+from acidsql.statements.context.temporary_tables import TemporaryTables
+from acidsql.statements.ddl.databases import DatabaseStatements
+from acidsql.statements.ddl.partitions import PartitionStatements
+from acidsql.statements.ddl.tables import TableStatements
+from acidsql.statements.queries.table_rows import TableRows
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.event_reader import plan_deletes, plan_reads, read_deletes, read_file
+from acidsql.storage.reading.events.event_reader import (
+    plan_deletes,
+    plan_reads,
+    read_deletes,
+    read_file,
+)
 from acidsql.txn import TxnManager
 
 SCHEMA = RowSchema.from_fields([("v", "string")])

@@ -15,19 +15,10 @@ from acidsql.acid import cdc
 from acidsql.acid.constraints import Constraint
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import (
-    catalog_history,
-    cleanups,
-    compaction_rows,
-    partitions,
-    rows,
-    streams,
-    tables,
-    views,
-    write_ids,
-)
-from acidsql.metastore.embedded.engine import Store
-from acidsql.metastore.embedded.schema import (
+from acidsql.metastore.embedded import partitions, tables, views
+from acidsql.metastore.embedded.database import rows
+from acidsql.metastore.embedded.database.engine import Store
+from acidsql.metastore.embedded.database.schema import (
     COMPLETED_TXN_COMPONENTS,
     DBS,
     MANAGED_TABLE,
@@ -35,6 +26,13 @@ from acidsql.metastore.embedded.schema import (
     TXN_COMPONENTS,
     VIRTUAL_VIEW,
     WRITE_SET,
+)
+from acidsql.metastore.embedded.records import (
+    catalog_history,
+    cleanups,
+    compaction_rows,
+    streams,
+    write_ids,
 )
 from acidsql.metastore.embedded.txns import need_open
 from acidsql.metastore.foreign import ForeignTable

@@ -38,18 +38,18 @@ from acidsql.metastore.compaction_queue import (
     Enqueued,
     HistoryRetention,
 )
-from acidsql.metastore.embedded import compaction_history, compaction_rows, housekeeping
-from acidsql.metastore.embedded.compaction_rows import CQ
-from acidsql.metastore.embedded.engine import Store
-from acidsql.metastore.embedded.schema import (
+from acidsql.metastore.embedded.database.engine import Store
+from acidsql.metastore.embedded.database.schema import (
     COMPACTION_QUEUE,
     COMPLETED_COMPACTIONS,
     COMPLETED_TXN_COMPONENTS,
     TXN_COMPONENTS,
     TXNS,
 )
+from acidsql.metastore.embedded.records import compaction_history, compaction_rows, housekeeping
+from acidsql.metastore.embedded.records.compaction_rows import CQ
+from acidsql.metastore.embedded.records.write_ids import is_of_table
 from acidsql.metastore.embedded.txns import end, need_open
-from acidsql.metastore.embedded.write_ids import is_of_table
 from acidsql.metastore.interface import TxnState
 
 CC, CTC, TC, T = COMPLETED_COMPACTIONS.c, COMPLETED_TXN_COMPONENTS.c, TXN_COMPONENTS.c, TXNS.c

@@ -16,9 +16,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, or_, select, update
 
 from acidsql.errors import TxnAbortedError, TxnError
-from acidsql.metastore.embedded import changes
-from acidsql.metastore.embedded.engine import Store, next_number
-from acidsql.metastore.embedded.schema import HIVE_LOCKS, NEXT_LOCK_ID, TXNS
+from acidsql.metastore.embedded.database.engine import Store, next_number
+from acidsql.metastore.embedded.database.schema import HIVE_LOCKS, NEXT_LOCK_ID, TXNS
+from acidsql.metastore.embedded.records import changes
 from acidsql.metastore.embedded.txns import (
     aborted_error,
     beat,

@@ -9,12 +9,13 @@ from sqlalchemy import Connection, delete, insert, select
 from acidsql.acid.layout import partition_name
 from acidsql.acid.table import Partition, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import catalog_history, compaction_rows, rows
-from acidsql.metastore.embedded.schema import (
+from acidsql.metastore.embedded.database import rows
+from acidsql.metastore.embedded.database.schema import (
     PARTITION_KEY_VALS,
     PARTITION_KEYS,
     PARTITIONS,
 )
+from acidsql.metastore.embedded.records import catalog_history, compaction_rows
 
 Values = tuple[str | None, ...]
 _NAMES_AT_ONCE = 500  # SQLite before 3.32 takes at most 999 parameters

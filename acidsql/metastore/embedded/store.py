@@ -7,11 +7,11 @@ from collections.abc import Callable
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.embedded.catalog import EmbeddedCatalog
 from acidsql.metastore.embedded.compactions import EmbeddedCompactions
-from acidsql.metastore.embedded.engine import Store
+from acidsql.metastore.embedded.database.engine import Store
 from acidsql.metastore.embedded.locks import EmbeddedLocks
-from acidsql.metastore.embedded.streams import EmbeddedStreams
+from acidsql.metastore.embedded.records.streams import EmbeddedStreams
+from acidsql.metastore.embedded.records.versions import EmbeddedVersions
 from acidsql.metastore.embedded.txns import EmbeddedTxns
-from acidsql.metastore.embedded.versions import EmbeddedVersions
 from acidsql.settings import Settings
 
 

@@ -11,16 +11,8 @@ from acidsql.acid import cdc
 from acidsql.acid.paths import overlap
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import (
-    catalog_history,
-    cleanups,
-    compaction_rows,
-    rows,
-    streams,
-    versions,
-    write_ids,
-)
-from acidsql.metastore.embedded.schema import (
+from acidsql.metastore.embedded.database import rows
+from acidsql.metastore.embedded.database.schema import (
     COMPLETED_TXN_COMPONENTS,
     DATABASE_PARAMS,
     DBS,
@@ -28,6 +20,14 @@ from acidsql.metastore.embedded.schema import (
     NEXT_TXN_ID,
     TBLS,
     TXN_COMPONENTS,
+)
+from acidsql.metastore.embedded.records import (
+    catalog_history,
+    cleanups,
+    compaction_rows,
+    streams,
+    versions,
+    write_ids,
 )
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database

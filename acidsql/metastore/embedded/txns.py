@@ -30,21 +30,25 @@ from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.compaction_queue import Compacted
-from acidsql.metastore.embedded import (
+from acidsql.metastore.embedded import partitions, tables
+from acidsql.metastore.embedded.database.engine import Store, next_number
+from acidsql.metastore.embedded.database.schema import (
+    HIVE_LOCKS,
+    MIN_HISTORY_LEVEL,
+    NEXT_TXN_ID,
+    TXNS,
+)
+from acidsql.metastore.embedded.records import (
     catalog_history,
     changes,
     cleanups,
     compaction_rows,
     conflicts,
     housekeeping,
-    partitions,
     streams,
-    tables,
     versions,
     write_ids,
 )
-from acidsql.metastore.embedded.engine import Store, next_number
-from acidsql.metastore.embedded.schema import HIVE_LOCKS, MIN_HISTORY_LEVEL, NEXT_TXN_ID, TXNS
 from acidsql.metastore.interface import (
     LockComponent,
     RowChanges,

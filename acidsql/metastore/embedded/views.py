@@ -9,9 +9,11 @@ from sqlalchemy import Connection, delete, update
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import catalog_history, rows, tables
-from acidsql.metastore.embedded.engine import Store
-from acidsql.metastore.embedded.schema import TBLS, VIRTUAL_VIEW
+from acidsql.metastore.embedded import tables
+from acidsql.metastore.embedded.database import rows
+from acidsql.metastore.embedded.database.engine import Store
+from acidsql.metastore.embedded.database.schema import TBLS, VIRTUAL_VIEW
+from acidsql.metastore.embedded.records import catalog_history
 
 
 class EmbeddedViews:

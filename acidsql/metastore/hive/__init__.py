@@ -1,14 +1,10 @@
 """A Hive Metastore as acidsql's store, over Thrift. No other package imports Thrift.
 
-``hive_metastore.thrift`` (Hive's interface) ← ``idl`` (its classes) ← ``connection`` (one server)
-← ``client`` (calls, repeats, errors) ← ``hive3`` (other calls for Hive 3.1) ← ``calls`` ←
-``catalog``, ``partitions``, ``locks``, ``conflicts``, ``renewals``, ``compactions`` (one part each)
-← ``txns`` ← ``store`` (the whole ``Metastore``).
+``wire/`` has the calls, from ``hive_metastore.thrift`` (Hive's interface) to ``calls`` (which call
+which server has). ``locking/`` and ``catalog/`` are parts on top of it, as are ``compactions`` and
+``workers`` here; ``txns`` puts them together, and ``store`` is the whole ``Metastore``.
 
-``address`` is the URL (and needs no Thrift), ``features`` what the server can do, ``own_txns`` what
-a session must remember. ``convert`` and ``snapshots`` turn Hive's structs into values.
-
-Words of Thrift must not leave this package. It must not be imported by anything but ``opening``,
-and only when a session asks for it, because Thrift is an optional dependency. Read ``own_txns``
-first.
+Words of Thrift must not leave this package. It must not be imported by anything but
+``api/opening`` and ``terminal/hive_check``, and only when a session asks for it, because Thrift is
+an optional dependency. Read ``wire/own_txns`` first.
 """

@@ -18,8 +18,8 @@ from acidsql.metastore.compaction_queue import (
     Enqueued,
     HistoryRetention,
 )
-from acidsql.metastore.hive.calls import Calls
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire.calls import Calls
+from acidsql.metastore.hive.wire.idl import hive
 
 _TYPES = {
     CompactionType.MAJOR: hive.CompactionType.MAJOR,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from acidsql.metastore.abilities import Abilities
-from acidsql.metastore.hive.address import Address
-from acidsql.metastore.hive.calls import ListNames
-from acidsql.metastore.hive.cdc_tables import HiveCdcTables
-from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.features import probe
-from acidsql.metastore.hive.foreign import HiveForeign
+from acidsql.metastore.hive.catalog.cdc_tables import HiveCdcTables
+from acidsql.metastore.hive.catalog.foreign import HiveForeign
 from acidsql.metastore.hive.streams import HiveStreams
+from acidsql.metastore.hive.wire.address import Address
+from acidsql.metastore.hive.wire.calls import ListNames
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.features import probe
 
 ABILITIES = Abilities(
     reads_pairs=False,

@@ -10,11 +10,11 @@ from typing import Any
 
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
-from acidsql.metastore.hive.calls import log
-from acidsql.metastore.hive.ledger import Noted, Place, entry_state, setting, view_entry
-from acidsql.metastore.hive.locks import worker_text
-from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.hive.catalog.ledger import Noted, Place, entry_state, setting, view_entry
+from acidsql.metastore.hive.locking.locks import worker_text
 from acidsql.metastore.hive.txns import HiveTxns
+from acidsql.metastore.hive.wire.calls import log
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
 from acidsql.metastore.interface import TxnType
 from acidsql.metastore.stream_rules import taken_over_error
 from acidsql.metastore.streams import Batch

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError
-from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.kinds import Kind, engine_of, format_of, kind_of
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.kinds import Kind, engine_of, format_of, kind_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,16 +24,16 @@ from acidsql.errors import (
 )
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.compaction_queue import Compacted
-from acidsql.metastore.hive import convert, snapshots
-from acidsql.metastore.hive.calls import log
-from acidsql.metastore.hive.conflicts import HiveConflicts, converted_conflict
-from acidsql.metastore.hive.history import HiveHistory
-from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.ledger import HiveLedger
-from acidsql.metastore.hive.locks import component, worker_text
-from acidsql.metastore.hive.own_txns import OwnTxn
-from acidsql.metastore.hive.renewals import ROLLED_BACK, HiveRenewals
-from acidsql.metastore.hive.statistics import row_count_lock
+from acidsql.metastore.hive.catalog.history import HiveHistory
+from acidsql.metastore.hive.catalog.ledger import HiveLedger
+from acidsql.metastore.hive.catalog.statistics import row_count_lock
+from acidsql.metastore.hive.locking.conflicts import HiveConflicts, converted_conflict
+from acidsql.metastore.hive.locking.locks import component, worker_text
+from acidsql.metastore.hive.locking.renewals import ROLLED_BACK, HiveRenewals
+from acidsql.metastore.hive.wire import convert, snapshots
+from acidsql.metastore.hive.wire.calls import log
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
 from acidsql.metastore.hive.workers import HiveWorkers
 from acidsql.metastore.interface import (
     LockComponent,

@@ -21,9 +21,9 @@ from acidsql.metastore.compaction_queue import (
     CompactionState,
     Enqueued,
 )
-from acidsql.metastore.hive import snapshots
 from acidsql.metastore.hive.compactions import REBALANCE, TYPE_OF, VERSION, HiveCompactions, pool_of
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.wire import snapshots
+from acidsql.metastore.hive.wire.idl import hive
 
 _INITIATED, _WORKING = "i", "w"  # as the server asks for them
 _MESSAGE_MAX = 1000

@@ -17,17 +17,17 @@ from acidsql.acid.findings import Finding
 from acidsql.acid.layout import ORIGINALS_BASE, AcidDirectory, Kind, bucket_id_of
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.checking.statistics import Totals
-from acidsql.storage.files.file_info import FileInfo, footer_facts
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.event_merge import Int64s, Key, key_at, steps
 from acidsql.storage.orc.batches import Head
 from acidsql.storage.orc.damage import naming_damage, reason_of
-from acidsql.storage.orc.footer import Footer, read_checked
+from acidsql.storage.orc.encoding.footer import Footer, read_checked
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.orc.soundness import check_stripes
-from acidsql.storage.reading.event_reader import dump_file
-from acidsql.storage.reading.originals import OriginalFile, read_originals
-from acidsql.storage.writing.bucketing import bucket_ids as clustered_ids
+from acidsql.storage.reading.events.event_reader import dump_file
+from acidsql.storage.reading.events.originals import OriginalFile, read_originals
+from acidsql.storage.tables.file_info import FileInfo, footer_facts
+from acidsql.storage.writing.buckets.bucketing import bucket_ids as clustered_ids
 from acidsql.storage.writing.event_writer import bucket_ids
 
 _Flags = npt.NDArray[np.bool_]
@@ -112,7 +112,7 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
 def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     if spec.is_parquet:
         # Imported here because few tasks read Parquet.
-        from acidsql.storage.files.parquet import read_parquet, rows_of_parquet
+        from acidsql.storage.tables.parquet import read_parquet, rows_of_parquet
 
         promised = rows_of_parquet(file.path)
         if spec.all_rows:

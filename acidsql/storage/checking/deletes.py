@@ -27,7 +27,7 @@ from acidsql.storage.folding.event_merge import (
     steps,
 )
 from acidsql.storage.folding.fold import Fold, least_key
-from acidsql.storage.reading.event_reader import (
+from acidsql.storage.reading.events.event_reader import (
     DELETING_WRITE_ID,
     read_deletes,
     read_insert_ids,

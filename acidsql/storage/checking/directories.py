@@ -19,9 +19,9 @@ from acidsql.acid.layout import (
 from acidsql.acid.paths import directory_of
 from acidsql.acid.table import Table
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
-from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parallel import run_in_threads
-from acidsql.storage.reading.inventory import UNKNOWN, FoundFile
+from acidsql.storage.reading.pruning.inventory import UNKNOWN, FoundFile
+from acidsql.storage.tables.listing import Listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from acidsql.acid.findings import ERROR, Finding
 from acidsql.acid.layout import ACID_VERSION_FILE, bucket_id_of
 from acidsql.acid.paths import directory_of
 from acidsql.acid.table import PARQUET, Table
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import AcidSqlError
 from acidsql.storage.checking.contents import CheckedFile, CheckSpec, Clustering, check_file
@@ -31,13 +31,13 @@ from acidsql.storage.checking.directories import (
 )
 from acidsql.storage.event_records import RECORD
 from acidsql.storage.files.filesystem import FileSystem
-from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.folding.fold import Fold
 from acidsql.storage.folding.plan import folds_of
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.inventory import FoundFile
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.reading.pruning.inventory import FoundFile
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
+from acidsql.storage.tables.listing import Listing, list_table
 
 MOST = 1000  # findings that are shown
 _TASK_BYTES, _TASK_FILES = 64 << 20, 256

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.errors import FormatError
-from acidsql.storage.orc.footer import Footer
-from acidsql.storage.orc.protobuf import as_bytes, decode_fields
+from acidsql.storage.orc.encoding.footer import Footer
+from acidsql.storage.orc.encoding.protobuf import as_bytes, decode_fields
 
 _VALUES, _INTEGERS, _STRINGS = 1, 2, 4  # fields of ColumnStatistics
 _GROUPS = {

@@ -22,7 +22,7 @@ from acidsql.storage.files.interface import Entry, FileSystem, length_of
 from acidsql.storage.files.local import LocalFileSystem, real, reals
 from acidsql.storage.files.memory import MEMORY, SCHEME, is_in_memory
 from acidsql.storage.files.object_store import GoogleStore, ObjectStore
-from acidsql.storage.files.store_options import open_store, settings_here
+from acidsql.storage.files.options.store_options import open_store, settings_here
 
 OBJECT_STORES = frozenset([*S3_SCHEMES, "gs", "abfs", "abfss"])
 _OTHER_STORES = frozenset([

@@ -32,15 +32,15 @@ from acidsql.errors import AcidSqlError, WriteError
 from acidsql.storage.event_records import RECORD, Record, Task
 from acidsql.storage.files.entries import is_half
 from acidsql.storage.files.filesystem import FileSystem
-from acidsql.storage.files.parquet import parquet_of
 from acidsql.storage.folding.fold import Fold, FoldSpec, fold
 from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.storage.folding.rebalance import rebalance
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.orc_reader import row_count
-from acidsql.storage.spark.task import current_task
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.reading.events.orc_reader import row_count
+from acidsql.storage.spark.session.task import current_task
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
+from acidsql.storage.tables.parquet import parquet_of
 from acidsql.storage.writing.placing import NewDirectory, fill, place_objects
 from acidsql.storage.writing.publish import discard, empty_file, final_names
 

@@ -46,7 +46,7 @@ from acidsql.storage.folding.event_merge import (
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.event_reader import (
+from acidsql.storage.reading.events.event_reader import (
     DELETE_COLUMNS,
     DELETING_WRITE_ID,
     FileRead,
@@ -123,7 +123,7 @@ def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
     """The rows of a file of an insert-only table: only the data columns."""
     if spec.parquet is not None:
         assert read.original is not None
-        from acidsql.storage.files.parquet import read_parquet  # see plain_file.insert_writer
+        from acidsql.storage.tables.parquet import read_parquet  # see plain_file.insert_writer
 
         yield from read_parquet(read.original.path, spec.row)
         return

@@ -31,8 +31,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import Kind
-from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.sizes import size
+from acidsql.storage.tables.listing import Listing
 
 SIZE_RATIO = 4
 

@@ -22,10 +22,15 @@ from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from acidsql.storage.files.filesystem import FileSystem
-from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.folding.fold import Fold
 from acidsql.storage.folding.newest_run import Run, newest_run
-from acidsql.storage.reading.event_reader import FileRead, plain_reads, plan_deletes, plan_reads
+from acidsql.storage.reading.events.event_reader import (
+    FileRead,
+    plain_reads,
+    plan_deletes,
+    plan_reads,
+)
+from acidsql.storage.tables.listing import Listing, list_table
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.folding.fold import Fold, FoldSpec, live_rows, write_placed
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.spark.task import current_task
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.spark.session.task import current_task
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
 
 _NUMBER = "__acidsql_number"
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acidsql.acid.table import Table
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.storage.folding.event_merge import KEYS, Int64s

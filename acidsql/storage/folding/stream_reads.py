@@ -17,19 +17,18 @@ import pyarrow.compute as pc
 
 from acidsql.acid.bucket_codec import decode
 from acidsql.acid.layout import bucket_id_of, parse_partition_name
-from acidsql.acid.partition_values import partition_value
 from acidsql.acid.table import Table
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.partition_values import partition_value
+from acidsql.acid.values.types import parse_type
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
 from acidsql.errors import UnsupportedError
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import WRITE_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
-from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.folding.event_merge import Int64s, keys_of, places_in
 from acidsql.storage.reading.changes import Changes, changed_files, may_delete_own
-from acidsql.storage.reading.event_reader import (
+from acidsql.storage.reading.events.event_reader import (
     DELETING_WRITE_ID,
     FileRead,
     flat_schema,
@@ -38,6 +37,7 @@ from acidsql.storage.reading.event_reader import (
     read_deletes,
     read_for_query,
 )
+from acidsql.storage.tables.listing import Listing, list_table
 
 _FIRST_COLUMN = 4  # behind the row id and the partition
 _PARTITION_TYPES = {

@@ -1,7 +1,6 @@
 """The ORC file format: reads and completes footers, reads rows into Arrow, writes files.
 
-``footer``, ``compression``, ``protobuf`` and ``rle`` read and write the bytes of a file's tail and
-streams. ``batches`` reads a file in bounded batches. ``writer`` writes any ORC file with pyarrow so
+``encoding/`` reads and writes the bytes of a file's tail and streams. ``batches`` reads a file in bounded batches. ``writer`` writes any ORC file with pyarrow so
 that Hive understands the file; ``event_file`` writes files of events. ``row_schema`` brings arrays
 into the types of a table's columns.
 

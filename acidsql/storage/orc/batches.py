@@ -18,13 +18,19 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from acidsql.errors import FormatError
-from acidsql.storage.orc import footer as orc_footer
-from acidsql.storage.orc.footer import Footer
-from acidsql.storage.orc.moments import Moments
-from acidsql.storage.orc.protobuf import Field, as_bytes, as_int, decode_fields, encode_fields
+from acidsql.storage.orc.encoding import footer as orc_footer
+from acidsql.storage.orc.encoding.footer import Footer
+from acidsql.storage.orc.encoding.moments import Moments
+from acidsql.storage.orc.encoding.protobuf import (
+    Field,
+    as_bytes,
+    as_int,
+    decode_fields,
+    encode_fields,
+)
+from acidsql.storage.orc.encoding.stripe import StripeFooter, stripe_footer
 from acidsql.storage.orc.row_schema import exact_children, nested_array
 from acidsql.storage.orc.soundness import check_stripes
-from acidsql.storage.orc.stripe import StripeFooter, stripe_footer
 from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS
 
 # Bytes. A file up to this size is read at once: ORC reads many small pieces, and each would be a

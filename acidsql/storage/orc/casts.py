@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acidsql.acid.evolution import TEXTS
-from acidsql.acid.types import HiveType
+from acidsql.acid.values.evolution import TEXTS
+from acidsql.acid.values.types import HiveType
 
 _EXPONENTS = range(-3, 7)  # Java writes such numbers without an exponent
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what Java's String.trim takes away

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from acidsql.errors import FormatError
-from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC, Footer
-from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields
+from acidsql.storage.orc.encoding.footer import CALENDAR_PROLEPTIC, Footer
+from acidsql.storage.orc.encoding.protobuf import as_bytes, as_int, decode_fields
 
 _EPOCH = date(1970, 1, 1).toordinal()
 FIRST_DAY = date(1, 1, 1).toordinal() - _EPOCH  # days since 1970-01-01, as Arrow has them

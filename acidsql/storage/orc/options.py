@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acidsql.acid.properties import Property
-from acidsql.acid.types import HiveType
+from acidsql.acid.values.types import HiveType
 from acidsql.errors import SettingError
 
 PREFIX = "orc."

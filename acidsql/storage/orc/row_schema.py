@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acidsql.acid import event
-from acidsql.acid.evolution import has_no_cast
-from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.values.evolution import has_no_cast
+from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import FormatError, UnsupportedError, WriteError
 from acidsql.storage.orc.casts import cast
-from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
+from acidsql.storage.orc.encoding.footer import CALENDAR_PROLEPTIC
 
 _PLAIN = {
     "boolean": pa.bool_(),

@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Callable
 
 from acidsql.errors import FormatError
-from acidsql.storage.orc.compression import check_chunks, decompress
-from acidsql.storage.orc.footer import Footer, PostScript
-from acidsql.storage.orc.protobuf import decode_fields
-from acidsql.storage.orc.run_bounds import are_within, is_sum_within
-from acidsql.storage.orc.stripe import (
+from acidsql.storage.orc.encoding.compression import check_chunks, decompress
+from acidsql.storage.orc.encoding.footer import Footer, PostScript
+from acidsql.storage.orc.encoding.protobuf import decode_fields
+from acidsql.storage.orc.encoding.run_bounds import are_within, is_sum_within
+from acidsql.storage.orc.encoding.stripe import (
     DATA,
     DICTIONARY_DATA,
     LENGTH,

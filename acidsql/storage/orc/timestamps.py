@@ -20,14 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from acidsql.errors import WriteError
-from acidsql.storage.orc import footer as orc_footer
-from acidsql.storage.orc import rle as orc_rle
-from acidsql.storage.orc.compression import compress, decompress
-from acidsql.storage.orc.footer import PostScript
+from acidsql.storage.orc.encoding import footer as orc_footer
+from acidsql.storage.orc.encoding import rle as orc_rle
+from acidsql.storage.orc.encoding.compression import compress, decompress
+from acidsql.storage.orc.encoding.footer import PostScript
+from acidsql.storage.orc.encoding.moments import FRACTION_SEEN, unpacked_nanos
+from acidsql.storage.orc.encoding.protobuf import Field, as_bytes, decode_fields, encode_fields
+from acidsql.storage.orc.encoding.stripe import DATA, ROW_INDEX, SECONDARY, Stripe, StripeFooter
 from acidsql.storage.orc.holding_sink import HoldingSink
-from acidsql.storage.orc.moments import FRACTION_SEEN, unpacked_nanos
-from acidsql.storage.orc.protobuf import Field, as_bytes, decode_fields, encode_fields
-from acidsql.storage.orc.stripe import DATA, ROW_INDEX, SECONDARY, Stripe, StripeFooter
 
 _SECOND = 1_000_000  # microseconds
 _NANOS = 1_000_000_000

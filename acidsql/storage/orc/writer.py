@@ -16,9 +16,9 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.orc as orc
 
-from acidsql.acid.types import HiveType
-from acidsql.storage.orc import footer as orc_footer
+from acidsql.acid.values.types import HiveType
 from acidsql.storage.orc import timestamps as orc_timestamps
+from acidsql.storage.orc.encoding import footer as orc_footer
 from acidsql.storage.orc.holding_sink import HoldingSink
 from acidsql.storage.orc.options import DEFAULT, OrcOptions
 

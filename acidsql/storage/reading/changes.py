@@ -29,11 +29,10 @@ from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.gone import directory_gone, naming_missing
-from acidsql.storage.files.listing import EventFile, Listing, list_directory, list_table
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
-from acidsql.storage.reading.deletes import join_deleted_rows, key_columns, remove_deleted
-from acidsql.storage.reading.partners import few_delete_keys, keep_files_with_named_rows
+from acidsql.storage.reading.events.deletes import join_deleted_rows, key_columns, remove_deleted
+from acidsql.storage.reading.events.partners import few_delete_keys, keep_files_with_named_rows
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
     Scan,
@@ -42,9 +41,10 @@ from acidsql.storage.reading.scan import (
     scan,
 )
 from acidsql.storage.reading.scan_columns import empty, row_id_sql
-from acidsql.storage.spark import jvm
 from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.tables.listing import EventFile, Listing, list_directory, list_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.evolution import is_cast
 from acidsql.acid.paths import directory_of
 from acidsql.acid.table import ORC, PARQUET, Column, Table
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.evolution import is_cast
+from acidsql.acid.values.types import parse_type
 from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.columns import (
@@ -25,18 +25,21 @@ from acidsql.storage.columns import (
 )
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.orc_schema import any_misread, columns_of, types_in
 from acidsql.storage.files.parallel import run_in_threads
-from acidsql.storage.files.parquet import columns_of_parquet, need_readable, need_wall_clocks
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.event_reader import plain_reads
+from acidsql.storage.reading.events.event_reader import plain_reads
 from acidsql.storage.reading.orc_scan import open_files
-from acidsql.storage.reading.partition_columns import PathPartitions, partition_value_columns
+from acidsql.storage.reading.pruning.partition_columns import (
+    PathPartitions,
+    partition_value_columns,
+)
 from acidsql.storage.reading.python_rows import python_rows
 from acidsql.storage.reading.scan_columns import needed_file_columns, row_virtual_columns
-from acidsql.storage.spark import zones
 from acidsql.storage.spark.char_columns import mark_char_columns
-from acidsql.storage.spark.jvm import is_on
+from acidsql.storage.spark.session import zones
+from acidsql.storage.spark.session.jvm import is_on
+from acidsql.storage.tables.orc_schema import any_misread, columns_of, types_in
+from acidsql.storage.tables.parquet import columns_of_parquet, need_readable, need_wall_clocks
 
 _BY_CASE = "spark.sql.caseSensitive"  # if true, Spark's readers tell names apart by case, too
 

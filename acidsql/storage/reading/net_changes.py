@@ -13,7 +13,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.storage.columns import quote
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark.session import jvm
 
 _NUMBER, _DELETED, _INSERTED = "__acidsql_number", "__acidsql_deleted", "__acidsql_inserted"
 

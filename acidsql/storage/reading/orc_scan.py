@@ -13,8 +13,8 @@ from acidsql.acid import event
 from acidsql.acid.paths import local_path_of
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import too_old
-from acidsql.storage.reading.partition_columns import PATH
-from acidsql.storage.spark import jvm
+from acidsql.storage.reading.pruning.partition_columns import PATH
+from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.views import settle
 
 _NO_OPTIONS: Mapping[str, str] = {}

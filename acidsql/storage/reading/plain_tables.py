@@ -13,10 +13,10 @@ from acidsql.acid.table import ORC, Partition, Table
 from acidsql.errors import FormatError
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
-from acidsql.storage.files.orc_schema import columns_of, has_no_names
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.insert_only import read_inserts_only
-from acidsql.storage.reading.partition_columns import shown_value
+from acidsql.storage.reading.pruning.partition_columns import shown_value
+from acidsql.storage.tables.orc_schema import columns_of, has_no_names
 
 
 def read_plain(

@@ -12,13 +12,13 @@ from acidsql.acid.table import Table
 from acidsql.storage.columns import quote, shown_sql, shown_type
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.event_reader import FileRead, flat_schema, read_for_query
-from acidsql.storage.reading.partition_columns import PATH
-from acidsql.storage.spark import jvm
-from acidsql.storage.spark.jobs import task_slots
+from acidsql.storage.reading.events.event_reader import FileRead, flat_schema, read_for_query
+from acidsql.storage.reading.pruning.partition_columns import PATH
 from acidsql.storage.spark.repeatable import READER
-from acidsql.storage.spark.store_conf import give_thread
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.spark.session.jobs import task_slots
+from acidsql.storage.spark.session.store_conf import give_thread
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
 
 # Spark's own readers give a task as much (spark.sql.files.maxPartitionBytes, openCostInBytes).
 _TASK_BYTES, _OPENING_BYTES = 128 << 20, 4 << 20

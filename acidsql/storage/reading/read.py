@@ -11,27 +11,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from acidsql.acid.paths import is_local
-from acidsql.acid.predicate import EVERYTHING, Demand
 from acidsql.acid.state import history_is_gone
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.predicate import EVERYTHING, Demand
+from acidsql.acid.values.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.arguments import checked
 from acidsql.errors import FormatError
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
-from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.files.missing import name_missing_files
-from acidsql.storage.files.orc_schema import columns_of
-from acidsql.storage.files.parquet import columns_of_parquet
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.reading.bucket_pruning import prune_buckets
 from acidsql.storage.reading.insert_only import read_inserts_only
-from acidsql.storage.reading.partition_columns import matching_partitions
+from acidsql.storage.reading.pruning.bucket_pruning import prune_buckets
+from acidsql.storage.reading.pruning.partition_columns import matching_partitions
 from acidsql.storage.reading.scan import Scan, scan
-from acidsql.storage.spark.jvm import composed_text_conf
-from acidsql.storage.spark.store_conf import hand_over
+from acidsql.storage.spark.session.jvm import composed_text_conf
+from acidsql.storage.spark.session.store_conf import hand_over
+from acidsql.storage.tables.listing import Listing, list_table
+from acidsql.storage.tables.orc_schema import columns_of
+from acidsql.storage.tables.parquet import columns_of_parquet
 
 MANY_PARTITIONS = 8
 MUCH_DATA = 16 * 1024 * 1024  # bytes

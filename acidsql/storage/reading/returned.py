@@ -22,8 +22,6 @@ from acidsql.storage.columns import literal, quote, shown_type
 from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID, WRITE_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
-from acidsql.storage.files.listing import Listing, list_published
-from acidsql.storage.files.replaced import DDL, OLD, ReplacementFile, read_replaced
 from acidsql.storage.reading.changes import deleted_rows
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.python_rows import KEY_TYPES
@@ -33,9 +31,11 @@ from acidsql.storage.reading.scan import (
     insert_events,
 )
 from acidsql.storage.reading.scan_columns import empty, row_id_sql
-from acidsql.storage.spark import jvm
 from acidsql.storage.spark.char_columns import mark_char_columns
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
+from acidsql.storage.tables.listing import Listing, list_published
+from acidsql.storage.tables.replaced import DDL, OLD, ReplacementFile, read_replaced
 
 MERGE_ACTION = f"{PREFIX}merge_action"
 _NEW = f"{PREFIX}new_"

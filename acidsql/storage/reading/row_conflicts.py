@@ -11,9 +11,9 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
-from acidsql.storage.files.listing import EventFile, Listing
-from acidsql.storage.reading.deletes import key_columns
+from acidsql.storage.reading.events.deletes import key_columns
 from acidsql.storage.reading.scan import Scan, delete_keys
+from acidsql.storage.tables.listing import EventFile, Listing
 
 
 def changed_a_common_row(

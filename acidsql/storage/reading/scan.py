@@ -27,10 +27,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid import event
-from acidsql.acid.evolution import is_cast
-from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, columns_of
 from acidsql.acid.table import Table
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.evolution import is_cast
+from acidsql.acid.values.predicate import ANYTHING, EVERYTHING, Demand, columns_of
+from acidsql.acid.values.types import parse_type
 from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage.columns import has_timestamp, quote, read_type, shown_sql, shown_type
@@ -44,31 +44,23 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import EventFile, Listing
-from acidsql.storage.files.orc_schema import (
-    Names,
-    files_with_lost_days,
-    has_no_names,
-    names_at_positions,
-    names_by_directory,
-)
-from acidsql.storage.reading import sargs
-from acidsql.storage.reading.deletes import key_columns, mark_deleted, remove_deleted
-from acidsql.storage.reading.deletion_vectors import DeletionVectors, deletion_vectors
-from acidsql.storage.reading.event_reader import plan_reads
-from acidsql.storage.reading.orc_scan import read_orc
-from acidsql.storage.reading.partition_columns import (
-    PathPartitions,
-    number_of,
-    partition_numbers,
-    partition_value_columns,
-)
-from acidsql.storage.reading.point_search import (
+from acidsql.storage.reading.events.deletes import key_columns, mark_deleted, remove_deleted
+from acidsql.storage.reading.events.deletion_vectors import DeletionVectors, deletion_vectors
+from acidsql.storage.reading.events.event_reader import plan_reads
+from acidsql.storage.reading.events.point_search import (
     Search,
     column_name,
     numbered_reads,
     search,
     searchable,
+)
+from acidsql.storage.reading.orc_scan import read_orc
+from acidsql.storage.reading.pruning import sargs
+from acidsql.storage.reading.pruning.partition_columns import (
+    PathPartitions,
+    number_of,
+    partition_numbers,
+    partition_value_columns,
 )
 from acidsql.storage.reading.python_rows import add_shown_columns, python_rows, read_ddl
 from acidsql.storage.reading.scan_columns import (
@@ -77,9 +69,17 @@ from acidsql.storage.reading.scan_columns import (
     row_virtual_columns,
     select_scan_columns,
 )
-from acidsql.storage.spark import jvm, zones
 from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
+from acidsql.storage.spark.session import jvm, zones
+from acidsql.storage.tables.listing import EventFile, Listing
+from acidsql.storage.tables.orc_schema import (
+    Names,
+    files_with_lost_days,
+    has_no_names,
+    names_at_positions,
+    names_by_directory,
+)
 
 _ROW = "row"
 _NO_COLUMN = "__acidsql_none"  # a field of ``row`` that no file has

@@ -10,10 +10,10 @@ from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED, ROW__ID, TYPES
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
-from acidsql.storage.reading.partition_columns import PATH
+from acidsql.storage.reading.pruning.partition_columns import PATH
 from acidsql.storage.reading.python_rows import KEY_TYPES
-from acidsql.storage.spark import jvm
 from acidsql.storage.spark.char_columns import mark_char_columns
+from acidsql.storage.spark.session import jvm
 
 
 def select_scan_columns(events: DataFrame, table: Table, virtual: Collection[str]) -> DataFrame:

@@ -22,9 +22,9 @@ from acidsql.acid.paths import is_local
 from acidsql.errors import SettingError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.orc_scan import path_pattern
-from acidsql.storage.spark.jvm import is_remote
-from acidsql.storage.spark.python_workers import prepare_workers
-from acidsql.storage.spark.store_conf import need_classes
+from acidsql.storage.spark.session.jvm import is_remote
+from acidsql.storage.spark.session.python_workers import prepare_workers
+from acidsql.storage.spark.session.store_conf import need_classes
 
 _OLDEST_PYARROW = 18
 _DDL = "acidsql string, pyarrow string, seen string"

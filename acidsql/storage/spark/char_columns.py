@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote
-from acidsql.storage.spark.jvm import is_remote
+from acidsql.storage.spark.session.jvm import is_remote
 
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 

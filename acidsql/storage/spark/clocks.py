@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from acidsql.storage.spark.java_classes import java_class, tree_patterns
-from acidsql.storage.spark.jvm import changed_conf, is_remote, java_error
+from acidsql.storage.spark.session.java_classes import java_class, tree_patterns
+from acidsql.storage.spark.session.jvm import changed_conf, is_remote, java_error
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _SUPPLIES_TIME = f"{_CATALYST}.optimizer.ComputeCurrentTime$"  # Spark's rule

@@ -16,12 +16,12 @@ from pyspark.sql.types import BooleanType, DateType, NumericType, TimestampNTZTy
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import are_keys_alone
-from acidsql.storage.spark.jvm import (
+from acidsql.storage.spark.literal_rows import FITS, mark_collectable, texts_of
+from acidsql.storage.spark.session.jvm import (
     METHODS_THAT_JAVA_COMPILES,
     changed_conf,
     estimated_bytes,
 )
-from acidsql.storage.spark.literal_rows import FITS, mark_collectable, texts_of
 
 _BYTES_MAX = 16 * 1024 * 1024  # bytes of all rows that may be collected
 KEYS_FOR_A_ROW = 10  # a row id is 20 bytes

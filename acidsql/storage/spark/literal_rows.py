@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
 from acidsql.acid.table import Table
-from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEY_SCHEMA, PREFIX, VALUE
 from acidsql.storage.orc.row_schema import arrow_type
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark.session import jvm
 
 FITS = f"{PREFIX}fits"
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from acidsql.storage.spark.jvm import changed_conf
+from acidsql.storage.spark.session.jvm import changed_conf
 
 PLANNED_MAX = 5000  # rows; see ``local_rows``
 _BATCHES = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.paths import is_within
 from acidsql.errors import TransientTxnError
 from acidsql.storage.spark.clocks import is_timeless
-from acidsql.storage.spark.java_classes import java_class
-from acidsql.storage.spark.jvm import (
+from acidsql.storage.spark.session.java_classes import java_class
+from acidsql.storage.spark.session.jvm import (
     calls_java,
     estimated_bytes,
     heap_bytes,

@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.event_records import PREFIX
-from acidsql.storage.spark.jobs import briefly
-from acidsql.storage.spark.jvm import has_ended, is_remote, sql
+from acidsql.storage.spark.session.jobs import briefly
+from acidsql.storage.spark.session.jvm import has_ended, is_remote, sql
 
 _MANY = 16  # unneeded views; each message to the server takes its time
 SETTLED = f"{PREFIX}settled_"  # begins the names of views that hold a DataFrame's plan

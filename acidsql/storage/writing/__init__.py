@@ -4,7 +4,7 @@
 job; ``event_writer`` and ``delete_writer`` are its two stages and run in Python workers (or in the
 driver, for few rows). ``publish`` moves the files into ``delta_…``, ``delete_delta_…`` and
 ``base_…`` directories, each complete at once.
-``bucketing`` says which bucket a row belongs to. ``load`` and ``adopt`` take over files that others
+``buckets/`` says which bucket a row belongs to. ``load`` and ``adopt`` take over files that others
 wrote.
 
 Files and directories are synced before the store commits. This package must not know how rows are

@@ -20,12 +20,12 @@ from acidsql.acid.layout import (
     plain_name,
 )
 from acidsql.errors import FormatError
-from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import Entry, FileSystem
-from acidsql.storage.files.orc_schema import columns_of
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.partition_tree import is_partition
 from acidsql.storage.orc.damage import reason_of
+from acidsql.storage.tables.file_info import read_file_info
+from acidsql.storage.tables.orc_schema import columns_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import PARTITION, RECORD
 from acidsql.storage.orc.writer import BATCH_ROWS
-from acidsql.storage.spark.jvm import may_call_user_code, users_conf
+from acidsql.storage.spark.session.jvm import may_call_user_code, users_conf
 
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"

@@ -49,7 +49,7 @@ from acidsql.storage.event_records import (
     WriteSpec,
 )
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.replaced import replaced_rows, replaced_writer
+from acidsql.storage.tables.replaced import replaced_rows, replaced_writer
 from acidsql.storage.writing.calendar_gap import refuse_unreadable_days
 from acidsql.storage.writing.plain_file import InsertWriter, insert_writer
 from acidsql.storage.writing.staged_file import (

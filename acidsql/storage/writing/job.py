@@ -21,11 +21,11 @@ from acidsql.acid.table import Table
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.orc.row_schema import arrow_type
-from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.spark.repeatable import repeatable
-from acidsql.storage.spark.task import current_task
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.spark.session.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
+from acidsql.storage.spark.session.task import current_task
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
 from acidsql.storage.writing import delete_writer, event_writer
 from acidsql.storage.writing.batches import (
     Batches,
@@ -33,8 +33,8 @@ from acidsql.storage.writing.batches import (
     measured_batches,
     unmeasured_batches,
 )
-from acidsql.storage.writing.bucket_sql import bucket_sql
-from acidsql.storage.writing.bucketing import bucket_ids
+from acidsql.storage.writing.buckets.bucket_sql import bucket_sql
+from acidsql.storage.writing.buckets.bucketing import bucket_ids
 
 _KEYS_DDL = (
     f"{ew.PARTITION} string, {ew.BUCKET_ID} int, {ew.WRITE_ID} bigint, "

@@ -21,15 +21,15 @@ from acidsql.acid import event
 from acidsql.acid.layout import is_hidden
 from acidsql.acid.paths import scheme_and_root
 from acidsql.acid.table import Column
-from acidsql.acid.types import parse_type
+from acidsql.acid.values.types import parse_type
 from acidsql.errors import FormatError, WriteError
 from acidsql.storage import event_records as ew
-from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of
-from acidsql.storage.files.orc_schema import columns_of, files_with_lost_days, has_no_names
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc.damage import reason_of
-from acidsql.storage.spark.task import current_task
+from acidsql.storage.spark.session.task import current_task
+from acidsql.storage.tables.file_info import read_file_info
+from acidsql.storage.tables.orc_schema import columns_of, files_with_lost_days, has_no_names
 from acidsql.storage.writing import event_writer
 
 _BLOCK = 4 * 1024 * 1024  # bytes copied at once

@@ -87,7 +87,7 @@ def insert_writer(file: BinaryIO, how: HowToWrite) -> InsertWriter:
     """A writer for new rows of a table."""
     if how.parquet is not None:
         # Few tables are Parquet, so only their tasks import the library.
-        from acidsql.storage.files.parquet import ParquetFileWriter
+        from acidsql.storage.tables.parquet import ParquetFileWriter
 
         return ParquetFileWriter(file, how.row, how.parquet)
     make = PlainFileWriter if how.insert_only else EventFileWriter

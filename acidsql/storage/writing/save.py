@@ -15,12 +15,12 @@ from acidsql.errors import WriteError
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.memory import MEMORY, new_directory
-from acidsql.storage.files.parquet import parquet_of
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.few_rows import collect_few
-from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.literal_rows import collect_rows, plain_rows
+from acidsql.storage.spark.session.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
+from acidsql.storage.tables.parquet import parquet_of
 from acidsql.storage.writing import load
 from acidsql.storage.writing.job import write_events, write_rows
 from acidsql.storage.writing.load import Source

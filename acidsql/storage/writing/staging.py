@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.parquet import few_of_parquet
 from acidsql.storage.spark.few_rows import collect_few_of_any
-from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
+from acidsql.storage.spark.session.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
+from acidsql.storage.tables.parquet import few_of_parquet
 from acidsql.storage.writing.publish import discard
 
 _FEW_BYTES = 1024 * 1024  # of files that the driver reads

@@ -17,8 +17,8 @@ from weakref import WeakSet
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from acidsql.storage.spark import jobs, jvm
-from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.spark.session import jobs, jvm
+from acidsql.storage.spark.session.worker_process import spare_later_tasks
 from acidsql.storage.writing import delete_writer, event_writer
 
 # A worker imports this module for ``_import_only``, and with it what the writing tasks import.

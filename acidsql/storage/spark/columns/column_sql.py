@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.spark.columns import nodes
 from acidsql.storage.spark.columns.writer import ColumnSql
-from acidsql.storage.spark.jvm import is_remote
+from acidsql.storage.spark.session.jvm import is_remote
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from acidsql.storage.spark.columns.writer import (
     case,
     no_sql,
 )
-from acidsql.storage.spark.jvm import is_on
+from acidsql.storage.spark.session.jvm import is_on
 from acidsql.storage.spark.type_sql import type_sql
 
 _EPOCH = datetime.datetime(1970, 1, 1)

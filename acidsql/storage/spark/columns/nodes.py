@@ -18,7 +18,7 @@ from acidsql.storage.spark.columns.writer import (
     case,
     no_sql,
 )
-from acidsql.storage.spark.java_classes import java_class
+from acidsql.storage.spark.session.java_classes import java_class
 
 _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _PYTHON_FUNCTION = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"

@@ -1,0 +1,235 @@
+"""The builder of MERGE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.api.dataframes.text import (
+    Expression,
+    advising_literals,
+    assignments_of,
+    expression_sql,
+    paths_of,
+    table_and_alias,
+    value_sql,
+)
+from acidsql.arguments import checked
+from acidsql.errors import SettingError
+from acidsql.storage.columns import quote
+from acidsql.storage.spark.columns.column_sql import alias_of, column_sql
+from acidsql.storage.spark.columns.writer import ColumnSql
+
+SOURCE = "source"  # the name of a statement's DataFrame, and its alias if it has none
+Run = Callable[..., DataFrame]  # ``Session.sql``
+
+
+class MergeIntoWriter:
+    """Collects the clauses of a MERGE. ``Session.merge_into`` makes one.
+
+    The methods have the names of PySpark's ``MergeIntoWriter`` (``whenMatched().updateAll()``,
+    ``merge()``), and of Delta Lake's builder (``whenMatchedUpdateAll()``, ``execute()``). Of
+    several clauses of one kind, the first whose condition is true applies.
+    """
+
+    def __init__(
+        self, spark: SparkSession, run: Run, source: DataFrame, table: str, on: Expression
+    ) -> None:
+        self._spark, self._run = spark, run
+        self._source, self._table, self._on = source, table, on
+        self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
+        self._values: list[Expression] = []
+        self._evolution = ""
+        self._has_run = False
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self._clauses.values()))
+        state = "was run" if self._has_run else "not run yet: .merge()"
+        return f"<MERGE INTO {self._table}, {count} clause{'' if count == 1 else 's'}, {state}>"
+
+    @checked
+    def whenMatched(self, condition: Expression | None = None) -> WhenMatched:  # noqa: N802
+        """What to do with rows of the table that a row of the source matches."""
+        return WhenMatched(self, "MATCHED", condition)
+
+    @checked
+    def whenNotMatched(self, condition: Expression | None = None) -> WhenNotMatched:  # noqa: N802
+        """What to do with rows of the source that match no row of the table."""
+        return WhenNotMatched(self, "NOT MATCHED", condition)
+
+    @checked
+    def whenNotMatchedBySource(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> WhenNotMatchedBySource:
+        """What to do with rows of the table that no row of the source matches."""
+        return WhenNotMatchedBySource(self, "NOT MATCHED BY SOURCE", condition)
+
+    def withSchemaEvolution(self) -> MergeIntoWriter:  # noqa: N802
+        """Let the table get columns of the source that it lacks, and wider numbers, with the MERGE.
+
+        See docs/sql.md, "WITH SCHEMA EVOLUTION".
+        """
+        self._evolution = " WITH SCHEMA EVOLUTION"
+        return self
+
+    def merge(self) -> DataFrame:
+        """Run the MERGE.
+
+        Returns:
+            As ``Session.sql``: one row of counts.
+
+        Raises:
+            MergeCardinalityError: Several rows of the source match one row of the table.
+            AcidSqlError: As ``Session.sql``.
+        """
+        alias = alias_of(self._source) or SOURCE
+        with column_sql(self._spark, (self._source, alias)) as columns:
+            clauses = [clause(columns) for kind in _KINDS for clause in self._clauses[kind]]
+            if not clauses:
+                raise SettingError("merge() needs a clause: whenMatched, whenNotMatched, …")
+            on = expression_sql(self._on, columns)
+            into = f"MERGE{self._evolution} INTO {table_and_alias(self._table)}"
+            text = f"{into} USING {{{SOURCE}}} AS {quote(alias)} ON {on}"
+            with advising_literals(self._values):
+                counts = self._run("\n".join([text, *clauses]), **{SOURCE: self._source})
+        self._has_run = True
+        return counts
+
+    # ── the names of Delta Lake's builder ────────────────────────────────────────────────────
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE: Delta Lake's name of ``merge``."""
+        return self.merge()
+
+    @checked
+    def whenMatchedUpdate(  # noqa: N802
+        self,
+        condition: Expression | None = None,
+        set: Mapping[str, Expression] | None = None,
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenMatched(condition).update(set)``."""
+        return self.whenMatched(condition).update(set or {})
+
+    @checked
+    def whenMatchedUpdateAll(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenMatched(condition).updateAll()``."""
+        return self.whenMatched(condition).updateAll()
+
+    @checked
+    def whenMatchedDelete(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenMatched(condition).delete()``."""
+        return self.whenMatched(condition).delete()
+
+    @checked
+    def whenNotMatchedInsert(  # noqa: N802
+        self,
+        condition: Expression | None = None,
+        values: Mapping[str, Expression] | None = None,
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatched(condition).insert(values)``."""
+        return self.whenNotMatched(condition).insert(values or {})
+
+    @checked
+    def whenNotMatchedInsertAll(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatched(condition).insertAll()``."""
+        return self.whenNotMatched(condition).insertAll()
+
+    @checked
+    def whenNotMatchedBySourceUpdate(  # noqa: N802
+        self,
+        condition: Expression | None = None,
+        set: Mapping[str, Expression] | None = None,
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatchedBySource(condition).update(set)``."""
+        return self.whenNotMatchedBySource(condition).update(set or {})
+
+    @checked
+    def whenNotMatchedBySourceDelete(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> MergeIntoWriter:
+        """Delta Lake's name of ``whenNotMatchedBySource(condition).delete()``."""
+        return self.whenNotMatchedBySource(condition).delete()
+
+    def _add_clause(
+        self, kind: str, clause: _Clause, values: Iterable[Expression] = ()
+    ) -> MergeIntoWriter:
+        self._clauses[kind].append(clause)
+        self._values += values
+        return self
+
+
+_Clause = Callable[[ColumnSql], str]
+_KINDS = ("MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE")
+_ACTIONS = ("update", "updateAll", "delete", "insert", "insertAll")
+
+
+class _When:
+    """One WHEN of a MERGE, without its action."""
+
+    def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
+        self._writer, self._kind, self._condition = writer, kind, condition
+
+    def __repr__(self) -> str:
+        calls = [name for name in _ACTIONS if hasattr(self, name)]
+        return f"<WHEN {self._kind} of {self._writer!r} lacks its action: .{'(), .'.join(calls)}()>"
+
+    def _then(self, action: _Clause, values: Iterable[Expression] = ()) -> MergeIntoWriter:
+        def clause(columns: ColumnSql) -> str:
+            when = f"WHEN {self._kind}"
+            if self._condition is not None:
+                when += f" AND {expression_sql(self._condition, columns)}"
+            return f"{when} THEN {action(columns)}"
+
+        return self._writer._add_clause(self._kind, clause, values)
+
+
+class WhenNotMatchedBySource(_When):
+    """What to do with rows of the table that no row of the source matches."""
+
+    @checked
+    def update(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+        """Set columns, or fields of structs: SQL text or Columns by their names."""
+        paths_of(assignments, "update()")
+
+        def action(columns: ColumnSql) -> str:
+            return f"UPDATE SET {assignments_of(assignments, columns)}"
+
+        return self._then(action, assignments.values())
+
+    def delete(self) -> MergeIntoWriter:
+        """Delete the row."""
+        return self._then(lambda _: "DELETE")
+
+
+class WhenMatched(WhenNotMatchedBySource):
+    """What to do with rows of the table that a row of the source matches."""
+
+    def updateAll(self) -> MergeIntoWriter:  # noqa: N802
+        """Set all columns to those of the source, by name."""
+        return self._then(lambda _: "UPDATE SET *")
+
+
+class WhenNotMatched(_When):
+    """What to do with rows of the source that match no row of the table."""
+
+    @checked
+    def insert(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+        """Insert a row: SQL text or Columns by the columns' names."""
+        paths = ", ".join(paths_of(assignments, "insert()"))
+
+        def action(columns: ColumnSql) -> str:
+            values = ", ".join(value_sql(value, columns) for value in assignments.values())
+            return f"INSERT ({paths}) VALUES ({values})"
+
+        return self._then(action, assignments.values())
+
+    def insertAll(self) -> MergeIntoWriter:  # noqa: N802
+        """Insert the row of the source, by the columns' names."""
+        return self._then(lambda _: "INSERT *")

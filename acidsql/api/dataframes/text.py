@@ -1,0 +1,106 @@
+"""Parts of statements, from names, SQL text and Columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import Column
+
+from acidsql.errors import SettingError, SqlError, SqlSyntaxError
+from acidsql.sql.text.given_names import column_names, column_parts, parts_and_alias, table_parts
+from acidsql.sql.text.tokens import match_brackets, tokenize
+from acidsql.storage.columns import literal, quote, quoted_path
+from acidsql.storage.spark.columns.writer import ColumnSql
+
+Expression = str | Column
+
+
+def table_name(table: str) -> str:
+    """``database.table`` in a statement."""
+    return quoted_path(table_parts(table))
+
+
+def table_and_alias(table: str) -> str:
+    """``database.table``, perhaps with an alias behind it, in a statement."""
+    parts, alias = parts_and_alias(table)
+    return quoted_path(parts) if alias is None else f"{quoted_path(parts)} AS {quote(alias)}"
+
+
+def name_list(columns: Sequence[str] | str, argument: str) -> str:
+    """The columns of an argument in a statement, with commas between them."""
+    return ", ".join(map(quote, column_names(columns, argument)))
+
+
+def paths_of(values: Mapping[str, Expression], call: str = "SET") -> list[str]:
+    """The columns that get new values, in a statement. They may have qualifiers.
+
+    Raises:
+        SettingError: There is no column.
+        AnalysisError: A key is no name of a column.
+    """
+    if not values:
+        raise SettingError(f"{call} needs the new value of one column at least.", name="set")
+    return [quoted_path(column_parts(name)) for name in values]
+
+
+def assignments_of(values: Mapping[str, Expression], columns: ColumnSql) -> str:
+    """The assignments after SET."""
+    pairs = zip(paths_of(values), values.values(), strict=True)
+    return ", ".join(f"{path} = {value_sql(value, columns)}" for path, value in pairs)
+
+
+def where_clause(condition: Expression | None, columns: ColumnSql) -> str:
+    """WHERE and its condition; empty without a condition."""
+    return "" if condition is None else f" WHERE {expression_sql(condition, columns)}"
+
+
+def value_sql(value: Expression, columns: ColumnSql) -> str:
+    """The SQL of a new value, which may be DEFAULT."""
+    is_default = isinstance(value, str) and value.strip().upper() == "DEFAULT"
+    return "DEFAULT" if is_default else expression_sql(value, columns)
+
+
+def expression_sql(value: Expression, columns: ColumnSql) -> str:
+    """The SQL of a value or condition. Text goes into brackets, so that it stays one expression.
+
+    Raises:
+        SqlError: The text is no expression, or the Column cannot be written as SQL.
+    """
+    if isinstance(value, Column):
+        return columns(value)
+    tokens = tokenize(value)
+    if not tokens:
+        raise SqlSyntaxError("Expected an expression, found nothing.", value, 0, len(value))
+    match_brackets(value, tokens)
+    return f"({value}\n)" if "--" in value else f"({value})"
+
+
+@contextmanager
+def advising_literals(values: Iterable[Expression]) -> Iterator[None]:
+    """Add advice to an error about a value that looks like a text, and not like SQL: how to pass a
+    text.
+
+    ``{"city": "Rome"}`` sets the column to that of the column ``Rome``.
+    """
+    try:
+        yield
+    except SqlError as error:
+        texts = [value for value in values if isinstance(value, str)]
+        faulty = next((text for text in texts if _is_bare_text_at(error, text)), None)
+        if faulty is None:
+            raise
+        advice = f"A value is SQL: the text is F.lit({faulty!r}), or {literal(faulty)!r}."
+        raise type(error)(
+            f"{error.words} {advice}", error.text, error.start, error.end,
+            condition=error.condition, sqlstate=error.sqlstate, **error.parameters,
+        ) from error.__cause__  # fmt: skip
+
+
+def _is_bare_text_at(error: SqlError, value: str) -> bool:
+    """Whether an error is about a name or the syntax in a value without any quotes or brackets."""
+    is_about_names = error.condition.startswith(("UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR"))
+    if error.text is None or not is_about_names or set(value) & set("'\"`()[]"):
+        return False
+    start = error.text.find(f"({value})")
+    return 0 <= start <= error.start <= start + len(value) + 1

@@ -1,0 +1,158 @@
+"""Finds what a new session needs: its settings, its warehouse and its metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeGuard
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.paths import is_local, plain_path
+from acidsql.errors import CatalogError, SettingError
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.hive.wire.address import is_address
+from acidsql.metastore.interface import Metastore
+from acidsql.settings import Settings, known_settings
+from acidsql.statements.directories.places import normalized_location
+from acidsql.storage.files.filesystem import filesystem_for, real
+
+if TYPE_CHECKING:
+    from acidsql.metastore.hive.survey import Survey
+
+_CONF = "spark.acidsql."
+_METASTORE_FILE = ".acidsql/metastore.db"
+
+
+def conf(spark: SparkSession, name: str) -> str | None:
+    """The value of ``spark.acidsql.<name>`` in the Spark conf, or None."""
+    return spark.conf.get(f"{_CONF}{name}", None)
+
+
+def conf_settings(spark: SparkSession) -> dict[str, str]:
+    """Settings in the Spark conf: ``spark.acidsql.`` before the name, as spark-submit demands."""
+    conf_values = {}
+    for setting in known_settings():
+        name = setting.name
+        value = conf(spark, name.removeprefix("acidsql."))
+        if value is not None:
+            conf_values[name] = value
+    return conf_values
+
+
+def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
+    """The metastore of acidsql's own at a URL; None: an SQLite file in the warehouse, which is made
+    if necessary.
+
+    Raises:
+        SettingError: The warehouse cannot be made, or cannot have an SQLite file.
+        MetastoreError: The metastore cannot be opened.
+    """
+    files = filesystem_for(warehouse)
+    try:
+        files.create_directory(warehouse)
+    except OSError as error:
+        raise SettingError(f"The warehouse '{warehouse}' cannot be made: {error}") from error
+    if url is None:
+        if not is_local(warehouse):
+            raise SettingError(
+                f"The warehouse '{warehouse}' is not on this machine: pass metastore=…, because "
+                "an SQLite file cannot be shared over a network."
+            )
+        path = f"{plain_path(warehouse)}/{_METASTORE_FILE}"
+        files.create_directory(path.rpartition("/")[0])
+        url = sqlite_url(path)
+    return EmbeddedMetastore(url, warehouse=warehouse, settings=settings)
+
+
+def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
+    """The Hive Metastore at a URL, and its warehouse.
+
+    Raises:
+        SettingError: Thrift is not installed, the URL is wrong, or the session names a warehouse.
+        MetastoreError: The metastore cannot be opened.
+    """
+    if warehouse is not None:
+        raise SettingError(
+            f"A Hive Metastore decides where its tables lie: leave out warehouse='{warehouse}'.",
+            name="warehouse",
+        )
+    with _name_missing_package():
+        from acidsql.metastore.hive.store import HiveMetastore
+    store = HiveMetastore(url, list_names=_file_names)
+    return store, store.warehouse
+
+
+def open_store(url: str | None, warehouse: str | None) -> Metastore:
+    """The metastore at a URL, or in a warehouse, without Spark: only to look at what goes on.
+
+    Raises:
+        SettingError: Neither is given, there is no metastore in the warehouse, or as ``open_hive``.
+        MetastoreError: The metastore cannot be opened.
+    """
+    if is_hive(url):
+        return open_hive(url, warehouse)[0]
+    if url is not None:
+        return EmbeddedMetastore(url, warehouse=place_of(warehouse or "spark-warehouse"))
+    if warehouse is None:
+        raise SettingError("Give the warehouse or the metastore: Spark is not asked for them.")
+    place = place_of(warehouse)
+    if not is_local(place) or not filesystem_for(place).exists(f"{place}/{_METASTORE_FILE}"):
+        raise SettingError(f"There is no metastore in the warehouse '{warehouse}'.")
+    return open_metastore(None, place, Settings())
+
+
+def open_survey(url: str) -> Survey:
+    """The Hive Metastore at a URL, only to look at.
+
+    Raises:
+        SettingError: Thrift is not installed, or the URL is none of a Hive Metastore.
+        MetastoreError: The metastore cannot be opened.
+    """
+    need_hive(url)
+    with _name_missing_package():
+        from acidsql.metastore.hive.survey import Survey
+    return Survey(url, list_names=_file_names)
+
+
+@contextmanager
+def _name_missing_package() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise SettingError(
+            f"A Hive Metastore needs the package {error.name}: pip install 'acidsql[hive]'.",
+            name="metastore",
+        ) from error
+
+
+def is_hive(url: str | None) -> TypeGuard[str]:
+    """Whether a metastore's URL is that of a Hive Metastore."""
+    return url is not None and is_address(url)
+
+
+def need_hive(url: str) -> None:
+    """Raise SettingError unless this is a Hive Metastore's URL."""
+    if not is_hive(url):
+        raise SettingError(
+            "The URL of a Hive Metastore begins with thrift://, as in thrift://host:9083.",
+            name="metastore",
+        )
+
+
+def _file_names(directory: str) -> list[str]:
+    return [entry.name for entry in filesystem_for(directory).list_if_there(directory)]
+
+
+def place_of(warehouse: str) -> str:
+    """The warehouse's location. A relative path is below the current directory of this process.
+
+    Raises:
+        SettingError: The text is no path of a directory.
+    """
+    if not warehouse.strip():
+        raise SettingError("warehouse='' names no directory.", name="warehouse")
+    try:
+        return normalized_location(real(warehouse), may_be_link=True)
+    except (CatalogError, ValueError) as error:
+        raise SettingError(f"The warehouse '{warehouse}' cannot be used: {error}") from error

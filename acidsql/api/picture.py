@@ -1,0 +1,153 @@
+"""The health of tables as a picture (SVG) for notebooks, as lines of text, and as cells."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from acidsql.statements.maintenance.health import Health
+from acidsql.storage.files.sizes import size
+
+CELLS = (
+    "", "rows", "deleted", "live", "bases", "deltas", "delete deltas", "obsolete", "held by",
+    "next", "why",
+)  # fmt: skip
+_MOST_BARS = 20  # bars
+# Colours that keep their contrast on white and on black.
+_PARTS = (
+    ("base", "base_bytes", "#4c78c8"),
+    ("delta", "delta_bytes", "#3a9a5b"),
+    ("delete delta", "delete_delta_bytes", "#d0503c"),
+    ("obsolete", "obsolete_bytes", "#8f8f8f"),
+)
+_WIDTH, _LINE, _NAMES, _BARS = 760, 22, 230, 400  # pixels
+_LONGEST_NAME = 30  # letters
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The rows of ``Session.health`` for a person.
+
+    Attributes:
+        health_rows: The rows.
+    """
+
+    health_rows: Sequence[Health]
+
+    def __str__(self) -> str:
+        return "\n".join(map(_line, self.health_rows)) or "no partitions"
+
+    def _repr_html_(self) -> str:
+        """Bars of bytes as SVG, the largest first. Each has its line of text as a tip."""
+        ordered = sorted(self.health_rows, key=lambda health: -_total_bytes(health))
+        shown, remaining = ordered[:_MOST_BARS], ordered[_MOST_BARS:]
+        longest = max(map(_total_bytes, shown), default=0) or 1
+        lines = [_bar(health, number, longest) for number, health in enumerate(shown, 1)]
+        if remaining:
+            text = f"and {len(remaining):,} more: {size(sum(map(_total_bytes, remaining)))}"
+            lines.append(_svg_text(0, _LINE * (len(shown) + 1), text))
+        height = _LINE * (len(shown) + 1 + bool(remaining)) + 8
+        title = html.escape(", ".join(_line(health) for health in shown) or "no partitions")
+        return (
+            f'<svg class="acidsql-health" role="img" aria-label="{title}" width="{_WIDTH}" '
+            f'height="{height}" viewBox="0 0 {_WIDTH} {height}" '
+            'style="max-width: 100%; font: 13px sans-serif" fill="currentColor" '
+            f'xmlns="http://www.w3.org/2000/svg">{_legend()}{"".join(lines)}</svg>'
+        )
+
+
+def cells(row: Any) -> tuple[str, ...]:
+    """A row of the DataFrame as texts, under the heads ``CELLS``."""
+    return (
+        _row_name(row),
+        "" if row.rows is None else f"{row.rows:,}",
+        "" if row.deleted_rows is None else f"{row.deleted_rows:,}",
+        size(row.live_bytes or 0),
+        *(
+            "" if number is None else f"{number:,} · {size(length)}"
+            for number, length in (
+                (row.bases, row.base_bytes),
+                (row.deltas, row.delta_bytes),
+                (row.delete_deltas, row.delete_delta_bytes),
+            )
+        ),
+        size(row.obsolete_bytes or 0),
+        _holder_text(row),
+        row.next or "",
+        row.problem or row.why or "",
+    )
+
+
+def _row_name(row: Any) -> str:
+    """The partition, or the table of a row that is not about one partition."""
+    return str(row.partition or row.table)
+
+
+def _line(health: Health) -> str:
+    """``p=1: 1,204 rows, 3.2 MB in 3 files · 12 deltas (34%) · …``"""
+    if health.rows is None or health.deleted_rows is None:
+        facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
+    else:
+        rows = f"{_counted(health.rows, 'row')}, {health.deleted_rows:,} deleted"
+        files = f"{size(health.live_bytes or 0)} in {_counted(health.files or 0, 'file')}"
+        facts = [f"{_row_name(health)}: {rows}, {files}"]
+    if (
+        number := (health.deltas or 0) + (health.delete_deltas or 0)
+    ) and health.delta_share is not None:
+        facts.append(f"{_counted(number, 'delta')}, {health.delta_share:.0%} of the bytes")
+    if health.obsolete_bytes:
+        holder = _holder_text(health)
+        facts.append(f"{size(health.obsolete_bytes)} obsolete{holder and ': '}{holder}")
+    if health.why is not None:
+        facts.append(f"next: {health.next or 'nothing'}: {health.why}")
+    return " · ".join(facts)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _holder_text(row: Any) -> str:
+    since = ""
+    if row.held_since is not None:
+        since = f", since {row.held_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{row.held_by}{since}" if row.held_by else ""
+
+
+def _total_bytes(health: Health) -> int:
+    return (health.live_bytes or 0) + (health.obsolete_bytes or 0)
+
+
+def _legend() -> str:
+    parts, x = [], 0
+    for name, _, colour in _PARTS:
+        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{colour}"/>')
+        parts.append(_svg_text(x + 17, 0, name))
+        x += 40 + 8 * len(name)
+    return "".join(parts)
+
+
+def _bar(health: Health, number: int, longest: int) -> str:
+    """A name, a bar of four colours, and its bytes; the whole line of text comes up as a tip."""
+    y, x = _LINE * number, float(_NAMES)
+    name = (
+        _row_name(health)
+        if len(_row_name(health)) <= _LONGEST_NAME
+        else f"{_row_name(health)[: _LONGEST_NAME - 1]}…"
+    )
+    parts = [f"<g><title>{html.escape(_line(health))}</title>", _svg_text(0, y, name)]
+    for _, field, colour in _PARTS:
+        width = (getattr(health, field) or 0) / longest * _BARS
+        if width:
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="14" fill="{colour}"/>'
+            )
+        x += width
+    return "".join([*parts, _svg_text(x + 6, y, size(_total_bytes(health))), "</g>"])
+
+
+def _svg_text(x: float, y: int, text: str) -> str:
+    return f'<text x="{x:.0f}" y="{y + 15}">{html.escape(text)}</text>'

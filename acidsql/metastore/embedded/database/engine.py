@@ -1,0 +1,216 @@
+"""Connections, store transactions and the store's clock, for every kind of database.
+
+Only one store transaction writes at a time: each begins with a lock (see ``Dialect.write``), and so
+sees all changes of earlier ones. The lock replaces every mutex and ``SELECT … FOR UPDATE`` of
+Hive's TxnHandler (hive-transactions.md §1.4).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from sqlalchemy import Connection, Engine, Table, make_url, select, text, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from acidsql.errors import MetastoreError
+from acidsql.metastore.embedded.database.dialect import Dialect
+from acidsql.metastore.embedded.database.mysql import MYSQL
+from acidsql.metastore.embedded.database.postgresql import POSTGRESQL
+from acidsql.metastore.embedded.database.sqlite import SQLITE
+from acidsql.metastore.embedded.database.upgrade import create_or_upgrade, is_up_to_date
+
+_DIALECTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
+_SCHEME = re.compile(r"(?P<dialect>[a-z]+)(\+(?P<driver>\w+))?://")
+# Drivers raise these for unknown options and missing packages.
+_BAD_OPTION = (TypeError, ValueError, RuntimeError, ImportError)
+
+
+class Store:
+    """An opened database: its store transactions and its clock.
+
+    Args:
+        url: A URL of SQLAlchemy.
+        warehouse: Location of the database ``default``, used when the store is created.
+        clock: Milliseconds since the epoch; None for the database's own clock.
+        busy_timeout_ms: How long to wait for another process, or another thread, that is writing.
+
+    Raises:
+        MetastoreError: The store cannot be opened, or it is no metastore of acidsql.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        warehouse: str,
+        clock: Callable[[], int] | None,
+        busy_timeout_ms: int,
+    ) -> None:
+        self.name, self._clock, self._process = _url_for_messages(url), clock, os.getpid()
+        self._dialect, self._busy_ms = _dialect(url, self.name), busy_timeout_ms
+        self._writing = threading.Lock()
+        self.engine = _open(self._dialect, url, self.name, busy_timeout_ms)
+        try:
+            self._create_or_upgrade(warehouse)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """A store transaction that only reads. It sees one moment, and waits for no writer."""
+        return self._begin(self._dialect.read)
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """A store transaction that may write: all of its changes happen, or none (I12).
+
+        If the connection is lost during COMMIT, MetastoreError says that the changes may have
+        happened.
+        """
+        return self._write(self._dialect.write)
+
+    def now_ms(self, connection: Connection) -> int:
+        """The store's time in milliseconds since the epoch: the only clock for time-outs."""
+        if self._clock is not None:
+            return self._clock()
+        return int(connection.execute(text(self._dialect.now)).scalar_one())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()
+
+    def _create_or_upgrade(self, warehouse: str) -> None:
+        with self.read() as connection:
+            if is_up_to_date(connection):
+                return
+        with self._write(self._dialect.upgrade) as connection:
+            create_or_upgrade(connection, warehouse)
+        self.engine.dispose()  # closing the connection releases MySQL's GET_LOCK
+
+    @contextmanager
+    def _write(self, statements: Sequence[str]) -> Iterator[Connection]:
+        # Threads of this process wait here. If they waited in the database, each would keep a
+        # connection, and the pool would have none left for readers.
+        self._leave_parent()
+        with self._turn(), self._begin(statements, writes=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        writing = self._writing
+        if not writing.acquire(timeout=self._busy_ms / 1000):
+            reason = "Other threads wrote to it for longer than acidsql.metastore.busy.timeout."
+            raise MetastoreError(
+                f"The metastore {self.name} is busy. {reason} Nothing was changed.",
+                store=self.name,
+                reason=reason,
+            )
+        try:
+            yield
+        finally:
+            writing.release()
+
+    @contextmanager
+    def _begin(self, statements: Sequence[str], *, writes: bool = False) -> Iterator[Connection]:
+        unknown = False
+        try:
+            with self._connect() as connection, connection.begin():
+                for statement in statements:
+                    self._execute(connection, statement)
+                yield connection
+                unknown = writes  # an error from here on comes from COMMIT
+        except SQLAlchemyError as error:
+            raise self._error(error, unknown=unknown) from error
+
+    def _connect(self) -> Connection:
+        self._leave_parent()
+        try:
+            return self.engine.connect()
+        except _BAD_OPTION as error:
+            raise self._error(error, unknown=False) from error
+
+    def _leave_parent(self) -> None:
+        if os.getpid() != self._process:
+            # A connection must not be used after a fork, not even to close it. The lock may be held
+            # by a thread that only the parent has.
+            self.engine.dispose(close=False)
+            self._process, self._writing = os.getpid(), threading.Lock()
+
+    def _execute(self, connection: Connection, statement: str) -> None:
+        result = connection.exec_driver_sql(statement)
+        if result.returns_rows and not result.scalar():
+            raise MetastoreError(
+                f"The metastore {self.name} gave no lock: {statement}. Nothing was changed.",
+                store=self.name,
+                reason=statement,
+            )
+
+    def _error(self, error: Exception, *, unknown: bool) -> MetastoreError:
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        hints = [advice for part, advice in self._dialect.advice.items() if part in reason]
+        if unknown:
+            sentences = [
+                f"The metastore {self.name} did not answer to COMMIT: {reason}.",
+                *hints[:1],
+            ]
+            sentences.append("It may have committed nevertheless.")
+        else:
+            sentences = [f"The metastore {self.name} reported an error: {reason}.", *hints[:1]]
+            sentences.append("Nothing was changed.")
+        return MetastoreError(" ".join(sentences), store=self.name, reason=reason)
+
+
+def next_number(connection: Connection, counter: Table) -> int:
+    """Take the next number of a one-row counter table (NEXT_TXN_ID and its like)."""
+    (column,) = counter.columns
+    connection.execute(update(counter).values({column: column + 1}))
+    return int(connection.execute(select(column)).scalar_one()) - 1
+
+
+def _dialect(url: str, name: str) -> Dialect:
+    scheme = _SCHEME.match(url)
+    dialect = _DIALECTS.get(scheme["dialect"]) if scheme else None
+    if scheme is None or dialect is None or scheme["driver"] not in (None, dialect.driver):
+        known_urls = (
+            f"{name}+{dialect.driver}://…" if dialect.extra else "sqlite:////directory/file"
+            for name, dialect in _DIALECTS.items()
+        )
+        raise MetastoreError(
+            f"'{name}' is no metastore; it can be {', '.join(known_urls)}, or that of a Hive: "
+            "thrift://host:9083.",
+            condition="UNSUPPORTED_METASTORE",
+            sqlstate="0A000",
+            store=name,
+        )
+    return dialect
+
+
+def _open(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine:
+    try:
+        return dialect.open(url, busy_timeout_ms)
+    except ModuleNotFoundError as error:
+        raise MetastoreError(
+            f"The metastore {name} needs the package {error.name}: "
+            f"pip install 'acidsql[{dialect.extra}]'.",
+            condition="DRIVER_NOT_INSTALLED",
+            store=name,
+        ) from error
+    except (SQLAlchemyError, ValueError) as error:
+        raise MetastoreError(f"'{name}' is no URL of a metastore.", store=name) from error
+
+
+def _url_for_messages(url: str) -> str:
+    """The URL for messages and logs, with only those options that say where the database is."""
+    if url.startswith("sqlite"):
+        return url
+    try:
+        parsed = make_url(url)
+    except (SQLAlchemyError, ValueError):
+        # One with a wrong scheme, such as ``postgresql//``, may have a password, too.
+        shown = re.sub(r"^([\w+]*:?/*).*@", r"\1***@", url, flags=re.DOTALL)
+        return shown.partition("?")[0]
+    where = {key: parsed.query[key] for key in ("host", "unix_socket") if key in parsed.query}
+    return parsed.set(query=where).render_as_string(hide_password=True)

@@ -1,0 +1,240 @@
+"""COMPACTION_QUEUE and COMPLETED_COMPACTIONS: reads and writes the row of one compaction.
+
+An entry is in one of the two tables, and keeps its number. The queue also has the directories of
+dropped tables (``cleanups``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, not_, select, update
+from sqlalchemy import Table as SqlTable
+
+from acidsql.acid.table import TableName
+from acidsql.errors import TxnError
+from acidsql.metastore import stringable_map
+from acidsql.metastore.compaction_queue import (
+    Compacted,
+    CompactionInfo,
+    CompactionRequest,
+    CompactionState,
+    CompactionType,
+)
+from acidsql.metastore.embedded.database.engine import next_number
+from acidsql.metastore.embedded.database.schema import (
+    COMPACTION_QUEUE,
+    COMPLETED_COMPACTIONS,
+    COMPLETED_TXN_COMPONENTS,
+    NEXT_COMPACTION_QUEUE_ID,
+    NEXT_TXN_ID,
+)
+from acidsql.metastore.embedded.records import cleanups
+from acidsql.metastore.embedded.records.write_ids import is_of_table
+
+CQ = COMPACTION_QUEUE.c
+_MESSAGE_LIMIT = 4000  # enough to read; a longer text may not fit into a packet of the server
+_COMMON_COLUMNS = [
+    column.name.removeprefix("CC_") for column in COMPLETED_COMPACTIONS.c if column.name != "CC_END"
+]
+
+
+def is_about(
+    table: SqlTable, prefix: str, name: TableName, partition: str | None
+) -> ColumnElement[bool]:
+    """The condition that a row is about this partition; None: about no partition."""
+    column = table.c[f"{prefix}_PARTITION"]
+    is_partition = column.is_(None) if partition is None else column == partition
+    return and_(is_of_table(table, prefix, name), is_partition)
+
+
+def short(text: str, column: ColumnElement[Any]) -> str:
+    """The text, cut to the length of the column."""
+    return text[: getattr(column.type, "length", None) or _MESSAGE_LIMIT]
+
+
+def pool_name(pool: str) -> str:
+    """The name of a pool as it is stored and compared: in lower case, as in Hive."""
+    return short(pool.lower(), CQ.CQ_POOL_NAME)
+
+
+def append_message(message: str | None, more: str) -> str | None:
+    """A message with ``more`` appended, unless the message ends with ``more`` already."""
+    if not message or not more:
+        return message or short(more, CQ.CQ_ERROR_MESSAGE) or None
+    if message == more or message.endswith(f"; {more}"):
+        return message
+    return short(f"{message}; {more}", CQ.CQ_ERROR_MESSAGE)
+
+
+def new_entry_values(
+    connection: Connection, prefix: str, request: CompactionRequest, message: str
+) -> dict[str, Any]:
+    """The values of a new entry with the next number. The caller adds state and times."""
+    values = {
+        "ID": next_number(connection, NEXT_COMPACTION_QUEUE_ID),
+        "DATABASE": request.table.database,
+        "TABLE": request.table.name,
+        "PARTITION": request.partition,
+        "TYPE": request.type.value,
+        "TBLPROPERTIES": stringable_map.encode(request.properties) if request.properties else None,
+        "INITIATOR_ID": short(request.initiator_id, CQ.CQ_INITIATOR_ID),
+        "ERROR_MESSAGE": short(message, CQ.CQ_ERROR_MESSAGE) or None,
+        "POOL_NAME": None if request.pool is None else pool_name(request.pool),
+        "NUMBER_OF_BUCKETS": request.buckets,
+        "ORDER_BY": request.order_by,
+    }
+    return {f"{prefix}_{name}": value for name, value in values.items()}
+
+
+def info(row: Row[Any], prefix: str) -> CompactionInfo:
+    """The entry of a row of the queue ("CQ") or of the history ("CC")."""
+    value = {name.removeprefix(f"{prefix}_"): value for name, value in row._mapping.items()}
+    return CompactionInfo(
+        id=value["ID"],
+        table=TableName(value["DATABASE"], value["TABLE"]),
+        partition=value["PARTITION"],
+        type=CompactionType(value["TYPE"]),
+        state=CompactionState(value["STATE"]),
+        enqueued_ms=value["ENQUEUE_TIME"],
+        started_ms=value["START"],
+        ended_ms=value.get("END"),
+        worker_id=value["WORKER_ID"],
+        initiator_id=value["INITIATOR_ID"],
+        txn_id=value["TXN_ID"],
+        next_txn_id=value["NEXT_TXN_ID"],
+        committed_ms=value["COMMIT_TIME"],
+        highest_write_id=value["HIGHEST_WRITE_ID"],
+        message=value["ERROR_MESSAGE"],
+        pool=value["POOL_NAME"],
+        properties=stringable_map.decode(value["TBLPROPERTIES"]),
+        buckets=value["NUMBER_OF_BUCKETS"],
+        order_by=value["ORDER_BY"],
+        retry_retention_ms=value.get("RETRY_RETENTION", 0),
+        progress=value.get("HADOOP_JOB_ID"),
+    )
+
+
+# ── one entry ────────────────────────────────────────────────────────────────────────────────
+
+
+def working_entry(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
+    """The entry, if it is WORKING for this transaction; otherwise None."""
+    is_working = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
+    return connection.execute(
+        select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, *is_working)
+    ).first()
+
+
+def cleanable(connection: Connection, compaction_id: int) -> Row[Any] | None:
+    """The entry, if it is a compaction that is ready for cleaning; otherwise None."""
+    return connection.execute(
+        select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, is_cleanable())
+    ).first()
+
+
+def is_cleanable() -> ColumnElement[bool]:
+    """The condition that an entry is a compaction whose old files are still to be deleted."""
+    return and_(
+        CQ.CQ_STATE == CompactionState.READY_FOR_CLEANING.value, not_(cleanups.is_cleanup())
+    )
+
+
+def change(connection: Connection, compaction_id: int, **values: object) -> None:
+    """Set columns of an entry of the queue."""
+    connection.execute(update(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id).values(**values))
+
+
+def requeue(connection: Connection, compaction_id: int) -> None:
+    """Reset an entry to its state before a worker took it."""
+    change(
+        connection,
+        compaction_id,
+        CQ_STATE=CompactionState.INITIATED.value,
+        CQ_START=None,
+        CQ_WORKER_ID=None,
+        CQ_TXN_ID=None,
+        CQ_HADOOP_JOB_ID=None,
+    )
+
+
+def end(
+    connection: Connection,
+    row: Row[Any],
+    state: CompactionState,
+    now_ms: int,
+    message: str | None = None,
+) -> None:
+    """Move an entry of the queue into the history. A ``message`` replaces the entry's own."""
+    values = {f"CC_{name}": row._mapping[f"CQ_{name}"] for name in _COMMON_COLUMNS}
+    values |= {"CC_STATE": state.value, "CC_END": now_ms}
+    if message is not None:
+        values["CC_ERROR_MESSAGE"] = short(message, CQ.CQ_ERROR_MESSAGE)
+    connection.execute(insert(COMPLETED_COMPACTIONS).values(values))
+    connection.execute(delete(COMPACTION_QUEUE).where(CQ.CQ_ID == row.CQ_ID))
+
+
+def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: int) -> None:
+    """Note that a compaction has ended; its transaction commits in the same store transaction.
+
+    Raises:
+        TxnError: COMPACTION_LOST: the entry does not belong to this transaction any more.
+    """
+    row = working_entry(connection, compacted.id, txn_id)
+    if row is None:
+        raise TxnError(
+            f"Compaction {compacted.id} is not transaction {txn_id}'s any more: it was given to "
+            "another worker, or its table was dropped. Nothing was changed.",
+            condition="COMPACTION_LOST",
+            sqlstate="40001",
+            compactionId=compacted.id,
+            txnId=txn_id,
+        )
+    change(
+        connection,
+        compacted.id,
+        CQ_STATE=CompactionState.READY_FOR_CLEANING.value,
+        # Transactions that begin from now on read the compacted files, not the old ones.
+        CQ_NEXT_TXN_ID=connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one(),
+        CQ_COMMIT_TIME=now_ms,
+        CQ_HIGHEST_WRITE_ID=compacted.highest_write_id,
+        CQ_HADOOP_JOB_ID=None,
+        CQ_ERROR_MESSAGE=append_message(row.CQ_ERROR_MESSAGE, compacted.message),
+    )
+
+
+# ── tables and partitions that come and go ───────────────────────────────────────────────────
+
+
+def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
+    """Rename the entries of a table, but not the directories of a dropped table of that name."""
+    for table, prefix in _TABLES:
+        connection.execute(
+            update(table)
+            .where(is_of_table(table, prefix, name), *_no_cleanup(table))
+            .values({f"{prefix}_DATABASE": new_name.database, f"{prefix}_TABLE": new_name.name})
+        )
+
+
+def forget_table(connection: Connection, name: TableName) -> None:
+    """Delete a dropped table's entries and history, so a new table of that name has no failures.
+
+    A worker that has one of these entries gets COMPACTION_LOST when it commits.
+    """
+    for table, prefix in _TABLES:
+        connection.execute(
+            delete(table).where(is_of_table(table, prefix, name), *_no_cleanup(table))
+        )
+
+
+def forget_partition(connection: Connection, name: TableName, partition: str) -> None:
+    """Like ``forget_table``, for a dropped partition, and its rows of COMPLETED_TXN_COMPONENTS."""
+    for table, prefix in (*_TABLES, (COMPLETED_TXN_COMPONENTS, "CTC")):
+        connection.execute(delete(table).where(is_about(table, prefix, name, partition)))
+
+
+def _no_cleanup(table: SqlTable) -> list[ColumnElement[bool]]:
+    return [not_(cleanups.is_cleanup())] if table is COMPACTION_QUEUE else []
+
+
+_TABLES = ((COMPACTION_QUEUE, "CQ"), (COMPLETED_COMPACTIONS, "CC"))

@@ -1,0 +1,214 @@
+"""TABLE_VERSIONS, TBLS.OLDEST_VERSION and TBLS.FIRST_VERSION: the versions of tables
+(``metastore/versions.py``).
+
+All are acidsql's own. TV_ID grows in the order of the commits, because a store transaction that
+writes waits for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from acidsql.acid.table import Table, TableName
+from acidsql.metastore.conflict_rules import Change as Component
+from acidsql.metastore.embedded.database import rows
+from acidsql.metastore.embedded.database.engine import Store
+from acidsql.metastore.embedded.database.schema import DBS, TABLE_VERSIONS, TBLS
+from acidsql.metastore.embedded.records import write_ids
+from acidsql.metastore.versions import Change, Version
+
+V = TABLE_VERSIONS.c
+_STATEMENT_LIMIT, _OPERATION_LIMIT = 1024, 64  # widths of the columns
+CREATED = "CREATE TABLE"
+_NO_ID = 2**62  # above every TV_ID
+
+
+class EmbeddedVersions:
+    """The ``VersionLog`` of the embedded metastore; the methods are described there."""
+
+    _store: Store
+
+    def versions(self, table: TableName) -> list[Version]:
+        with self._store.read() as connection:
+            is_of_table = V.TBL_ID == rows.table_id(connection, table)
+            query = select(TABLE_VERSIONS).where(is_of_table).order_by(V.TV_ID.desc())
+            return [_version(table, row) for row in connection.execute(query)]
+
+    def oldest_version(self, table: TableName) -> int:
+        with self._store.read() as connection:
+            table_id = rows.need_table(connection, table)
+            query = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
+            return int(connection.execute(query).scalar_one())
+
+    def first_version(self, table: TableName) -> int | None:
+        with self._store.read() as connection:
+            table_id = rows.need_table(connection, table)
+            query = select(TBLS.c.FIRST_VERSION).where(TBLS.c.TBL_ID == table_id)
+            number = connection.execute(query).scalar_one()
+            return None if number is None else int(number)
+
+    def identity(self, table: TableName) -> str:
+        with self._store.read() as connection:
+            rows.need_table(connection, table)
+            return rows.identity(connection, table)
+
+    def forget_versions(self, table: TableName, oldest: int) -> None:
+        with self._store.write() as connection:
+            _forget_older(connection, rows.table_id(connection, table), oldest)
+
+    def changed_by(self, txn_id: int) -> dict[TableName, int]:
+        query = (
+            select(DBS.c.NAME, TBLS.c.TBL_NAME, V.TV_WRITEID)
+            .join(TBLS, TBLS.c.TBL_ID == V.TBL_ID)
+            .join(DBS, DBS.c.DB_ID == TBLS.c.DB_ID)
+            .where(V.TV_TXNID == txn_id, V.TV_OPERATION != CREATED)
+        )
+        with self._store.read() as connection:
+            return {TableName(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
+
+    def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
+        query = select(func.max(V.TV_ID))
+        if until_ms is not None:
+            query = query.where(V.TV_COMMITTED_AT <= until_ms)
+        if txn_id is not None:
+            query = query.where(V.TV_TXNID == txn_id)
+        with self._store.read() as connection:
+            commit = connection.execute(query).scalar()
+            return None if commit is None else int(commit)
+
+
+def begin_history(connection: Connection, table: TableName) -> None:
+    """Let the history of a new table begin: no version below its first one can be read."""
+    first = write_ids.next_write_id(connection, table) - 1
+    table_id = rows.need_table(connection, table)
+    statement = update(TBLS).where(TBLS.c.TBL_ID == table_id)
+    connection.execute(statement.values(OLDEST_VERSION=first, FIRST_VERSION=first))
+
+
+def record_versions(
+    connection: Connection,
+    txn: Row[Any],
+    changes: Sequence[Change],
+    created: Table | None,
+    components: Iterable[Component],
+    now_ms: int,
+) -> None:
+    """Note the changes of a transaction, in the store transaction that commits them.
+
+    Args:
+        connection: The connection of the store transaction.
+        txn: The transaction's row of TXNS.
+        changes: The changes, in the order of the statements.
+        created: The table that the transaction creates. If no statement has written to it, its
+            first version is the empty table.
+        components: The operations that the transaction has recorded, with its write ids.
+        now_ms: The time.
+    """
+    if created is not None and all(change.table != created.name for change in changes):
+        changes = [*changes, Change(created.name, CREATED, txn.TXN_AGENT_INFO or "")]
+    # All other writers wait meanwhile, so ask once for each table, and insert all at once.
+    write_ids_by_table = {component.table_name: component.write_id for component in components}
+    columns_by_table = {
+        table: {
+            "TBL_ID": rows.need_table(connection, table),
+            "TV_WRITEID": write_ids_by_table.get(table) or _write_id(connection, txn.TXN_ID, table),
+            "TV_TXNID": txn.TXN_ID,
+            "TV_COMMITTED_AT": now_ms,
+            "TV_USER": txn.TXN_USER,
+            "TV_HOST": txn.TXN_HOST,
+        }
+        for table in dict.fromkeys(change.table for change in changes)
+    }
+    if changes:
+        connection.execute(
+            insert(TABLE_VERSIONS),
+            [columns_by_table[change.table] | _change_columns(change) for change in changes],
+        )
+
+
+def _write_id(connection: Connection, txn_id: int, table: TableName) -> int:
+    """The transaction's write id in a table; the newest one if the transaction only creates it."""
+    write_id = write_ids.find(connection, txn_id, table)
+    return write_ids.next_write_id(connection, table) - 1 if write_id is None else write_id
+
+
+def _change_columns(change: Change) -> dict[str, Any]:
+    return {
+        "TV_OPERATION": change.operation[:_OPERATION_LIMIT],
+        "TV_STATEMENT": change.statement[:_STATEMENT_LIMIT],
+        "TV_INSERTED": change.inserted,
+        "TV_UPDATED": change.updated,
+        "TV_DELETED": change.deleted,
+        "TV_FILES": change.files,
+        "TV_BYTES": change.bytes,
+        "TV_PARTITIONS": change.partitions,
+        "TV_REVERTED": change.reverted,
+    }
+
+
+def drop_partitions(
+    connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[object]]
+) -> None:
+    """Forget the versions before partitions were dropped: the files are deleted at once."""
+    for table, partitions in dropped.items():
+        write_id = write_ids.find(connection, txn_id, table)
+        if partitions and write_id is not None:
+            _forget_older(connection, rows.table_id(connection, table), write_id)
+
+
+def forget_old(connection: Connection, before_ms: int) -> None:
+    """Forget the changes that were committed before a time, except the newest of each table.
+
+    Only the first commits are forgotten, without gaps: an older version would show the rows of a
+    forgotten commit that came after it. If the clock was set back, a time alone could leave gaps.
+    """
+    # MySQL refuses a subquery over the table itself, unless it is in another subquery.
+    young = select(func.min(V.TV_ID).label("first")).where(V.TV_COMMITTED_AT >= before_ms)
+    newest = select(func.max(V.TV_ID).label("newest")).group_by(V.TBL_ID).subquery()
+    first = select(func.coalesce(young.subquery().c.first, _NO_ID)).scalar_subquery()
+    is_old = and_(V.TV_ID < first, V.TV_ID.not_in(select(newest.c.newest)))
+    connection.execute(delete(TABLE_VERSIONS).where(is_old))
+
+
+def _forget_older(connection: Connection, table_id: int | None, oldest: int) -> None:
+    older = or_(TBLS.c.OLDEST_VERSION.is_(None), TBLS.c.OLDEST_VERSION < oldest)
+    connection.execute(
+        update(TBLS).where(TBLS.c.TBL_ID == table_id, older).values(OLDEST_VERSION=oldest)
+    )
+
+
+def _version(table: TableName, row: Row[Any]) -> Version:
+    change = Change(
+        table,
+        row.TV_OPERATION,
+        row.TV_STATEMENT,
+        row.TV_INSERTED,
+        row.TV_UPDATED,
+        row.TV_DELETED,
+        row.TV_FILES,
+        row.TV_BYTES,
+        row.TV_PARTITIONS,
+        row.TV_REVERTED,
+    )
+    return Version(
+        row.TV_WRITEID,
+        row.TV_ID,
+        row.TV_TXNID,
+        row.TV_COMMITTED_AT,
+        row.TV_USER,
+        row.TV_HOST,
+        change,
+    )

@@ -1,0 +1,104 @@
+"""DROP and RENAME of a table with its tables of AUTO CDC (``acid.cdc``) in a Hive Metastore.
+
+The server changes one table in a call. So a session may die between two calls, and Hive itself
+drops and renames each table alone. The bonds of the tables show afterwards what has happened. The
+caller has locked all of these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from acidsql.acid import cdc
+from acidsql.acid.table import TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.hive.catalog.alterations import HiveAlterations
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.idl import hive
+
+
+class HiveCdcTables(HiveAlterations):
+    """``Catalog.drop_table`` and ``rename_table`` of a table with its tables of AUTO CDC."""
+
+    def drop_table(
+        self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
+    ) -> None:
+        """Drop a table, then its tables of AUTO CDC.
+
+        If the table itself cannot be dropped, nothing is lost.
+        """
+        raw_tables = self._find_acid_tables([name, *cdc.cdc_table_names(name)])
+        cdc_tables = _cdc_tables_of(raw_tables, name)
+        self._unbind(name, txn_id)
+        if name in raw_tables:
+            self._drop_existing(name, txn_id, delete_data)
+        else:
+            super().drop_table(name, txn_id=txn_id, delete_data=delete_data)
+        for cdc_table in cdc_tables:
+            self._drop_existing(cdc_table, None, delete_data)
+
+    def rename_table(
+        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
+    ) -> None:
+        """Rename the tables of AUTO CDC of a table, then the table.
+
+        So the same call goes on after a crash.
+        """
+        raw_tables = self._find_acid_tables([name, *cdc.cdc_table_names(name)])
+        cdc_tables = _cdc_tables_of(raw_tables, name)
+        pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
+        moved = list[tuple[TableName, TableName]]()
+        self._unbind(name, txn_id)
+        try:
+            for old, new in pairs:
+                if old in cdc_tables:
+                    self._rename_existing(raw_tables[old], new, txn_id)
+                    moved.append((old, new))
+            if name in raw_tables:
+                self._rename_existing(raw_tables[name], new_name, txn_id)
+            else:
+                super().rename_table(name, new_name, txn_id=txn_id)
+        except CatalogError:  # the server has refused
+            for old, new in moved:
+                with suppress(CatalogError):
+                    super().rename_table(new, old)
+            raise
+
+    def _unbind(self, name: TableName, txn_id: int | None) -> None:
+        """If a table is a table of AUTO CDC, remove its bond from its target.
+
+        A user who drops or renames such a table by its own name wants to part it from the target.
+        """
+        if (target_name := cdc.target_name(name)) is None:
+            return
+        raw_tables = self._find_acid_tables([target_name, name])
+        if name in _cdc_tables_of(raw_tables, target_name):
+            self._need_open(txn_id)
+            raw = raw_tables[target_name]
+            convert.change_properties(raw, {}, [cdc.bond_key(name)])
+            self._alter(target_name, raw)
+
+    def _find_acid_tables(self, names: Sequence[TableName]) -> dict[TableName, Any]:
+        """The server's structs of the ACID tables among these names of one database."""
+        raws = self._raw_tables(names[0].database, [name.name for name in names])
+        return {
+            TableName(raw.dbName, raw.tableName): raw
+            for raw in raws
+            if convert.is_transactional(raw)
+        }
+
+
+def _cdc_tables_of(raw_tables: Mapping[TableName, Any], name: TableName) -> list[TableName]:
+    """The names of the tables among ``raw_tables`` that are tables of AUTO CDC of this table.
+
+    The name of a table alone does not make it one: the bond must fit, too.
+    """
+    tables = [convert.table_of(raw, hive.SQLAllTableConstraints()) for raw in raw_tables.values()]
+    target = next((table for table in tables if table.name == name), None)
+    if target is None:
+        return []
+    return [
+        table.name for table in tables if cdc.is_cdc_table(table) and cdc.belongs_to(table, target)
+    ]

@@ -1,0 +1,82 @@
+"""The constraints of a table in a Hive Metastore, which are changed by calls of their own.
+
+The lock of the table, which is EXCLUSIVE, protects a change of several calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from acidsql.acid.table import Table, TableName
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.calls import Calls
+from acidsql.metastore.hive.wire.idl import hive
+
+
+class HiveConstraints(Calls):
+    """The part of the catalog about NOT NULL, DEFAULT and CHECK."""
+
+    def _constraints(self, name: TableName) -> Any:
+        request = hive.AllTableConstraintsRequest(
+            dbName=name.database, tblName=name.name, catName=self._catalog
+        )
+        return self._call("get_all_table_constraints", request).allTableConstraints
+
+    def _change_constraints(self, before: Table, after: Table) -> None:
+        for constraint in before.constraints:
+            if constraint not in after.constraints:
+                self._drop_constraint(before.name, constraint.name)
+        new = [
+            constraint for constraint in after.constraints if constraint not in before.constraints
+        ]
+        if raw_constraints := convert.check_constraints(after.name, new, self._catalog):
+            checks = hive.AddCheckConstraintRequest(checkConstraintCols=raw_constraints)
+            self._call("add_check_constraint", checks)
+        if raw_constraints := convert.unenforced_constraints(after.name, new, self._catalog):
+            not_null = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
+            self._call("add_not_null_constraint", not_null)
+
+    @contextmanager
+    def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
+        """Take constraints of changed columns away before the columns change, and add all that are
+        missing afterwards: if columns change, the server forgets the constraints of a table."""
+        old, new = (
+            {(c.name, c.nullable, c.default) for c in table.columns} for table in (before, after)
+        )
+        self._drop_constraints(before.name, {column for column, *_ in old ^ new})
+        yield
+        if before.columns != after.columns:
+            self._add_missing_constraints(after)
+
+    def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
+        constraints = self._constraints(name) if columns else None
+        required = [] if constraints is None else constraints.notNullConstraints or []
+        filled = [] if constraints is None else constraints.defaultConstraints or []
+        names_to_drop = [raw.nn_name for raw in required if raw.column_name in columns]
+        names_to_drop += [raw.dc_name for raw in filled if raw.column_name in columns]
+        for constraint in sorted(names_to_drop):
+            self._drop_constraint(name, constraint)
+
+    def _drop_constraint(self, name: TableName, constraint: str) -> None:
+        request = hive.DropConstraintRequest(
+            dbname=name.database,
+            tablename=name.name,
+            constraintname=constraint,
+            catName=self._catalog,
+        )
+        self._call("drop_constraint", request)
+
+    def _add_missing_constraints(self, table: Table) -> None:
+        constraints = self._constraints(table.name)
+        required = {raw.column_name for raw in constraints.notNullConstraints or ()}
+        filled = {raw.column_name for raw in constraints.defaultConstraints or ()}
+        columns = [column for column in table.all_columns if column.name not in required]
+        if raw_constraints := convert.not_null_constraints(table.name, columns, self._catalog):
+            request = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
+            self._call("add_not_null_constraint", request)
+        columns = [column for column in table.all_columns if column.name not in filled]
+        if raw_constraints := convert.default_constraints(table.name, columns, self._catalog):
+            request = hive.AddDefaultConstraintRequest(defaultConstraintCols=raw_constraints)
+            self._call("add_default_constraint", request)

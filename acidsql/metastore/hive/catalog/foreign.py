@@ -1,0 +1,154 @@
+"""Hive's plain and external tables, and tables of other engines, as a query sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from acidsql.acid.table import FULL_ACID, TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, TableName
+from acidsql.metastore.foreign import ForeignTable, TextFormat
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.calls import Calls, chunks
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.kinds import TEXT, Kind, engine_of, format_of, kind_of
+
+_ALL = -1
+_EXTERNAL = "EXTERNAL_TABLE"
+# Properties that a managed table does not have, in lower case.
+_OF_EXTERNAL = {"external", "translated_to_external", "external.table.purge"}
+_LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+# Properties of text tables that change what a line means → the values that change nothing.
+_OF_TEXT: Mapping[str, set[str]] = {
+    "escape.delim": set(), "timestamp.formats": set(), "line.delim": {"\n", "10"},
+    "serialization.encoding": {"UTF-8", "utf-8"}, "skip.header.line.count": {"0"},
+    "skip.footer.line.count": {"0"}, "serialization.last.column.takes.rest": {"false"},
+}  # fmt: skip
+_NULL = "serialization.null.format"
+
+
+class HiveForeign(Calls):
+    """The part of the store about tables that are neither ACID tables nor views."""
+
+    def with_partitions(self, table: ForeignTable) -> ForeignTable:
+        """See ``Catalog``."""
+        name = table.name
+        if table.table is None or not table.table.partition_columns:
+            return table
+        self._need_usual_null(name)
+        usual = _file_format(self._need_raw(name).sd)
+        partitions = self._call(
+            "get_partitions", self._qualified_database(name.database), name.name, _ALL
+        )
+        for partition in partitions:
+            if _file_format(partition.sd) != usual:
+                return ForeignTable(
+                    name, refusal=f"has a partition ({'/'.join(partition.values)}) in another "
+                    "format than the table's. Read the partition's directory by Spark.",
+                )  # fmt: skip
+        return replace(table, partitions=tuple(map(convert.partition_of, partitions)))
+
+    def make_transactional(
+        self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
+    ) -> None:
+        """See ``Catalog``. The server lets the table's write ids begin above 10,000,000.
+
+        Hive adds to the numbers of rows of an ACID table, and believes them after its next
+        compaction (see ``statistics``). Those of a plain table may be wrong or missing, because
+        nobody has told the server about files that Spark, for example, has added.
+        """
+        if txn_id is not None:
+            self.heartbeat(txn_id)
+        raw = self._need_raw(name)
+        if raw.partitionKeys:
+            raws = self._call(
+                "get_partitions", self._qualified_database(name.database), name.name, _ALL
+            )
+            for raw_of_partition in raws:
+                convert.set_row_count(
+                    raw_of_partition,
+                    rows.get(convert.from_server_location(raw_of_partition.sd.location)),
+                )
+            for chunk in chunks(raws):
+                self._alter_partitions(name, list(chunk), None)
+        convert.set_row_count(
+            raw, None if raw.partitionKeys else rows[convert.from_server_location(raw.sd.location)]
+        )
+        removed_properties = [key for key in raw.parameters if key.lower() in _OF_EXTERNAL]
+        new_properties = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
+        convert.change_properties(raw, new_properties, removed_properties)
+        raw.tableType = convert.MANAGED
+        self._alter(name, raw)
+
+
+def foreign_table(name: TableName, raw: Any) -> ForeignTable:
+    """A table that is neither an ACID table nor a view, from a struct of the server."""
+    if kind_of(raw) is Kind.MATERIALIZED_VIEW:
+        refusal = "is a materialized view of Hive's: query the tables that it names."
+        return ForeignTable(name, refusal=refusal)
+    if why := _refusal(raw):
+        return ForeignTable(name, refusal=why)
+    table = replace(
+        convert.table_of(raw, hive.SQLAllTableConstraints()),
+        file_format=format_of(raw),
+        is_transactional=False,
+    )
+    return ForeignTable(name, table, text=_text_format(raw), is_external=_is_external(raw))
+
+
+def _is_external(raw: Any) -> bool:
+    """Hive 4 makes a plain table that was created as a managed one external, and notes that."""
+    parameters = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
+    is_external = raw.tableType == _EXTERNAL or parameters.get("external") == "true"
+    return is_external and parameters.get("translated_to_external") != "true"
+
+
+def _refusal(raw: Any) -> str:
+    if engine := engine_of(raw):
+        return (
+            f"is a table of {engine}, whose files mean nothing without {engine}: use "
+            f"{engine} for Spark."
+        )
+    form = format_of(raw)
+    if form not in (*convert.FORMATS, TEXT):
+        return (
+            f"has files of the format {form}, which acidsql does not read. Read them by a Spark "
+            "session with Hive support, or by Hive."
+        )
+    if form != TEXT:
+        return ""
+    if raw.sd.serdeInfo.serializationLib != _LAZY:
+        return (
+            f"has text files that only {raw.sd.serdeInfo.serializationLib} reads. Read them by a "
+            "Spark session with Hive support, or by Hive."
+        )
+    serde_parameters = _text_parameters(raw)
+    unusual = [
+        key for key, usual in _OF_TEXT.items() if serde_parameters.get(key, "") not in {"", *usual}
+    ]
+    return f"has text files with {unusual[0]}, which acidsql does not read." if unusual else ""
+
+
+def _text_parameters(raw: Any) -> Mapping[str, str]:
+    return {**(raw.parameters or {}), **(raw.sd.serdeInfo.parameters or {})}
+
+
+def _text_format(raw: Any) -> TextFormat:
+    serde_parameters, default = _text_parameters(raw), TextFormat()
+    end = (
+        serde_parameters.get("field.delim")
+        or serde_parameters.get("serialization.format")
+        or default.field_end
+    )
+    return TextFormat(_character(end), serde_parameters.get(_NULL, default.null))
+
+
+def _character(text: str) -> str:
+    """Hive writes a delimiter as itself or as the number of its character."""
+    return chr(int(text)) if text.isdecimal() else text
+
+
+def _file_format(sd: Any) -> tuple[str, str, Mapping[str, str]]:
+    """The classes and parameters that say how to read the files of a table or partition."""
+    parameters = dict(sd.serdeInfo.parameters or {})
+    return sd.inputFormat, sd.serdeInfo.serializationLib, parameters

@@ -1,0 +1,94 @@
+"""What others have changed in the catalog since a transaction took its snapshot.
+
+A server that has DbNotificationListener among its *transactional* listeners notes each change of
+the catalog in its notification log, in the database transaction that makes the change. The numbers
+of the entries have no gaps, and they ascend as those transactions commit. So a transaction of
+several statements asks for the highest number right before its snapshot, and reads later entries
+when it has read the catalog.
+
+Other servers remember nothing. Over them, a transaction compares a table with what the table was
+when the transaction first asked.
+"""
+
+from __future__ import annotations
+
+from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList
+from acidsql.errors import SnapshotTooOldError
+from acidsql.metastore.catalog_history import CatalogChange
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.calls import Calls
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.notifications import LogReader, event_changes, table_meaning
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
+
+_MOST_ENTRIES = 500  # in one call
+
+
+class HiveHistory(Calls):
+    """The part of the store that looks back at the catalog; ``CatalogHistory`` describes it."""
+
+    def watch_catalog(self, txn_id: int) -> None:
+        own = self._own_txn(txn_id)
+        own.may_have_several_statements = True
+        if self.features.logs_changes:
+            own.log = LogReader(self._last_entry())
+
+    def catalog_changes(
+        self, txn_id: int, snapshot: ValidTxnList, table: TableName
+    ) -> list[CatalogChange]:
+        own = self._own.get(txn_id)
+        if own is None:
+            self.heartbeat(txn_id)  # raises, because the transaction has ended
+            return []
+        if not self.features.logs_changes:
+            return self._compared(own, table)
+        if own.log is None:
+            return []  # a statement of its own, whose locks keep the catalog as it is, or a lease
+        self._read_log(own.log)
+        partitions = [change.partition for change in own.log.changes if change.concerns(table)]
+        if partitions:
+            self.heartbeat(txn_id)  # a transaction that others have aborted says that
+        return [CatalogChange(None, partition) for partition in partitions]
+
+    def _last_entry(self) -> int:
+        number: int = self._call("get_current_notificationEventId").eventId
+        return number
+
+    def _read_log(self, log: LogReader) -> None:
+        """Read the new entries.
+
+        Raises:
+            SnapshotTooOldError: Some of them are gone: the server deletes old ones.
+        """
+        last = self._last_entry()
+        while log.last != last:
+            request = hive.NotificationEventRequest(lastEvent=log.last, maxEvents=_MOST_ENTRIES)
+            events = self._call("get_next_notification", request).events
+            numbers = [event.eventId for event in events]
+            if not numbers or numbers != list(range(log.last + 1, log.last + 1 + len(numbers))):
+                raise SnapshotTooOldError(
+                    "Nobody can tell any more which tables were changed since the snapshot, "
+                    "because the metastore has deleted entries of its notification log. End this "
+                    "transaction, or snapshot, and begin a new one.",
+                )
+            log.changes += (
+                change for event in events for change in event_changes(event, self._catalog)
+            )
+            log.last = numbers[-1]
+            last = max(last, log.last)
+
+    def _compared(self, own: OwnTxn, table: TableName) -> list[CatalogChange]:
+        """Compare the table with what it was when this transaction first asked."""
+        raw = self._raw(table)
+        partitions = frozenset[str]()
+        if raw is not None and raw.partitionKeys:
+            database = self._qualified_database(table.database)
+            names = self._call("get_partition_names", database, table.name, -1)
+            partitions = frozenset(names)
+        now = None if raw is None else (convert.identity(raw), table_meaning(raw))
+        before, partitions_before = own.first_looks.setdefault(table, (now, partitions))
+        if now != before:
+            return [CatalogChange(None, None)]
+        own.first_looks[table] = (now, partitions_before | partitions)
+        return [CatalogChange(None, name) for name in sorted(partitions_before - partitions)]

@@ -1,0 +1,260 @@
+"""The ledger of streams in a Hive Metastore (``metastore/streams.py``).
+
+COMMIT can set one property of one table, in the server's own database transaction. So each entry is
+a property of a view of its own, in the database ``acidsql_streams``. The properties of a target
+would not do: whoever alters a table writes all of its properties back as they were, and Hive does
+so after each INSERT.
+
+The server sets the property whatever it was before. So a commit first locks the entry, compares the
+entry with what the session has seen, and commits while it holds the lock.
+
+An entry about tables has the numbers that the server gave them. So the entry follows the tables,
+whoever renames them, and means nothing any more when one of them has gone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from acidsql.acid.table import Column, Table, TableName, ViewText
+from acidsql.errors import CatalogError, LockTimeoutError
+from acidsql.metastore.catalog import Database
+from acidsql.metastore.hive.catalog.statistics import HiveStatistics
+from acidsql.metastore.hive.catalog.views import HiveViews
+from acidsql.metastore.hive.locking.locks import component
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.calls import is_missing
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.interface import LockType, Operation
+from acidsql.metastore.stream_rules import taken_over_error
+from acidsql.metastore.streams import (
+    Batch,
+    NextBatch,
+    StreamEntry,
+    joint_sink,
+    sink_of_identities,
+    tables_of,
+)
+
+DATABASE = "acidsql_streams"
+_ENTRY = "_meta.acidsql.batch"  # COMMIT may set properties that begin with _meta
+_TABLE = "acidsql.table"  # of an entry about tables: what tells them from later ones of their names
+_BETWEEN = ","
+_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, *[1] * 60)  # others hold the lock only while they commit
+_NOTE = "This view is an entry of the ledger of streams of acidsql. The entry is in its properties."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entry is, or will be.
+
+    Attributes:
+        view: The view.
+        identity: What tells the entry's tables from later ones of their names; "" if it is not
+            about tables that are there.
+    """
+
+    view: TableName
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A view with an entry.
+
+    Attributes:
+        view: The view.
+        entry: The entry.
+        owner: Who has made the view.
+        is_valid: Its tables are there, and the entry has their present names.
+    """
+
+    view: TableName
+    entry: StreamEntry
+    owner: str
+    is_valid: bool
+
+
+class HiveLedger(HiveViews, HiveStatistics):
+    """The entries: looked up, and made ready for the COMMIT that writes one."""
+
+    def stream(self, app_id: str, sink: str) -> StreamEntry | None:
+        """See ``StreamLedger``."""
+        return view_entry(self._raw(self._place(app_id, sink).view), sink)
+
+    def sink(self, tables: Iterable[TableName]) -> str:
+        """See ``StreamLedger``."""
+        return joint_sink(tables, self._identity)
+
+    def _identity(self, table: TableName) -> str:
+        raw = self._raw(table)
+        return "" if raw is None else convert.identity(raw)
+
+    def streams(self, app_id: str | None = None) -> list[StreamEntry]:
+        """See ``StreamLedger``."""
+        entries = (noted.entry for noted in self._entries(app_id) if noted.is_valid)
+        return sorted(entries, key=lambda entry: (entry.batch.app_id, entry.batch.sink))
+
+    def _next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
+        """What COMMIT must set, so that it notes a batch. The entry is locked until it ends.
+
+        Raises:
+            StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
+            LockTimeoutError: Others hold the lock.
+        """
+        batch = new.batch
+        place = self._place(batch.app_id, batch.sink)
+        self._lock_entry(own, place.view)
+        raw = self._raw(place.view)
+        entry = view_entry(raw, batch.sink)
+        if entry_state(None if entry is None else entry.batch) != entry_state(new.after):
+            raise taken_over_error(batch, entry)
+        if raw is None:
+            raw = self._make_entry(place)
+        now_ms = int(time.time() * 1000)
+        return setting(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
+
+    def _place(self, app_id: str, sink: str) -> Place:
+        tables = tables_of(sink)
+        raws = map(self._raw, tables)
+        identity = joint_identity(None if raw is None else convert.identity(raw) for raw in raws)
+        subject = identity or sink
+        if identity and len(tables) > 1:  # the same whether the sink's name has their names or not
+            subject = sink_of_identities(identity.split(_BETWEEN))
+        key = "\n".join((app_id, subject))
+        return Place(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
+
+    def _lock_entry(
+        self, own: OwnTxn, view: TableName, pauses_s: Sequence[float] | None = None
+    ) -> None:
+        entry_lock = component(
+            LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT
+        )
+        if not self._lock_soon(own, [entry_lock], pauses_s or _PAUSES_S):
+            raise LockTimeoutError(
+                "Another session is noting a batch of the same stream. Run the statement again.",
+                txnId=own.id,
+            )
+
+    def _make_entry(self, place: Place) -> Any:
+        """The view of an entry; the property that COMMIT sets must be there, and is empty."""
+        if self.get_database(DATABASE) is None:
+            self._make_database()
+        query = ViewText(f"SELECT '{_NOTE}' AS note", f"SELECT '{_NOTE}' AS `note`")
+        note = Column("note", "string")
+        view = Table(place.view, "", (note,), is_transactional=False, view=query,
+                     properties={_ENTRY: "", _TABLE: place.identity})  # fmt: skip
+        self.create_view(view)
+        return self._need_raw(place.view)
+
+    def _make_database(self) -> None:
+        location = f"{self.features.warehouse}/{DATABASE}.db"
+        try:
+            self.create_database(Database(DATABASE, location, "The ledger of streams"))
+        except CatalogError as error:
+            if self.get_database(DATABASE) is not None:
+                return  # another session has made it
+            raise CatalogError(
+                f"The database {DATABASE}, in which the batches of streams are noted, cannot be "
+                "made. Nothing of the batch was written. Let somebody who may do so say CREATE "
+                f"DATABASE {DATABASE}. {error.message}",
+                condition=error.condition, sqlstate=error.sqlstate, database=DATABASE,
+            ) from error  # fmt: skip
+
+    def _entries(self, app_id: str | None = None) -> list[Noted]:
+        """The entries, of one application or of all, without empty ones."""
+        try:
+            raws = list(self._raw_tables(DATABASE, self.views(DATABASE)))
+        except CatalogError as error:
+            if is_missing(error):
+                return []
+            raise
+        raws_and_entries = [
+            (raw, entry) for raw in raws if (entry := view_entry(raw, None)) is not None
+        ]
+        ours = [pair for pair in raws_and_entries if app_id in (None, pair[1].batch.app_id)]
+        identities = self._identities(
+            {name for _, entry in ours for name in tables_of(entry.batch.sink)}
+        )
+        tables = cache(self._tables_by_identity)  # asked once, and only if a table has moved
+        noted = []
+        for raw, entry in ours:
+            # No identity is the same as an empty one: a server on Oracle leaves out empty ones.
+            identity = raw.parameters.get(_TABLE) or ""
+            sink: str | None = entry.batch.sink
+            if (
+                identity
+                and joint_identity(map(identities.get, tables_of(entry.batch.sink))) != identity
+            ):
+                sink = _sink_now(identity, tables())
+            now = entry if sink is None else replace(entry, batch=replace(entry.batch, sink=sink))
+            noted.append(
+                Noted(TableName(DATABASE, raw.tableName), now, raw.owner, sink is not None)
+            )
+        return noted
+
+    def _identities(self, names: Iterable[TableName]) -> dict[TableName, str]:
+        by_database: dict[str, list[str]] = {}
+        for name in names:
+            by_database.setdefault(name.database, []).append(name.name)
+        databases = by_database.keys() & set(self._database_names())
+        return {
+            TableName(database, raw.tableName): convert.identity(raw)
+            for database in databases
+            for raw in self._raw_tables(database, by_database[database])
+        }
+
+    def _tables_by_identity(self) -> dict[str, TableName]:
+        return {
+            convert.identity(raw): TableName(raw.dbName, raw.tableName)
+            for database in self._database_names()
+            for raw in self._raw_acid_tables(database)
+        }
+
+
+def joint_identity(identities: Iterable[str | None]) -> str:
+    """The identity of some tables; "" if there are none, or if one is not there."""
+    all_identities = list(identities)
+    known_identities = [identity for identity in all_identities if identity is not None]
+    return (
+        _BETWEEN.join(sorted(known_identities))
+        if len(known_identities) == len(all_identities)
+        else ""
+    )
+
+
+def _sink_now(identity: str, tables: Mapping[str, TableName]) -> str | None:
+    """The present name of a sink of these tables; None: one of them has gone."""
+    names_or_none = [tables.get(table_identity) for table_identity in identity.split(_BETWEEN)]
+    names = [name for name in names_or_none if name is not None]
+    if len(names) < len(names_or_none):
+        return None
+    identities = {name: table_identity for table_identity, name in tables.items()}
+    return joint_sink(names, identities.__getitem__)
+
+
+def entry_state(batch: Batch | None) -> tuple[int, str] | None:
+    """The version and run of an entry, by which two states of the entry differ."""
+    return None if batch is None else (batch.version, batch.run_id)
+
+
+def setting(raw: Any, entry: StreamEntry) -> Any:
+    """The property that COMMIT must set in a view, to record an entry."""
+    return hive.CommitTxnKeyValue(tableId=raw.id, key=_ENTRY, value=json.dumps(asdict(entry)))
+
+
+def view_entry(raw: Any, sink: str | None) -> StreamEntry | None:
+    """The entry of a view; ``sink``: the present name of its sink, if that is known."""
+    text = None if raw is None else (raw.parameters or {}).get(_ENTRY)
+    if not text:
+        return None
+    values = json.loads(text)
+    batch = values.pop("batch") | ({} if sink is None else {"sink": sink})
+    return StreamEntry(Batch(**batch), **values)

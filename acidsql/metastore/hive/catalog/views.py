@@ -1,0 +1,53 @@
+"""Views in a Hive Metastore, as Hive keeps its own. ``Catalog`` describes the methods."""
+
+from __future__ import annotations
+
+from acidsql.acid.table import Table, TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.hive.catalog.catalog import HiveCatalog
+from acidsql.metastore.hive.wire import convert
+from acidsql.metastore.hive.wire.idl import hive
+
+
+class HiveViews(HiveCatalog):
+    """The part of the store about views."""
+
+    def views(self, database: str) -> list[str]:
+        database_name = self._qualified_database(database)
+        return sorted(self._call("get_tables_by_type", database_name, "*", convert.VIRTUAL_VIEW))
+
+    def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
+        self._need_open(txn_id)
+        new = convert.raw_view(view, self._user, self._catalog)
+        old = self._raw(view.name) if replace else None
+        if old is not None and convert.is_view(old):
+            old.sd.cols, old.parameters = new.sd.cols, new.parameters
+            old.partitionKeys = []
+            old.viewOriginalText, old.viewExpandedText = new.viewOriginalText, new.viewExpandedText
+            self._alter(view.name, old)
+            return
+        request = hive.CreateTableRequest(
+            table=new,
+            processorCapabilities=convert.CAPABILITIES,
+            processorIdentifier=f"acidsql@{self._user}",
+        )
+        self._create_on_server(request, view.name.database)
+
+    def drop_view(self, name: TableName, *, txn_id: int | None = None) -> None:
+        self._need_open(txn_id)
+        self._need_view(name)
+        request = hive.DropTableRequest(
+            catalogName=self._catalog, dbName=name.database, tableName=name.name, deleteData=False
+        )
+        self._call("drop_table_req", request)
+
+    def rename_view(
+        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
+    ) -> None:
+        self._need_view(name)
+        self.rename_table(name, new_name, txn_id=txn_id)
+
+    def _need_view(self, name: TableName) -> None:
+        raw = self._raw(name)
+        if raw is None or not convert.is_view(raw):
+            raise CatalogError(f"There is no view {name}.", table=name)

@@ -1,0 +1,254 @@
+"""Which committed changes a snapshot does not see, told from write ids and names of directories.
+
+A rebalance has no write id. So a base that the snapshot does not see is looked up in the queue.
+
+The server compares two transactions by time: who waited for a lock would lose to the transaction
+that it waited for. So acidsql compares itself, and tells the server not to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
+
+from acidsql.acid.layout import AcidDirectory, Kind, parse_directory
+from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import TxnAbortedError, WriteConflictError
+from acidsql.metastore.hive.wire import convert, snapshots
+from acidsql.metastore.hive.wire.calls import Calls
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.interface import LockComponent, Operation, WriteConflict
+
+_ValidIds = TypeVar("_ValidIds", ValidTxnList, ValidWriteIdList)
+
+
+def unseen_ids(before: _ValidIds, now: _ValidIds, own: int | None) -> list[int]:
+    """The write ids, or transactions, that were committed since a snapshot."""
+    new: range = range(before.high_water_mark + 1, now.high_water_mark + 1)
+    candidates = sorted({*before.exceptions, *new} - {own})
+    return [number for number in candidates if now.is_valid(number) and not before.is_valid(number)]
+
+
+def higher_write_ids(now: ValidWriteIdList, own: int) -> list[int]:
+    """The write ids that are committed and higher than our own."""
+    return [
+        write_id for write_id in range(own + 1, now.high_water_mark + 1) if now.is_valid(write_id)
+    ]
+
+
+def conflicting_write_id(
+    names: Iterable[str],
+    foreign: Sequence[int],
+    operations: Collection[Operation],
+    own: int | None,
+) -> int | None:
+    """A write id whose changes conflict with ours; None if there is none.
+
+    ``conflict_rules`` has the rules. Only if a compaction has put several write ids together, a
+    conflict is supposed where there may be none.
+
+    Args:
+        names: The directories of a partition, or of an unpartitioned table.
+        foreign: The write ids that our snapshot does not see.
+        operations: How we change the partition.
+        own: Our write id, if there is one yet.
+    """
+    for name in names:
+        directory = parse_directory(name)
+        if directory is not None:
+            met_write_ids = _common_write_ids(directory, foreign)
+            if met_write_ids and _is_relevant(directory, met_write_ids, set(operations), own):
+                return met_write_ids[-1]
+    return None
+
+
+def _common_write_ids(directory: AcidDirectory, foreign: Sequence[int]) -> list[int]:
+    first = directory.min_write_id
+    if directory.kind is Kind.BASE and directory.visibility_txn_id:
+        first = 0  # a compacted base has the events of all write ids up to its own
+    return [write_id for write_id in foreign if first <= write_id <= directory.max_write_id]
+
+
+def _is_relevant(
+    directory: AcidDirectory, met_write_ids: Sequence[int], ours: set[Operation], own: int | None
+) -> bool:
+    changes = bool(ours - {Operation.INSERT})
+    if directory.kind is Kind.DELETE_DELTA:
+        return changes
+    if directory.kind is Kind.DELTA:
+        return Operation.OVERWRITE in ours and own is not None and met_write_ids[0] < own
+    if changes:
+        return True
+    # An overwrite with a higher write id hides what we insert. A compaction hides nothing.
+    return own is not None and met_write_ids[-1] > own and not directory.visibility_txn_id
+
+
+def may_be_hidden(names: Iterable[str], own: int) -> bool:
+    """Whether a directory may be an overwrite that hides the rows that we have inserted."""
+    directories = (parse_directory(name) for name in names)
+    return any(
+        directory is not None
+        and directory.kind is Kind.BASE
+        and not directory.visibility_txn_id
+        and directory.max_write_id > own
+        for directory in directories
+    )
+
+
+class HiveConflicts(Calls):
+    """The part of the store about conflicts; ``TxnStore`` describes the method."""
+
+    def write_conflicts(
+        self,
+        txn_id: int,
+        snapshot: ValidTxnList,
+        components: Sequence[LockComponent] | None = None,
+    ) -> list[WriteConflict]:
+        """Only COMMIT knows which partitions a statement has changed whose text names none. So
+        before, such a statement has no conflicts."""
+        own = self._own_txn(txn_id)
+        if components is None:
+            changes = {
+                (table, partition): set(own.operations(table))
+                for table in own.write_ids
+                for partition in own.partitions(table) or [""]
+            }
+        else:
+            changes = self._named(components)
+        return self._conflicts(own, snapshot, changes)
+
+    def _named(
+        self, components: Sequence[LockComponent]
+    ) -> dict[tuple[TableName, str], set[Operation]]:
+        operations_by_partition: dict[tuple[TableName, str], set[Operation]] = {}
+        for component in components:
+            if component.table is None or component.operation in (
+                Operation.SELECT,
+                Operation.NO_TXN,
+            ):
+                continue
+            name = TableName(component.database, component.table)
+            if component.partition is not None or not self._is_partitioned.get(name, False):
+                operations_by_partition.setdefault((name, component.partition or ""), set()).add(
+                    component.operation
+                )
+        return operations_by_partition
+
+    def _at_commit(self, own: OwnTxn, snapshot: ValidTxnList | None) -> list[WriteConflict]:
+        """The conflicts of a transaction that commits.
+
+        What was locked before the snapshot was taken cannot have conflicts, with one exception:
+        Hive's TRUNCATE does not wait for inserts, nor do inserts wait for it. Only this one is
+        looked for without a snapshot.
+        """
+        changes: dict[tuple[TableName, str], set[Operation]] = {}
+        for table, write_id in own.write_ids.items():
+            operations = set(own.operations(table))
+            late = own.late_operations(table)
+            inserts = Operation.INSERT in operations
+            if snapshot is None:
+                inserts = (
+                    table,
+                    Operation.INSERT,
+                ) in own.recorded_operations  # it has published rows
+            is_shared = own.shares(table) and inserts
+            for partition in own.partitions(table) or [""] if late or is_shared else ():
+                relevant = set(late)
+                if is_shared and may_be_hidden(self._names(own, table, partition), write_id):
+                    relevant.add(Operation.INSERT)
+                if relevant:
+                    changes[table, partition] = relevant
+        return self._conflicts(own, snapshot, changes)
+
+    def _rebalance_write_id(
+        self, names: Iterable[str], snapshot: ValidTxnList, table: TableName
+    ) -> int | None:
+        """The write id of a base in which rows have row ids that the snapshot does not know.
+
+        The queue tells what made the base. If the queue has forgotten, a rebalance is supposed.
+        """
+        new = [
+            base
+            for base in map(parse_directory, names)
+            if base is not None
+            and base.kind is Kind.BASE
+            and base.visibility_txn_id
+            and not snapshot.is_valid(base.visibility_txn_id)
+        ]
+        if not new:
+            return None
+        request = hive.ShowCompactRequest(dbName=table.database, tbName=table.name)
+        entries = self._call("show_compact", request).compacts
+        keeps = {entry.txnId for entry in entries if entry.type != hive.CompactionType.REBALANCE}
+        return next(
+            (base.max_write_id for base in new if base.visibility_txn_id not in keeps), None
+        )
+
+    def _conflicts(
+        self,
+        own: OwnTxn,
+        snapshot: ValidTxnList | None,
+        changes: dict[tuple[TableName, str], set[Operation]],
+    ) -> list[WriteConflict]:
+        """Without a snapshot, ``changes`` are inserts, and only what came after them matters."""
+        if not changes:
+            return []
+        tables = sorted({table for table, _ in changes}, key=str)
+        before = {} if snapshot is None else self._write_ids(snapshot, tables)
+        now_valid = snapshots.valid_txns(self._call("get_open_txns"), own.id)
+        now = self._write_ids(now_valid, tables)
+        conflicts = []
+        for (table, partition), operations in sorted(changes.items(), key=str):
+            ours = own.write_ids.get(table)
+            if snapshot is None:
+                foreign = higher_write_ids(now[table], own.write_ids[table])
+            else:
+                foreign = unseen_ids(before[table], now[table], ours)
+            changes_rows = bool(operations - {Operation.INSERT}) and not self.features.is_hive3
+            if not foreign and not changes_rows:
+                continue
+            names = self._names(own, table, partition)
+            write_id = conflicting_write_id(names, foreign, operations, ours)
+            if write_id is None and changes_rows and snapshot is not None:
+                write_id = self._rebalance_write_id(names, snapshot, table)
+            if write_id is not None:
+                conflicts.append(
+                    WriteConflict(None, table, partition or None, write_id, by_row=False)
+                )
+        return conflicts
+
+    def _names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
+        """The names of what is in a partition's directory, or in the table's."""
+        if table not in own.places:
+            own.places[table] = convert.from_server_location(self._need_raw(table).sd.location)
+        return self._list_names(f"{own.places[table]}/{partition}".rstrip("/"))
+
+    def _write_ids(
+        self, valid: ValidTxnList, tables: Sequence[TableName]
+    ) -> dict[TableName, ValidWriteIdList]:
+        """The visible write ids of tables, in one call."""
+        if not tables:
+            return {}
+        request = hive.GetValidWriteIdsRequest(
+            fullTableNames=[str(table) for table in tables], validTxnList=str(valid)
+        )
+        lists_by_name = {
+            raw.fullTableName: snapshots.valid_write_ids(raw)
+            for raw in self._call("get_valid_write_ids", request).tblValidWriteIds
+        }
+        return {table: lists_by_name[str(table)] for table in tables}
+
+
+def converted_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
+    """The conflict in an error of the server, which aborts a transaction that lost a conflict."""
+    if "due to a write conflict" not in error.message:
+        return error
+    conflict = WriteConflictError(
+        f"Another transaction committed a change to the same thing first, so transaction {own.id} "
+        f"was aborted. Run it again; retries=n does so. {error.message}",
+        txnId=own.id,
+    )
+    conflict.ended = True
+    return conflict

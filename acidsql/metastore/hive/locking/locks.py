@@ -1,0 +1,259 @@
+"""Locks in a Hive Metastore.
+
+The server grants locks, but finds no circle of waiting transactions. So a waiter looks at all locks
+and, if it waits in a circle, aborts the youngest of acidsql's transactions in it. It never aborts
+Hive's.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from acidsql.errors import TxnAbortedError, TxnError
+from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.hive.wire import hive3
+from acidsql.metastore.hive.wire.calls import Calls
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.interface import (
+    LockComponent,
+    LockInfo,
+    LockResponse,
+    LockState,
+    LockType,
+    Operation,
+)
+from acidsql.metastore.lock_rules import circle_in_words, find_circle, merge
+from acidsql.metastore.streams import Batch
+
+_TYPES = {
+    LockType.SHARED_READ: hive.LockType.SHARED_READ,
+    LockType.SHARED_WRITE: hive.LockType.SHARED_WRITE,
+    LockType.EXCL_WRITE: hive.LockType.EXCL_WRITE,
+    LockType.EXCLUSIVE: hive.LockType.EXCLUSIVE,
+}
+_TYPE_OF = {number: lock_type for lock_type, number in _TYPES.items()}
+OPERATIONS = {
+    Operation.SELECT: hive.DataOperationType.SELECT,
+    Operation.INSERT: hive.DataOperationType.INSERT,
+    Operation.UPDATE: hive.DataOperationType.UPDATE,
+    Operation.DELETE: hive.DataOperationType.DELETE,
+    Operation.OVERWRITE: hive.DataOperationType.UPDATE,  # as Hive calls it
+    Operation.NO_TXN: hive.DataOperationType.NO_TXN,
+}
+_OURS = "acidsql: "  # by this, sessions know each other's locks
+_WORKS_FOR = re.compile(r"^\[[0-9a-f]{24} [^]]*\] ")  # see ``worker_text``
+NAME_MAX = _AGENT_MAX = 128  # characters; with more, the server fails
+_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # others hold some locks only while they commit
+_GRANTED = 0  # the number of a lock that was not asked for
+
+
+class HiveLocks(Calls):
+    """The part of the store about locks; ``TxnStore`` describes the methods."""
+
+    def lock(
+        self,
+        txn_id: int,
+        components: Sequence[LockComponent],
+        *,
+        agent_info: str | None = None,
+        session: int | None = None,
+    ) -> LockResponse:
+        assert session is None, "no session holds locks here: keeps_session_locks"
+        own = self._own_txn(txn_id)
+        if agent_info is not None:
+            own.agent_info = agent_info
+        requested = [_strengthen_overwrite(component) for component in components]
+        own.note_components(requested)
+        missing = own.uncovered_components(merge(requested))
+        if not missing:
+            return LockResponse(_GRANTED, LockState.ACQUIRED)
+        answer = self._request(own, own.holder, [_component(component) for component in missing])
+        own.waiting_locks[answer.lockid] = missing
+        return self._response(own, answer)
+
+    def _request(self, own: OwnTxn, number: int, components: list[Any]) -> Any:
+        """Request a lock for one of a transaction's numbers."""
+        request = hive.LockRequest(
+            component=components,
+            txnid=number,
+            user=own.user[:NAME_MAX],
+            hostname=own.host[:NAME_MAX],
+            agentInfo=_agent(own),
+        )
+        return self._call("lock", request)
+
+    def _lock_soon(
+        self, own: OwnTxn, components: list[Any], pauses_s: Sequence[float] | None = None
+    ) -> bool:
+        """Lock what others lock only while they commit. False: that took too long."""
+        answer = self._request(own, own.holder, components)
+        for pause_s in pauses_s or _PAUSES_S:
+            if answer.state == hive.LockState.ACQUIRED:
+                return True
+            time.sleep(pause_s)
+            request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.holder)
+            answer = self._call("check_lock", request)
+        self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+        return False
+
+    def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
+        own = self._own_txn(txn_id)
+        request = hive.CheckLockRequest(lockid=lock_id, txnid=own.holder)
+        while True:
+            try:
+                answer = self._call("check_lock", request)
+            except TxnError:
+                self.heartbeat(own.id)  # the lock is gone: perhaps its transaction, too
+                raise
+            response = self._response(own, answer)
+            if response.state is LockState.ACQUIRED or not self._end_circle(own, lock_id):
+                return response
+
+    def _response(self, own: OwnTxn, answer: Any) -> LockResponse:
+        number, is_granted = answer.lockid, answer.state == hive.LockState.ACQUIRED
+        blocker = None
+        if self.features.is_hive3 and own.must_look_again(number):
+            blocking = hive3.blocking_locks(number, own.numbers, self.show_locks())
+            is_granted, blocker = not blocking, next(iter(blocking), None)
+        elif not is_granted:
+            blocker = _blocker(number, self.show_locks())
+        if is_granted:
+            own.grant(number)
+            return LockResponse(number, LockState.ACQUIRED)
+        return LockResponse(number, LockState.WAITING, blocker)
+
+    def _end_circle(self, own: OwnTxn, lock_id: int) -> bool:
+        """If transactions wait in a circle with this one, abort the youngest of acidsql's."""
+        raw = self._locks()
+        locks = hive3.unified_locks(lock_id, own.numbers, [_info(raw_lock) for raw_lock in raw])
+        circle = find_circle(own.holder, locks)
+        if not circle:
+            return False
+        ours = {raw_lock.txnid for raw_lock in raw if (raw_lock.agentInfo or "").startswith(_OURS)}
+        victim = max(ours.intersection(circle), default=own.holder)
+        for number in own.numbers if victim == own.holder else [victim]:
+            self._call("abort_txn", hive.AbortTxnRequest(txnid=number))
+        if victim == own.holder:
+            reason = circle_in_words(circle, victim)
+            raise TxnAbortedError(f"Transaction {own.id} was aborted: {reason}.", txnId=own.id)
+        return True
+
+    def unlock(self, txn_id: int, lock_id: int) -> None:
+        if lock_id != _GRANTED:
+            self._own_txn(txn_id).waiting_locks.pop(lock_id, None)
+            self._call("unlock", hive.UnlockRequest(lockid=lock_id))
+
+    def show_locks(self) -> list[LockInfo]:
+        locks = map(_info, self._locks())
+        return sorted(locks, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
+
+    def _txns_of_other_runs(self, batch: Batch) -> list[int]:
+        """The transactions with a lock that work for another run of a batch's stream."""
+        ours = f"{_OURS}{worker_text(batch)}"
+        stream = ours[: ours.index(" ", len(_OURS)) + 1]
+        marks = {raw_lock.txnid: raw_lock.agentInfo or "" for raw_lock in self._locks()}
+        return sorted(
+            txn_id
+            for txn_id, mark in marks.items()
+            if mark.startswith(stream) and not mark.startswith(ours)
+        )
+
+    def _locks(self) -> Sequence[Any]:
+        return self._call("show_locks", hive.ShowLocksRequest()).locks or []
+
+
+def _strengthen_overwrite(component: LockComponent) -> LockComponent:
+    """An overwrite locks inserts out, as by Hive's default (``hive.txn.xlock.iow``): the base would
+    hide the rows of an insert that commits before it."""
+    if component.operation is Operation.OVERWRITE:
+        return replace(component, lock_type=LockType.EXCLUSIVE)
+    return component
+
+
+def _component(lock_component: LockComponent) -> Any:
+    """The struct of a component that records nothing yet (see ``own_txns``)."""
+    is_change = lock_component.operation not in (Operation.SELECT, Operation.NO_TXN)
+    return component(
+        lock_component.lock_type,
+        lock_component.database,
+        lock_component.table,
+        lock_component.partition,
+        Operation.SELECT if is_change else lock_component.operation,
+    )
+
+
+def component(
+    lock_type: LockType,
+    database: str,
+    table: str | None,
+    partition: str | None,
+    operation: Operation,
+    *,
+    is_dynamic: bool = False,
+) -> Any:
+    """The struct of a lock's component; ``is_dynamic``: the partitions are told later."""
+    level = hive.LockLevel.DB
+    if table is not None:
+        level = hive.LockLevel.TABLE if partition is None else hive.LockLevel.PARTITION
+    return hive.LockComponent(
+        type=_TYPES[lock_type],
+        level=level,
+        dbname=database,
+        tablename=table,
+        partitionname=partition,
+        operationType=OPERATIONS[operation],
+        isTransactional=True,
+        isDynamicPartitionWrite=is_dynamic,
+    )
+
+
+def worker_text(batch: Batch) -> str:
+    """The text in a lock that names the stream of its transaction, and the run of the stream.
+
+    The server tells others nothing more of an open transaction that they could know it by.
+    """
+    stream = "\n".join((batch.app_id, batch.sink, batch.query_id))
+    return f"[{sha256(stream.encode()).hexdigest()[:24]} {batch.run_id[:40]}] "
+
+
+def _agent(own: OwnTxn) -> str:
+    """A statement as a lock may have it: short, and in characters that every database keeps."""
+    text = f"{_OURS}{own.works_for}{brief(own.agent_info)}".encode("ascii", "replace").decode()
+    return text[:_AGENT_MAX]
+
+
+def _blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
+    own = next((lock for lock in locks if lock.lock_id == lock_id and lock.blocked_by), None)
+    if own is None or own.blocked_by is None:
+        return None
+    return next(
+        (lock for lock in locks if (lock.lock_id, lock.internal_id) == own.blocked_by), None
+    )
+
+
+def _info(raw: Any) -> LockInfo:
+    blocker = None
+    if raw.blockedByExtId:
+        blocker = (raw.blockedByExtId, raw.blockedByIntId or 1)
+    is_held = raw.state == hive.LockState.ACQUIRED
+    return LockInfo(
+        lock_id=raw.lockid,
+        internal_id=raw.lockIdInternal or 1,
+        txn_id=raw.txnid or 0,
+        database=raw.dbname,
+        table=raw.tablename,
+        partition=raw.partname,
+        state=LockState.ACQUIRED if is_held else LockState.WAITING,
+        lock_type=_TYPE_OF[raw.type],
+        acquired_at_ms=raw.acquiredat or None,
+        user=raw.user,
+        host=raw.hostname,
+        agent_info=_WORKS_FOR.sub("", (raw.agentInfo or "").removeprefix(_OURS)),
+        blocked_by=blocker,
+    )

@@ -1,0 +1,126 @@
+"""A newer number for a transaction, because Hive 3 compares transactions by time.
+
+When a transaction of Hive 3 commits, the server looks for others that changed the same table or
+partition and committed *after this one was opened*. That is too much: a transaction that waited
+for their locks has seen what they did. Hive 4 can be told not to compare; Hive 3 cannot.
+
+So a transaction gets a newer number under its locks, right before its snapshot, if others have
+committed since it was opened. The first number goes on to hold the locks: if it were given up,
+somebody else might get them, and commit, again and again. With the newer number the transaction
+writes and commits.
+
+* Both are kept alive together. If a call tells that one has ended, the other one is aborted.
+* COMMIT first sends a heartbeat for the first number: the locks are held, and will not time out
+  before the commit. Then the newer number commits, which is the only commit point, and then the
+  first.
+* If the process dies in between, the first number holds the locks until it times out.
+* If the reply to the COMMIT is lost, nobody ends the first number; it times out.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from acidsql.acid.write_ids import ValidTxnList
+from acidsql.errors import (
+    AcidSqlError,
+    MetastoreError,
+    NoSuchTxnError,
+    TxnAbortedError,
+    TxnError,
+)
+from acidsql.metastore.hive.locking.conflicts import unseen_ids
+from acidsql.metastore.hive.locking.locks import NAME_MAX
+from acidsql.metastore.hive.wire import snapshots
+from acidsql.metastore.hive.wire.calls import Calls, log
+from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.interface import TxnType
+
+ROLLED_BACK = 50005  # Hive's reason for an abort (TxnErrorMsg)
+
+
+class HiveRenewals(Calls):
+    """The part of the store about numbers of transactions; ``TxnStore`` describes ``renew``."""
+
+    def _open(self, own: OwnTxn) -> int:
+        """Open a transaction in the server."""
+        matters = self.features.is_hive3 and own.type is not TxnType.READ_ONLY
+        before = self._now() if matters else None  # first: what commits meanwhile counts as later
+        request = hive.OpenTxnRequest(
+            num_txns=1,
+            user=own.user[:NAME_MAX],
+            hostname=own.host[:NAME_MAX],
+            agentInfo="acidsql",
+            txn_type=own.type.value,
+        )
+        number: int = self._call("open_txns", request).txn_ids[0]
+        own.before = before
+        return number
+
+    def renew(self, txn_id: int) -> int:
+        own = self._own.get(txn_id)
+        if own is None or own.before is None or own.write_ids:
+            return txn_id
+        if not unseen_ids(own.before, self._now(), None):
+            return txn_id
+        newer = self._open(own)
+        unused, own.id = own.id, newer
+        self._own[newer] = self._own.pop(unused)
+        if unused != own.holder:
+            self._end_number(unused)
+        return newer
+
+    def _now(self) -> ValidTxnList:
+        return snapshots.valid_txns(self._call("get_open_txns"), 0)
+
+    def heartbeat(self, txn_id: int) -> None:
+        own = self._own.get(txn_id)
+        super().heartbeat(txn_id)
+        if own is not None:
+            self._need_locks(own)
+
+    def _call(self, name: str, *values: Any) -> Any:
+        """Call a method. If it tells that one number of a transaction has ended, end the other."""
+        try:
+            return super()._call(name, *values)
+        except (NoSuchTxnError, TxnAbortedError):
+            ended = getattr(values[0], "txnid", None)
+            for own in list(self._own.values()) if name != "abort_txn" else ():
+                if ended in own.numbers:
+                    for number in set(own.numbers) - {ended}:
+                        self._end_number(number)
+            raise
+
+    def _need_locks(self, own: OwnTxn) -> None:
+        """A sign of life of the number that holds the locks, if that is another one.
+
+        Raises:
+            TxnAbortedError: It has ended, and so the transaction was aborted.
+        """
+        if own.holder == own.id:
+            return
+        try:
+            super().heartbeat(own.holder)
+        except (NoSuchTxnError, TxnAbortedError) as error:
+            raise TxnAbortedError(
+                f"Transaction {own.id} was aborted, because transaction {own.holder}, which held "
+                f"its locks, has ended. {error.message}", txnId=own.id,
+            ) from error  # fmt: skip
+
+    def _end_number(self, number: int) -> None:
+        """Abort a number that is not needed any more; if that fails, it times out."""
+        with suppress(AcidSqlError):
+            self._call("abort_txn", hive.AbortTxnRequest(txnid=number, errorCode=ROLLED_BACK))
+
+    def _release(self, own: OwnTxn) -> None:
+        """Give up the locks of a transaction that has ended, if another number holds them."""
+        if own.holder == own.id:
+            return
+        try:
+            self._call("commit_txn", hive.CommitTxnRequest(txnid=own.holder))
+        except MetastoreError as error:
+            log.warning("Transaction %d holds its locks until it times out: %s", own.holder, error)
+        except TxnError:
+            pass  # others have ended it, and with it its locks

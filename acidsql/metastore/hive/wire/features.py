@@ -1,0 +1,110 @@
+"""What a server can do, asked once for each session."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from acidsql.acid.layout import DEFAULT_PARTITION
+from acidsql.acid.paths import plain_path
+from acidsql.errors import AcidSqlError, MetastoreError, SettingError
+from acidsql.metastore.hive.wire.client import Client
+from acidsql.metastore.hive.wire.idl import hive
+
+_TIMEOUT, _WAREHOUSE = "metastore.txn.timeout", "metastore.warehouse.dir"
+DEFAULT_PARTITION_NAME = "hive.exec.default.partition.name"
+_DML_EVENTS = "hive.metastore.dml.events"  # in the site file of servers that are replicated
+_LISTENERS, _LOGS = "metastore.transactional.event.listeners", "DbNotificationListener"
+_STORE, _CACHE = "metastore.rawstore.impl", "CachedStore"
+_DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
+_MS = {
+    "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
+    "h": 3_600_000, "hour": 3_600_000, "d": 86_400_000, "day": 86_400_000,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """A server's version and settings.
+
+    Attributes:
+        version: The version that the server names. Builds of vendors may name another one.
+        txn_timeout_ms: After this time without a heartbeat the server aborts a transaction.
+        warehouse: The directory of the database ``default``.
+        default_partition: What stands for NULL in the names of partitions.
+        tells_writes: The server wants to know which files a transaction has written, because other
+            servers replicate its tables.
+        logs_changes: The server keeps a notification log that is complete, and this user may read
+            it.
+        caches_tables: The server shows properties of tables from its memory, which a COMMIT does
+            not change.
+        is_hive3: It makes the calls of Hive 3.1 (see ``hive3``).
+    """
+
+    version: str
+    txn_timeout_ms: int
+    warehouse: str
+    default_partition: str = DEFAULT_PARTITION
+    tells_writes: bool = False
+    logs_changes: bool = False
+    caches_tables: bool = False
+    is_hive3: bool = False
+
+
+def probe(client: Client) -> Features:
+    """Ask the server.
+
+    Raises:
+        MetastoreError: No server answers, or the server has no ACID tables.
+        SettingError: The server is older than Hive 3.1.
+    """
+    version = client.call("getVersion")
+    # The version's number proves little: vendors have taken Hive 4's calls into 3.1.
+    is_hive3 = not client.has_method(
+        "get_open_txns_req", hive.GetOpenTxnsRequest(excludeTxnTypes=[])
+    )
+    about = hive.CheckConstraintsRequest(catName=client.address.catalog, db_name="", tbl_name="")
+    if is_hive3 and not client.has_method("get_check_constraints", about):
+        raise SettingError(
+            f"The Hive Metastore {client.address} calls itself {version}, and does not know the "
+            "calls of Hive 3.1, which acidsql needs.", name="metastore",
+        )  # fmt: skip
+    timeout = _server_setting(client, _TIMEOUT, "300s")
+    warehouse = _server_setting(client, _WAREHOUSE, "")
+    if not warehouse:
+        raise MetastoreError(f"The Hive Metastore {client.address} does not tell its {_WAREHOUSE}.")
+    # Hive 3 is told of files by other means, and only of those of tables without transactions.
+    tells_writes = not is_hive3 and _server_setting(client, _DML_EVENTS, "false").lower() == "true"
+    return Features(
+        version,
+        _milliseconds(timeout),
+        plain_path(warehouse).rstrip("/"),
+        _server_setting(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
+        tells_writes,
+        _may_read_log(client),
+        _server_setting(client, _STORE, "").endswith(_CACHE),
+        is_hive3,
+    )
+
+
+def _may_read_log(client: Client) -> bool:
+    if _LOGS not in _server_setting(client, _LISTENERS, ""):
+        return False
+    try:
+        client.call("get_current_notificationEventId")
+    except AcidSqlError:
+        return False  # by default only those may read it who may act for other users
+    return True
+
+
+def _server_setting(client: Client, name: str, default: str) -> str:
+    try:
+        return str(client.call("get_config_value", name, default))
+    except AcidSqlError:
+        return default  # a server need not tell
+
+
+def _milliseconds(text: str) -> int:
+    """The milliseconds of Hive's text for a duration; without a unit, seconds."""
+    duration = _DURATION.match(text.strip().lower())
+    return int(duration[1]) * _MS[duration[2] or "s"] if duration else 300_000

@@ -1,0 +1,73 @@
+"""What a table of a Hive Metastore is: Hive's ACID table, a plain one, a view, or another engine's.
+
+A metastore also keeps tables that are not Hive's. Their files mean nothing without their engine: a
+reader of the files alone would show deleted rows, or rows of aborted writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from acidsql.acid.table import INSERT_ONLY, TRANSACTIONAL_PROPERTIES
+from acidsql.metastore.hive.wire import convert
+
+
+class Kind(Enum):
+    """The kind of a table. The value is a word for messages."""
+
+    FULL_ACID = "full ACID"
+    INSERT_ONLY = "insert-only"
+    PLAIN = "plain"
+    EXTERNAL = "external"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    OTHER_ENGINE = "another engine's"
+
+
+# Words in the names of classes, properties and values → the engine.
+_ENGINES = {
+    "iceberg": "Iceberg", "hudi": "Hudi", "hoodie": "Hudi", "kudu": "Kudu", "jdbc": "JDBC",
+    "delta": "Delta Lake", "hbase": "HBase", "druid": "Druid", "kafka": "Kafka",
+    "paimon": "Paimon", "phoenix": "Phoenix", "accumulo": "Accumulo",
+}  # fmt: skip
+_HANDLER, _TYPE, _PROVIDER = "storage_handler", "table_type", "spark.sql.sources.provider"
+_TEXT = "org.apache.hadoop.mapred.TextInputFormat"
+TEXT = "text"
+
+
+def kind_of(raw: Any) -> Kind:
+    """The kind of table that a struct ``Table`` of the server describes."""
+    if convert.is_view(raw):
+        return Kind.VIEW
+    if raw.tableType == "MATERIALIZED_VIEW":
+        return Kind.MATERIALIZED_VIEW
+    if engine_of(raw):
+        return Kind.OTHER_ENGINE
+    if convert.is_transactional(raw):
+        return Kind.INSERT_ONLY if _is_insert_only(raw.parameters) else Kind.FULL_ACID
+    return Kind.PLAIN if raw.tableType == convert.MANAGED else Kind.EXTERNAL
+
+
+def engine_of(raw: Any) -> str:
+    """The engine that alone can read the table; empty for Hive's own tables."""
+    parameters = raw.parameters or {}
+    by_key = {key.lower(): value for key, value in parameters.items()}
+    handler = by_key.get(_HANDLER, "")
+    clues = [by_key.get(_TYPE, ""), handler, by_key.get(_PROVIDER, ""), raw.sd.inputFormat or ""]
+    for text in clues:
+        for word, engine in _ENGINES.items():
+            if word in text.lower():
+                return engine
+    return str(handler.rpartition(".")[2])
+
+
+def format_of(raw: Any) -> str:
+    """``orc``, ``parquet``, ``text``, or the name of another format's class."""
+    name: str = raw.sd.inputFormat or ""
+    return TEXT if name == _TEXT else convert.format_of(raw.sd)
+
+
+def _is_insert_only(parameters: Mapping[str, str]) -> bool:
+    return parameters.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY

@@ -1,0 +1,126 @@
+"""Entries of the server's notification log → what they change in the catalog."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from thrift.protocol.TJSONProtocol import TJSONProtocol
+from thrift.transport.TTransport import TMemoryBuffer
+
+from acidsql.acid.layout import partition_name
+from acidsql.acid.table import TableName
+from acidsql.metastore.hive.wire.idl import hive
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the catalog.
+
+    Attributes:
+        database: The database. None: an entry cannot be read, so this may be any change.
+        table: The table. None: all tables of the database are dropped.
+        partition: The name of the partition that is gone. None: the table's name means something
+            else now.
+    """
+
+    database: str | None = None
+    table: str | None = None
+    partition: str | None = None
+
+    def concerns(self, name: TableName) -> bool:
+        """Whether the change may alter the meaning of a name."""
+        return self.database in (None, name.database) and self.table in (None, name.name)
+
+
+@dataclass(slots=True)
+class LogReader:
+    """The part of the notification log that a transaction has read.
+
+    Attributes:
+        last: The number of the last entry that it knows.
+        changes: The changes of the catalog after its snapshot.
+    """
+
+    last: int
+    changes: list[Change] = field(default_factory=list)
+
+
+def event_changes(event: Any, catalog: str) -> Iterator[Change]:
+    """What an entry changes in one catalog, so that an older snapshot is not to see it.
+
+    New partitions, properties, statistics and constraints are no such changes.
+    """
+    if event.catName is not None and event.catName.lower() != catalog.lower():
+        return
+    try:
+        yield from _changes(event)
+    except Exception:  # a message of another format
+        yield Change()
+
+
+def _changes(event: Any) -> Iterator[Change]:
+    match event.eventType:
+        case "CREATE_TABLE" | "DROP_TABLE":
+            yield _change(event.dbName, event.tableName)
+        case "DROP_DATABASE":
+            yield _change(event.dbName)
+        case "ALTER_TABLE":
+            message = _message(event)
+            old, new = (
+                _read(hive.Table, message[f"tableObj{when}Json"]) for when in ("Before", "After")
+            )
+            if table_meaning(old) != table_meaning(new):
+                yield _change(old.dbName, old.tableName)
+                if table_meaning(old)[:2] != table_meaning(new)[:2]:  # it has another name
+                    yield _change(new.dbName, new.tableName)
+        case "DROP_PARTITION":
+            message = _message(event)
+            keys = _read(hive.Table, message["tableObjJson"]).partitionKeys
+            for values in message["partitions"]:
+                yield _dropped_partition(event, keys, [values[key.name] for key in keys])
+        case "ALTER_PARTITION":
+            message = _message(event)
+            keys = _read(hive.Table, message["tableObjJson"]).partitionKeys
+            old, new = (
+                _read(hive.Partition, message[f"partitionObj{when}Json"])
+                for when in ("Before", "After")
+            )
+            if old.values != new.values:
+                yield _dropped_partition(event, keys, old.values)
+
+
+def _dropped_partition(event: Any, keys: Any, values: list[str]) -> Change:
+    name = partition_name([key.name for key in keys], values)
+    return _change(event.dbName, event.tableName, name)
+
+
+def _change(database: str, table: str | None = None, partition: str | None = None) -> Change:
+    """A change. What a client has sent to the server may have names in capitals."""
+    return Change(database.lower(), None if table is None else table.lower(), partition)
+
+
+def table_meaning(raw: Any) -> tuple[Any, ...]:
+    """What a table's name means: which table that is, where it lies, its columns, and the query of
+    a view."""
+    columns = [(column.name.lower(), column.type.lower()) for column in raw.sd.cols]
+    query = raw.viewExpandedText or raw.viewOriginalText or ""
+    return raw.dbName.lower(), raw.tableName.lower(), raw.sd.location, columns, query
+
+
+def _message(event: Any) -> Any:
+    text = event.message
+    if event.messageFormat.startswith("gzip"):
+        text = gzip.decompress(base64.b64decode(text))
+    return json.loads(text)
+
+
+def _read(struct: Any, text: str) -> Any:
+    """A struct in Thrift's JSON."""
+    value = struct()
+    value.read(TJSONProtocol(TMemoryBuffer(text.encode())))
+    return value

@@ -1,0 +1,8 @@
+"""Spark's analysis of composed text: the only modules of ``plan/`` that ask Spark.
+
+``lower`` makes a lazy DataFrame of composed text, and turns Spark's errors into ours. ``demands``
+reads in Spark's plan which rows of a table a query needs. ``missing_names`` says which names are
+like one that does not exist.
+
+This package must not compose text of its own. Read ``lower`` first.
+"""

@@ -1,0 +1,109 @@
+"""Explains errors about names of tables that do not exist: which other thing has the name, or which
+names are similar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from acidsql.errors import AcidSqlError, AnalysisError
+from acidsql.metastore.catalog import Catalog
+from acidsql.plan.analysis.lower import no_log
+from acidsql.plan.rows.targets import Targets, place_of_name
+from acidsql.plan.standins.names import Names
+from acidsql.sql.text.tokens import Span, tokenize
+from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.spark.catalog_names import table_names
+from acidsql.storage.spark.session.jvm import OWN_CATALOG
+
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`")
+_SHOWN = 3  # similar names in an error
+
+
+class MissingNames:
+    """Explains errors about names, in one session's statements, that no table or view has.
+
+    Args:
+        spark: The Spark session.
+        catalog: Has the names of the metastore's tables.
+        names: Resolves names.
+    """
+
+    def __init__(self, spark: SparkSession, catalog: Catalog, names: Names) -> None:
+        self._spark, self._catalog, self._names = spark, catalog, names
+        self._targets = Targets(spark, names)
+
+    @contextmanager
+    def explain_errors(self, text: str) -> Iterator[None]:
+        """If there is no table or view of a name, raise an error that tells more about the name.
+
+        Args:
+            text: The statement.
+
+        Raises:
+            UnsupportedError: The metastore has a table or view of this name that acidsql does not
+                read. Or as ``Targets.explain_errors``.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND, with a caret and with similar names. Or as
+                ``Targets.explain_errors``.
+        """
+        try:
+            # The error is raised, so PySpark need not log it, too.
+            with no_log(), self._targets.explain_errors(text):
+                yield
+        except (AnalysisException, AnalysisError) as error:
+            if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or _is_of_view(error):
+                raise
+            parts = self._parts(error, text)
+            if (foreign := self._names.find_foreign(parts) if parts else None) is not None:
+                raise foreign.refused_error() from error
+            raise self._with_suggestions(error, parts, text) from None
+
+    def _parts(self, error: AnalysisException | AnalysisError, text: str) -> tuple[str, ...]:
+        """The name, as Spark's error gives it, or as it stands in the text."""
+        if isinstance(error, AnalysisError):
+            stated = (error.text or text)[error.start : error.end]
+            parts = [token.value for token in tokenize(stated) if token.is_name]
+        else:
+            quoted = (error.getMessageParameters() or {}).get("relationName", "")
+            parts = [part.replace("``", "`") for part in _QUOTED.findall(quoted)]
+        return tuple(parts[1:] if parts[:1] == [OWN_CATALOG] else parts)
+
+    def _with_suggestions(
+        self, error: AnalysisException | AnalysisError, parts: tuple[str, ...], text: str
+    ) -> AnalysisError:
+        """The error with a caret and with similar names."""
+        if isinstance(error, AnalysisError):
+            message, place = error.words, Span(error.start, error.end)
+            text = error.text or text  # with the variables substituted
+        else:
+            message = f"There is no table or view {quoted_path(parts)}."
+            place = place_of_name(parts, text)
+        similar = self._similar(parts) if parts else []
+        hint = f" Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
+        return AnalysisError(
+            message + hint,
+            text, place.start, place.end,
+            condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        )  # fmt: skip
+
+    def _similar(self, parts: tuple[str, ...]) -> list[str]:
+        """Names of tables and views that are like a name, the most similar first."""
+        name = self._names.qualify(parts)
+        if name is None:
+            return []
+        existing_names: set[str] = set()
+        with suppress(AcidSqlError):
+            existing_names.update(self._catalog.tables(name.database))
+        with suppress(PySparkException):
+            existing_names.update(table_names(self._spark, name.database))
+        return get_close_matches(name.shown, sorted(existing_names), _SHOWN)
+
+
+def _is_of_view(error: AnalysisException | AnalysisError) -> bool:
+    """Whether the name stands in the query of a view, and not in the statement."""
+    return isinstance(error, AnalysisError) and error.text is None

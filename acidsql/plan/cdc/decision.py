@@ -1,0 +1,371 @@
+"""The decision of AUTO CDC: what becomes of each key's newest record, in both tables.
+
+The query gives one row for each key. ``Act`` names the values of its columns ``act`` (of the
+target) and ``note`` (of the state table). ``fate`` is APPLIED, DUPLICATE or STALE. ``twice`` tells
+that the target has several rows for one record; rows with one key also tell this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from acidsql.acid import cdc
+from acidsql.acid.table import Column, Table
+from acidsql.acid.values.types import HiveType, parse_type
+from acidsql.plan.cdc.order import struct_sql
+from acidsql.plan.cdc.rules import Rules
+from acidsql.plan.rows.event_query import (
+    DerivedView,
+    EventQuery,
+    ReducedQuery,
+    RewriteContext,
+    default_fields,
+    key_columns,
+    omitted_value,
+)
+from acidsql.plan.values.sqltext import Text
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import literal, quote, shown_type
+
+APPLIED, DUPLICATE, STALE = "applied", "duplicate", "stale"
+ROW = f"{ew.PREFIX}row"  # the row id of the state table's row
+BROADCAST = "/*+ BROADCAST(f) */ "
+
+
+class Act(IntEnum):
+    """What is done with one row of a table."""
+
+    NOTHING = 0
+    UPDATE = 1
+    MOVE = 2  # an update that brings the row to another partition or bucket
+    INSERT = 3
+    DELETE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The views that the query reads, and the state table.
+
+    ``folded`` is a view over ``files``, which is a view over the folded records' files. ``floor``
+    and ``state_view`` are relations of the state table; each is read in its own way.
+    """
+
+    files: str
+    folded: str
+    target: str
+    state_view: str
+    floor: str
+    state: Table
+
+    @property
+    def sequence(self) -> str:
+        """The state table's column of order values."""
+        return cdc.state_columns(self.state)[0].name
+
+
+def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
+    """Compose the query. Its ``source`` is the view over the folded records."""
+    floor = _floor_query(rules, sides)
+    full_query, reduced_query = (
+        _query(rules, context, _join_records(rules, context, sides, hint), below=floor, newest=None)
+        for hint in (None, BROADCAST)
+    )
+    return keyed_query(rules, context, sides, full_query, reduced_query)
+
+
+def keyed_query(
+    rules: Rules, context: RewriteContext, sides: Sides, full_query: Text, reduced_query: Text
+) -> EventQuery:
+    """The event query that decides about the folded records' keys.
+
+    Args:
+        rules: The statement's rules.
+        context: The context of the rewrite.
+        sides: The views.
+        full_query: The query that joins all rows of the tables.
+        reduced_query: The query that first reduces the tables to rows whose keys have records, with
+            the records broadcast to all tasks.
+    """
+    partitions = tuple(
+        (key, f"k{i}") for i, key in enumerate(rules.keys) if key in context.table.partition_columns
+    )
+    names = frozenset(f"k{i}" for i in range(len(rules.keys)))
+    source = DerivedView(sides.folded, context.new().raw(f"SELECT * FROM {sides.files}"))
+    return EventQuery(
+        context.table,
+        full_query,
+        source=source,
+        reduced=ReducedQuery(reduced_query, names, partitions),
+    )
+
+
+def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
+    """Compose the query for records that truncate, which joins all rows of both tables.
+
+    A row without a record has NULLs for the columns of the fold, but for its key.
+    """
+    keys = [
+        f"coalesce(f.k{i}, t.{quote(key.name)}, x.{quote(key.name)}) AS k{i}"
+        for i, key in enumerate(rules.keys)
+    ]
+    columns = [*keys, f"f.* EXCEPT ({', '.join(f'k{i}' for i in range(len(keys)))})"]
+    record_or_target_keys = [
+        f"coalesce(f.k{i}, t.{quote(key.name)})" for i, key in enumerate(rules.keys)
+    ]
+    by_state = " AND ".join(
+        f"x.{quote(key.name)} <=> {sql}"
+        for key, sql in zip(rules.keys, record_or_target_keys, strict=True)
+    )
+    columns += _joined_columns(rules, context, sides)
+    joined = context.new().raw("SELECT\n").commas(columns)
+    joined.raw(f"\nFROM {sides.files} AS f\nFULL OUTER JOIN {sides.target} AS t")
+    joined.raw(f" ON {_key_condition(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
+    # The floor belongs to the record that truncates.
+    joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
+    floor, newest = _floor_query(rules, sides), _newest_truncation(sides)
+    return EventQuery(context.table, _query(rules, context, joined, below=floor, newest=newest))
+
+
+def decide_first(rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType) -> EventQuery:
+    """Compose the query for two tables without rows, which joins nothing.
+
+    Args:
+        rules: The statement's rules.
+        context: The context of the rewrite.
+        sides: The views.
+        kind: The type of order values.
+    """
+    ids = ("bigint", "int", "bigint", "string")
+    null_columns = dict(zip(ew.KEYS, ids, strict=True))
+    null_columns |= {f"o{i}": column.type for i, column in enumerate(context.table.all_columns)}
+    null_columns |= {ROW: "bigint", "v": str(kind)}
+    columns = [
+        f"CAST(NULL AS {shown_type(column_type)}) AS {name}"
+        for name, column_type in null_columns.items()
+    ]
+    joined = context.new().raw("SELECT\n").commas(["f.*", *columns])
+    joined.raw(f"\nFROM {sides.files} AS f")
+    newest = _newest_truncation(sides) if rules.truncate_when else None
+    return EventQuery(context.table, _query(rules, context, joined, below=None, newest=newest))
+
+
+# Relations of one row. As such, and not as values, they tell which rows of a table they need.
+
+
+def _floor_query(rules: Rules, sides: Sides) -> str:
+    """``below``: the floor before this batch."""
+    key, sequence = quote(rules.keys[0].name), quote(sides.sequence)
+    return f"SELECT max({sequence}) AS below FROM {sides.floor} WHERE {key} IS NULL"
+
+
+def _newest_truncation(sides: Sides) -> str:
+    """``newest``: the order value of the newest record that truncates."""
+    return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
+
+
+def _join_records(rules: Rules, context: RewriteContext, sides: Sides, hint: str | None) -> Text:
+    """The folded records, each with its row in the target and in the state table."""
+    text = context.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, context, sides)])
+    text.raw(f"\nFROM {sides.folded} AS f")
+    for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
+        text.raw(f"\nLEFT OUTER JOIN {joined_side(view, alias, sides.folded, rules.keys, hint)}")
+        text.raw(f" ON {_key_condition(rules.keys, alias)}")
+    return text
+
+
+def _joined_columns(rules: Rules, context: RewriteContext, sides: Sides) -> list[str]:
+    """The columns of the target's row and of the state table's."""
+    return [
+        *key_columns("t"),
+        *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(context.table.all_columns)),
+        f"x.row__id AS {ROW}",
+        f"{_previous_order(rules, sides)} AS v",
+    ]
+
+
+def _key_condition(keys: Sequence[Column], alias: str) -> str:
+    return " AND ".join(f"{alias}.{quote(key.name)} = f.k{i}" for i, key in enumerate(keys))
+
+
+def joined_side(
+    view: str, alias: str, folded: str, keys: Sequence[Column], hint: str | None
+) -> str:
+    """A table as one side of a join. With a hint, it is reduced to rows whose keys have records."""
+    if hint is None:
+        return f"{view} AS {alias}"
+    broadcast = f"(SELECT {hint}* FROM {folded} AS f) AS f"
+    on = _key_condition(keys, alias)
+    return (
+        f"(SELECT {alias}.* FROM {view} AS {alias} LEFT SEMI JOIN {broadcast} ON {on}) AS {alias}"
+    )
+
+
+def _previous_order(rules: Rules, sides: Sides) -> str:
+    """SQL of the order value that a key had before this batch; NULL if there is none."""
+    state_order = f"x.{quote(sides.sequence)}"
+    if not rules.order:
+        return state_order
+    values = [f"t.{quote(column.name)}" for column in rules.order]
+    live_order = struct_sql(values) if rules.is_struct else values[0]
+    has_live_order = " AND ".join(f"{value} IS NOT NULL" for value in values)
+    # The user may have inserted a row whose key was deleted. Then both tables have an order value.
+    return f"greatest(CASE WHEN {has_live_order} THEN {live_order} END, {state_order})"
+
+
+def _new_values(rules: Rules, context: RewriteContext) -> dict[str, str]:
+    """The value of each column of the target after an insert or an update, by name."""
+    new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
+    new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
+    fields = {column: i for i, column in enumerate(rules.columns)}
+    default = defaults(rules, context)
+    for i, column in enumerate(context.table.all_columns):
+        if column in rules.unset_columns:
+            new[column.name] = f"CASE WHEN blank THEN {default[column.name]} ELSE o{i} END"
+        elif column in rules.ignore_null_columns:
+            old = f"CASE WHEN NOT blank THEN o{i} END"
+            new[column.name] = newest_sql(f"v{fields[column]}", old, parse_type(column.type))
+    return new
+
+
+def defaults(rules: Rules, context: RewriteContext) -> dict[str, str]:
+    """The value of each column that no record sets in a new row, by name."""
+    types = default_fields(context, rules.unset_columns)
+    return {column.name: omitted_value(context, column, types) for column in rules.unset_columns}
+
+
+def newest_sql(path: str, old: str, kind: HiveType) -> str:
+    """SQL of the newest value that is not NULL since the newest delete, or else the old value.
+
+    For a struct, the newest value of each field is found in this way.
+
+    Args:
+        path: The field of each of the records ``news``.
+        old: SQL of the value before these records.
+        kind: The value's type.
+    """
+    newest_value = f"try_element_at(filter(news, r -> r.d OR r.{path} IS NOT NULL), -1).{path}"
+    if kind.kind != "struct":
+        return f"coalesce({newest_value}, {old})"
+    parts = ", ".join(
+        f"{literal(name)}, {newest_sql(f'{path}.{quote(name)}', f'({old}).{quote(name)}', child)}"
+        for name, child in zip(kind.names, kind.children, strict=True)
+    )
+    return (
+        f"CASE WHEN {newest_value} IS NOT NULL OR {old} IS NOT NULL THEN named_struct({parts}) END"
+    )
+
+
+def _query(
+    rules: Rules, context: RewriteContext, joined: Text, *, below: str | None, newest: str | None
+) -> Text:
+    """Compose the query that decides about each key.
+
+    Args:
+        rules: The statement's rules.
+        context: The context of the rewrite.
+        joined: The query over the joined records.
+        below: A query for the floor before this batch; None: there is none.
+        newest: A query for the floor that this batch brings; None: it brings none.
+    """
+    table, new = context.table, _new_values(rules, context)
+    unchanged_places = [
+        f"{new[column.name]} <=> o{i}"
+        for i, column in enumerate(table.all_columns)
+        if column in table.partition_columns or column.name in table.bucket_columns
+    ]
+    columns: list[Text | str] = [
+        *ew.KEYS,
+        *(f"k{i}" for i in range(len(rules.keys))),
+        "s",
+        "top.d AS d",
+        "n",
+        "m",
+        ROW,
+        f"{_FATE} AS fate",
+        f"{_act(' AND '.join(unchanged_places) or 'true')} AS act",
+        f"{_note(is_in_target=bool(rules.order))} AS note",
+        "false AS twice",
+        *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
+    ]
+    floors = {"below": below, "newest": newest}
+    missing = "".join(f", NULL AS {name}" for name, floor in floors.items() if floor is None)
+    relation = context.new().raw(f"SELECT *{missing} FROM (").add(joined).raw("\n)")
+    for floor in filter(None, floors.values()):
+        relation.raw(f"\nCROSS JOIN ({floor})")
+    return add_steps(
+        context.new().raw("SELECT\n").commas(columns), _decision_steps(rules), relation
+    )
+
+
+def add_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Text:
+    """Add FROM to a query: a relation to which each step adds columns, computed from the columns of
+    earlier steps."""
+    for columns in reversed(steps):
+        text.raw(f"\nFROM (SELECT *, {', '.join(columns)}")
+    return text.raw(" FROM (").add(relation).raw("\n" + ")" * (len(steps) + 1))
+
+
+def _decision_steps(rules: Rules) -> list[list[str]]:
+    """The steps that compute the facts about each key on which the decision is based.
+
+    ``v`` is the order value that the key had before this batch. The steps add:
+
+    ``sweep``   the floor that this batch brings, if it is a higher one
+    ``bar``     records up to this order value are stale
+    ``fresh``   whether the newest record is not
+    ``swept``   a record truncates, and the key's row is not newer
+    ``blank``   before the newest record there is no row, or a record of the batch removes it
+    ``news``    those of ``recs`` that are not stale
+    """
+    return [
+        [
+            "CASE WHEN coalesce(newest > below, newest IS NOT NULL) THEN newest END AS sweep",
+            "CASE WHEN tr THEN v ELSE greatest(v, below, newest) END AS bar",
+        ],
+        [
+            "coalesce(s > bar, s IS NOT NULL) AS fresh",
+            "sweep IS NOT NULL AND coalesce(v <= sweep, true) AS swept",
+        ],
+        [
+            f"{ew.PARTITION} IS NULL OR swept OR coalesce(gone > bar, gone IS NOT NULL) AS blank",
+            *(
+                ["filter(recs, r -> coalesce(r.s > bar, true)) AS news"]
+                if rules.ignore_null_columns
+                else []
+            ),
+        ],
+    ]
+
+
+_FATE = (
+    f"CASE WHEN fresh THEN '{APPLIED}' WHEN s = v THEN '{DUPLICATE}' "
+    f"WHEN s IS NOT NULL THEN '{STALE}' END"
+)
+
+
+def _act(stays_in_place: str) -> str:
+    is_new = f"{ew.PARTITION} IS NULL"
+    return (
+        f"CASE WHEN {is_new} AND (NOT fresh OR top.d) THEN {Act.NOTHING.value} "
+        f"WHEN NOT fresh THEN CASE WHEN swept THEN {Act.DELETE.value} "
+        f"ELSE {Act.NOTHING.value} END "
+        f"WHEN top.d THEN {Act.DELETE.value} WHEN {is_new} THEN {Act.INSERT.value} "
+        f"WHEN {stays_in_place} THEN {Act.UPDATE.value} ELSE {Act.MOVE.value} END"
+    )
+
+
+def _note(*, is_in_target: bool) -> str:
+    """SQL of the change of the state table, which has only deleted keys if the target has the order
+    values."""
+    is_new = f"{ROW} IS NULL"
+    case_body = f"NOT fresh AND (NOT swept OR {is_new}) THEN {Act.NOTHING.value} WHEN NOT fresh"
+    if is_in_target:
+        case_body += f" OR NOT top.d THEN CASE WHEN {is_new} THEN {Act.NOTHING.value} "
+        case_body += f"ELSE {Act.DELETE.value} END"
+    else:
+        case_body += f" THEN {Act.DELETE.value}"
+    return (
+        f"CASE WHEN {case_body} WHEN {is_new} THEN {Act.INSERT.value} ELSE {Act.UPDATE.value} END"
+    )

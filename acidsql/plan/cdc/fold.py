@@ -1,0 +1,252 @@
+"""The fold of AUTO CDC: a query that gives the newest record of each key, and what is wrong.
+
+::
+
+    k0 …    the key, in the types of the target's columns
+    tr      whether the records truncate: they have one row, with NULLs for the key
+    s       the newest order value
+    top     the newest record: ``d``, whether it deletes, and ``v0`` …, the columns that it sets
+    gone    the newest order value of a record that deletes, or NULL
+    recs    with IGNORE NULL UPDATES and with SCD type 2: all records, each with ``s``, ``n`` and
+            the fields of ``top``, in their order
+    n       the number of records
+    m       the number of different order values
+    nulls   the number of records without an order value, or with NULL in a part of it
+    ties    the number of order values that different records have; ``tie`` is one of them
+
+Records are converted to the types of the target's columns first. So records that differ only before
+this conversion are equal. A record that deletes sets no columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import Column
+from acidsql.acid.values.types import HiveType, parse_type
+from acidsql.errors import AnalysisError
+from acidsql.plan.cdc.order import as_struct, comparable, has_null, plain_order, stored_type
+from acidsql.plan.cdc.rules import Expression, Rules
+from acidsql.plan.rows.event_query import Fields, RewriteContext, assigned_sql
+from acidsql.plan.values.assignment import read_back_sql
+from acidsql.plan.values.sqltext import Text
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import literal, quote, shown_type
+
+# Columns of the query over the source. Reserved names: no user's expression can mean them.
+_SOURCE_VALUE = f"{ew.PREFIX}r"  # + ordinal
+_DELETES = f"{ew.PREFIX}d"
+_TRUNCATES = f"{ew.PREFIX}t"
+_ORDER = f"{ew.PREFIX}q"
+_TRUNCATED = f"coalesce({_TRUNCATES}, false)"  # a condition that is the word NULL is no BOOLEAN
+
+# The column of ``Fold.faults``: the condition of the error that the record is; NULL: it is none.
+FAULT = f"{ew.PREFIX}fault"
+NULL_KEY = "AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY"
+NULL_SEQUENCE = "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE"
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The fold.
+
+    Attributes:
+        query: The query.
+        faults: A query for the records as they are, each with ``FAULT``.
+        sequence: The type of the order values.
+    """
+
+    query: Text
+    faults: Text
+    sequence: HiveType
+
+
+def fold(
+    rules: Rules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
+) -> Fold:
+    """Compose the query.
+
+    Args:
+        rules: The statement's rules.
+        context: The context of the rewrite.
+        source: The source as a relation.
+        alias: The qualifier of the source's columns, or None.
+        names: The source's columns.
+
+    Raises:
+        AnalysisError: A value does not fit its column, the condition is no BOOLEAN, or order values
+            have no order.
+    """
+    columns = (*rules.keys, *rules.columns)
+    by_name = {name.lower(): name for name in names}  # the session may tell cases apart
+    prefix = "" if alias is None else f"{quote(alias)}."
+    source_values = [f"{prefix}{quote(by_name[column.name])}" for column in columns]
+    rows = _records(rules, context, source, source_values)
+    fields = context.analyse(rows)
+    _check_condition(rules.delete_when, "APPLY AS DELETE WHEN", context, rules, _DELETES, fields)
+    _check_condition(
+        rules.truncate_when, "APPLY AS TRUNCATE WHEN", context, rules, _TRUNCATES, fields
+    )
+    values = {
+        column.name: _value(context, f"{_SOURCE_VALUE}{i}", kind, column, rules)
+        for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=False))
+    }
+    sequence, kind = _sequence(rules, context, fields, values)
+    keys = [f"k{i}" for i in range(len(rules.keys))]
+    # Texts with a collation would compare by it.
+    uncollated = [f"CAST({values[column.name]} AS {shown_type(column.type)})" for column in columns]
+    converted = _converted_columns(rules, keys, uncollated, sequence)
+    # Spark would sort anew by each group's constant.
+    keys += ["tr"] if rules.truncate_when else []
+    text = context.new().raw("SELECT\n").commas(_key_columns(rules, keys, has_null("s", kind)))
+    text.raw("\nFROM (SELECT\n").commas(_order_columns(rules, keys))
+    text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
+    group_columns = ", ".join(keys)
+    text.raw(f"\n))\nGROUP BY {group_columns}, s)\nGROUP BY {group_columns}")
+    faults = _faults(uncollated[: len(rules.keys)], has_null(f"({sequence})", kind))
+    records_with_faults = (
+        context.new().raw("SELECT\n").commas([*map(quote, by_name.values()), faults])
+    )
+    records_with_faults.raw("\nFROM (").add(
+        _records(rules, context, source, source_values, f"{prefix}*")
+    )
+    return Fold(text, records_with_faults.raw("\n)"), kind)
+
+
+def _converted_columns(
+    rules: Rules, keys: Sequence[str], uncollated: Sequence[str], sequence: str
+) -> list[str]:
+    """The columns of the records before they are folded: keys, order, kind of change, and values.
+
+    ``keys`` are the names of the key columns; ``uncollated`` is SQL of keys, then of values.
+    """
+    key_values = [
+        f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in uncollated[: len(keys)]
+    ]
+    return [
+        f"/*+ REPARTITION({', '.join(keys)}) */ {key_values[0]} AS k0",
+        *(f"{sql} AS k{i}" for i, sql in enumerate(key_values) if i),
+        *([f"{_TRUNCATED} AS tr"] if rules.truncate_when else []),
+        f"{sequence} AS s",
+        f"coalesce({_DELETES} OR {_TRUNCATED}, false) AS d",
+        *(
+            f"CASE WHEN {_DELETES} OR {_TRUNCATED} THEN NULL ELSE {sql} END AS v{i}"
+            for i, sql in enumerate(uncollated[len(keys) :])
+        ),
+    ]
+
+
+def _faults(keys: Sequence[str], no_order: str) -> str:
+    """SQL of the error condition of a record. A record that truncates needs no key."""
+    no_key = " OR ".join(f"{key} IS NULL" for key in keys)
+    return (
+        f"CASE WHEN NOT {_TRUNCATED} AND ({no_key}) THEN {literal(NULL_KEY)} "
+        f"WHEN {no_order} THEN {literal(NULL_SEQUENCE)} END AS {FAULT}"
+    )
+
+
+def _records(
+    rules: Rules,
+    context: RewriteContext,
+    source: Text,
+    source_values: Sequence[str],
+    *extra_columns: str,
+) -> Text:
+    """The records with the source's columns unconverted, and with the conditions as columns.
+
+    The order value is a column, too, unless columns of the target hold it.
+    """
+    columns: list[Text | str] = [
+        *extra_columns,
+        *(f"{sql} AS {_SOURCE_VALUE}{i}" for i, sql in enumerate(source_values)),
+    ]
+    for condition, name in ((rules.delete_when, _DELETES), (rules.truncate_when, _TRUNCATES)):
+        value = context.new().raw("false") if condition is None else condition.value(context)
+        columns.append(value.raw(f" AS {name}"))
+    if not rules.order:
+        columns.append(rules.sequence.value(context).raw(f" AS {_ORDER}"))
+    return context.new().raw("SELECT\n").commas(columns).raw("\nFROM ").add(source)
+
+
+def _order_columns(rules: Rules, keys: list[str]) -> list[Text | str]:
+    """The columns of the records of one key with one order value."""
+    plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
+    compared = "".join(
+        f", 'v{i}', {comparable(f'v{i}', parse_type(column.type))}"
+        for i, column in enumerate(rules.columns)
+    )
+    record = f"named_struct('d', d{compared})"
+    return [
+        *keys,
+        "s",
+        f"any_value(named_struct('d', d{plain})) AS top",
+        "count(*) AS n",
+        f"min({record}) <> max({record}) AS tie",
+    ]
+
+
+def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
+    columns: list[Text | str] = [
+        *keys,
+        *([] if rules.truncate_when else ["false AS tr"]),
+        "max(s) AS s",
+        "max_by(top, s) AS top",
+        "max(CASE WHEN top.d THEN s END) AS gone",
+        "sum(n) AS n",
+        "count(*) AS m",
+        f"sum(CASE WHEN {is_null} THEN n ELSE 0 END) AS nulls",
+        "count_if(tie) AS ties",
+        "CAST(max(CASE WHEN tie THEN s END) AS STRING) AS tie",
+    ]
+    if rules.ignore_null_columns or rules.tracked_columns is not None:
+        fields = "".join(f", 'v{i}', top.v{i}" for i in range(len(rules.columns)))
+        by_order = "(a, b) -> CASE WHEN a.s < b.s THEN -1 WHEN a.s > b.s THEN 1 ELSE 0 END"
+        record = f"named_struct('s', s, 'd', top.d, 'n', n{fields})"
+        columns.append(f"array_sort(collect_list({record}), {by_order}) AS recs")
+    return columns
+
+
+def _value(context: RewriteContext, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
+    """SQL of a value as the next batch will read it from its column."""
+    value = assigned_sql(context, sql, kind, column, rules.place)
+    return read_back_sql(value, column, is_partition=column in context.table.partition_columns)
+
+
+def _sequence(
+    rules: Rules, context: RewriteContext, fields: Fields, values: dict[str, str]
+) -> tuple[str, HiveType]:
+    """SQL of the order value, and its type."""
+    if rules.order:
+        parts = [(values[column.name], stored_type(column.type)) for column in rules.order]
+        return as_struct(parts) if rules.is_struct else parts[0]
+    order_type = dict(fields)[_ORDER]
+    plain_form = plain_order(_ORDER, order_type)
+    if plain_form is None:
+        span = rules.sequence.span or rules.place
+        raise AnalysisError(
+            f"SEQUENCE BY gives values of type {str(order_type).upper()}, which have no order that "
+            "AUTO CDC can keep. Use a number, a time, a text without a collation (… COLLATE "
+            "UTF8_BINARY), or a struct of these.",
+            context.text, span.start, span.end,
+            condition="AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE", sqlstate="42000",
+        )  # fmt: skip
+    return plain_form
+
+
+def _check_condition(
+    condition: Expression | None,
+    words: str,
+    context: RewriteContext,
+    rules: Rules,
+    column: str,
+    fields: Fields,
+) -> None:
+    kind = dict(fields)[column].kind
+    if kind not in ("boolean", "void"):  # void: the word NULL
+        place = (condition and condition.span) or rules.place
+        raise AnalysisError(
+            f"{words} needs a BOOLEAN condition, not a {kind.upper()}.",
+            context.text, place.start, place.end,
+            condition="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", sqlstate="42K09",
+        )  # fmt: skip

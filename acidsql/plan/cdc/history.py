@@ -1,0 +1,277 @@
+"""The decision of AUTO CDC with SCD type 2: a row for each version of a key.
+
+::
+
+    records of the key:  those of the batch, and all that its rows and the state table tell
+    runs:                records one after another whose tracked columns are equal, and no delete
+    rows of the target:  one for each run, from its first record (__START_AT) to the next run or
+                         delete (__END_AT), with the values of its last record
+
+So the history is always the fold of the distinct records, in whatever order they came. A row of the
+target is the only record of its run, unless the state table has the run's records. The state table
+has the records of the longer runs, because a late record may split them, and the deletes. The query
+gives one row for each record; the record that begins a run decides about the row of the target.
+"""
+
+from __future__ import annotations
+
+from acidsql.acid import cdc
+from acidsql.acid.table import Column, Table
+from acidsql.acid.values.types import HiveType, parse_type
+from acidsql.errors import AnalysisError
+from acidsql.plan.cdc.decision import (
+    APPLIED,
+    BROADCAST,
+    DUPLICATE,
+    ROW,
+    Act,
+    Sides,
+    add_steps,
+    defaults,
+    joined_side,
+    keyed_query,
+)
+from acidsql.plan.cdc.order import comparable, keeps_order, plain_order
+from acidsql.plan.cdc.rules import Rules
+from acidsql.plan.rows.event_query import EventQuery, RewriteContext, assigned_sql
+from acidsql.plan.values.sqltext import Text
+from acidsql.plan.values.struct_fields import FieldMatching
+from acidsql.sql.text.tokens import Span
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote, shown_type
+
+# Where a record comes from. If several places have a record, the first of them counts.
+_STATE, _TARGET, _BATCH, _END = range(4)  # _END: a row's __END_AT where no record begins
+_PART = f"{ew.PREFIX}part"  # which of both a row of the target tells; beside the user's columns
+
+
+def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> None:
+    """Refuse a target that cannot keep versions.
+
+    Raises:
+        AnalysisError: AUTOCDC_TARGET_COLUMNS: it has no columns __START_AT and __END_AT that keep
+            order values of this type.
+    """
+    columns = {column.name: column for column in table.all_columns}
+    for name in cdc.VERSION:
+        column = columns.get(name)
+        # A partition reads a text as NULL if it is empty.
+        is_lossy = column in table.partition_columns and sequence.kind == "string"
+        if column is None or is_lossy or not _keeps_order(sequence, parse_type(column.type)):
+            required = ", ".join(
+                f"{version_name.upper()} {str(sequence).upper()}" for version_name in cdc.VERSION
+            )
+            actual = "has no such column" if column is None else f"has {column.type.upper()}"
+            actual += ", by which it is partitioned" if is_lossy else ""
+            raise AnalysisError(
+                f"SCD TYPE 2 needs the columns {required} in {table.name}, for the order values of "
+                f"each version; {name.upper()}: the table {actual}.",
+                text, place.start, place.end,
+                condition="AUTOCDC_TARGET_COLUMNS", sqlstate="42703",
+            )  # fmt: skip
+
+
+def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
+    if value_type.kind == "struct" == column_type.kind:
+        has_same_length = len(value_type.children) == len(column_type.children)
+        return has_same_length and all(map(_keeps_order, value_type.children, column_type.children))
+    return keeps_order(value_type, Column("", str(column_type)))
+
+
+def decide_history(
+    rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType
+) -> EventQuery:
+    """Compose the query. Its ``source`` is the view over the folded records.
+
+    Args:
+        rules: The statement's rules.
+        context: The context of the rewrite.
+        sides: The views.
+        kind: The type of order values.
+    """
+    full_query, reduced_query = (
+        _query(rules, context, _records(rules, context, sides, kind, hint), kind)
+        for hint in ("", BROADCAST)
+    )
+    return keyed_query(rules, context, sides, full_query, reduced_query)
+
+
+def _records(
+    rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType, hint: str
+) -> Text:
+    """All records of the keys of the batch: ``rec`` at ``s``, and the rows that are there for it.
+
+    ``n``      the number of equal records in the batch; NULL: none
+    ``src``    where the record comes from
+    ``copies`` the number of the target's rows that begin with it
+    """
+    keys = [f"k{i}" for i in range(len(rules.keys))]
+    fields = range(len(rules.columns))
+
+    def values_struct(alias: str, columns: list[str], *, condition: str = "") -> str:
+        values = ", ".join(f"'v{i}', {alias}.{column}" for i, column in enumerate(columns))
+        struct = f"named_struct({values})" if values else "named_struct('v', true)"
+        return f"CASE WHEN {condition} THEN {struct} END" if condition else struct
+
+    def key_columns(alias: str) -> list[str]:
+        return [f"{alias}.{quote(key.name)} AS k{i}" for i, key in enumerate(rules.keys)]
+
+    set_columns = [quote(column.name) for column in rules.columns]
+    null_keys = [f"NULL AS {name}" for name in ew.KEYS]
+    sequence, deleted = (column.name for column in cdc.state_columns(sides.state)[:2])
+    start, end = (_plain(f"t.{quote(name)}", context.table, name, kind) for name in cdc.VERSION)
+    old = ", ".join(
+        f"'o{i}', t.{quote(column.name)}" for i, column in enumerate(context.table.all_columns)
+    )
+    batch_records = [
+        *keys, "r.s", "r.d", "r.n", f"{_BATCH} AS src",
+        values_struct("r", [f"v{i}" for i in fields], condition="NOT r.d") + " AS val",
+        *null_keys, "NULL AS old", f"NULL AS {ROW}",
+    ]  # fmt: skip
+    state_records = [
+        *key_columns("x"), f"x.{quote(sequence)}", f"x.{quote(deleted)}", "NULL", f"{_STATE}",
+        values_struct("x", set_columns, condition=f"NOT x.{quote(deleted)}"),
+        *null_keys, "NULL", "x.row__id",
+    ]  # fmt: skip
+    begins = f"{_PART} = {_TARGET}"
+    target_records = [
+        *key_columns("t"), f"CASE WHEN {begins} THEN {start} ELSE {end} END", f"NOT {begins}",
+        "NULL", _PART, values_struct("t", set_columns, condition=begins),
+        *(f"CASE WHEN {begins} THEN t.{name} END" for name in ew.KEYS),
+        f"CASE WHEN {begins} THEN named_struct({old}) END", "NULL",
+    ]  # fmt: skip
+    text = context.new().raw("SELECT\n").commas([
+        *keys, "s", "min_by(named_struct('d', d, 'val', val), src) AS rec", "min(src) AS src",
+        "sum(n) AS n", f"count_if(src = {_TARGET}) AS copies",
+        *(f"any_value({name}, true) AS {name}" for name in (*ew.KEYS, "old", ROW)),
+    ])  # fmt: skip
+    text.raw("\nFROM (\nSELECT ").commas(batch_records)
+    text.raw(f"\nFROM (SELECT *, explode(recs) AS r FROM {sides.folded})\nUNION ALL SELECT ")
+    text.commas(state_records).raw("\nFROM ")
+    text.raw(joined_side(sides.state_view, "x", sides.folded, rules.keys, hint))
+    text.raw("\nUNION ALL SELECT ").commas(target_records)
+    text.raw(f"\nFROM (SELECT *, explode(array({_TARGET}, {_END})) AS {_PART} FROM ")
+    text.raw(joined_side(sides.target, "t", sides.folded, rules.keys, hint))
+    text.raw(f") AS t WHERE {begins} OR t.{quote(cdc.VERSION[1])} IS NOT NULL")
+    return text.raw(f"\n)\nGROUP BY {', '.join(keys)}, s")
+
+
+def _plain(sql: str, table: Table, name: str, kind: HiveType) -> str:
+    """SQL of an order value of the target, as order values compare."""
+    (column,) = (column for column in table.all_columns if column.name == name)
+    plain = plain_order(sql, parse_type(column.type))
+    assert plain is not None  # check_history
+    return f"CASE WHEN {sql} IS NOT NULL THEN CAST({plain[0]} AS {shown_type(str(kind))}) END"
+
+
+def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType) -> Text:
+    table = context.table
+    keys = ", ".join(f"k{i}" for i in range(len(rules.keys)))
+    new = _new_values(rules, context, kind)
+    columns = table.all_columns
+    changed_places = [
+        f"NOT {new[column.name]} <=> old.o{i}"
+        for i, column in enumerate(columns)
+        if column in table.partition_columns or column.name in table.bucket_columns
+    ]
+    changes = [
+        f"NOT {_comparable(new[column.name], column)} <=> {_comparable(f'old.o{i}', column)}"
+        for i, column in enumerate(columns)
+        if column not in rules.unset_columns
+    ]
+    output_columns: list[Text | str] = [
+        *ew.KEYS,
+        *(f"k{i}" for i in range(len(rules.keys))),
+        "s",
+        "rec.d AS d",
+        "n",
+        "CASE WHEN n IS NOT NULL THEN 1 END AS m",
+        ROW,
+        f"CASE WHEN n IS NOT NULL THEN "
+        f"CASE WHEN src = {_BATCH} THEN '{APPLIED}' ELSE '{DUPLICATE}' END END AS fate",
+        f"{_act(' OR '.join(changes), ' OR '.join(changed_places) or 'false')} AS act",
+        f"{_note()} AS note",
+        "copies > 1 AS twice",
+        *(f"{new[column.name]} AS c{i}" for i, column in enumerate(columns)),
+        *(f"rec.val.v{i} AS w{i}" for i in range(len(rules.columns))),
+    ]
+    by_order = f"PARTITION BY {keys} ORDER BY s"
+    whole_run = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+    run_window = f"PARTITION BY {keys}, run ORDER BY s {whole_run}"
+    steps = [
+        [f"lag(rec) OVER ({by_order}) AS prev"],
+        [f"{_begins(rules)} AS begins"],
+        [
+            f"count_if(begins) OVER ({by_order}) AS run",
+            f"lead(CASE WHEN begins THEN s END) IGNORE NULLS OVER ({by_order}) AS until",
+        ],
+        [
+            f"last_value(rec.val) OVER ({run_window}) AS val",
+            # The run may have a row, though a late record is the first one now.
+            f"first_value(old, true) OVER ({run_window}) AS row_before",
+            f"count(*) OVER ({run_window}) AS size",
+        ],
+    ]
+    text = context.new().raw("SELECT * FROM (SELECT\n").commas(output_columns)
+    return add_steps(text, steps, records).raw(
+        ") WHERE act <> 0 OR note <> 0 OR n IS NOT NULL OR twice"
+    )
+
+
+def _begins(rules: Rules) -> str:
+    """Whether a record begins a run. Each delete is a run of its own."""
+    changed = [
+        f"NOT {_comparable(f'rec.val.v{i}', column)} <=> {_comparable(f'prev.val.v{i}', column)}"
+        for i, column in enumerate(rules.columns)
+        if column in (rules.tracked_columns or ())
+    ]
+    return " OR ".join(["prev IS NULL", "prev.d", "rec.d", *changed])
+
+
+def _comparable(sql: str, column: Column) -> str:
+    return comparable(sql, parse_type(column.type))
+
+
+def _new_values(rules: Rules, context: RewriteContext, kind: HiveType) -> dict[str, str]:
+    """The value of each column of a version, by name."""
+    new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
+    new |= {column.name: f"val.v{i}" for i, column in enumerate(rules.columns)}
+    default = defaults(rules, context)
+    version = dict(zip(cdc.VERSION, ("s", "until"), strict=True))
+    for i, column in enumerate(context.table.all_columns):
+        if column in rules.unset_columns:
+            old = f"row_before.o{i}"
+            new[column.name] = (
+                f"CASE WHEN row_before IS NOT NULL THEN {old} ELSE {default[column.name]} END"
+            )
+        elif column.name in version:
+            # The order of an order value's fields is the order in which they compare.
+            new[column.name] = assigned_sql(
+                context, version[column.name], kind, column, rules.place,
+                matching=FieldMatching.BY_POSITION,
+            )  # fmt: skip
+    return new
+
+
+def _act(changes: str, moves: str) -> str:
+    is_version = "begins AND NOT rec.d"
+    return (
+        f"CASE WHEN copies = 0 AND {is_version} THEN {Act.INSERT.value} "
+        f"WHEN copies = 0 THEN {Act.NOTHING.value} "
+        f"WHEN NOT ({is_version}) THEN {Act.DELETE.value} "
+        f"WHEN {moves} THEN {Act.MOVE.value} WHEN {changes} THEN {Act.UPDATE.value} "
+        f"ELSE {Act.NOTHING.value} END"
+    )
+
+
+def _note() -> str:
+    """The change of the state table: deletes, and the records of runs of several records.
+
+    A row's __END_AT tells a delete, too. So a delete that only a row tells is noted if it is to
+    come after no row.
+    """
+    is_kept = f"CASE WHEN rec.d THEN src <> {_END} OR prev IS NULL OR prev.d ELSE size > 1 END"
+    return (
+        f"CASE WHEN {is_kept} = ({ROW} IS NOT NULL) THEN {Act.NOTHING.value} "
+        f"WHEN {ROW} IS NULL THEN {Act.INSERT.value} ELSE {Act.DELETE.value} END"
+    )

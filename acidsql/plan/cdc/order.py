@@ -1,0 +1,116 @@
+"""Order values: SQL that gives the order value of a record in a form that compares and is stored.
+
+The form is plain: whole numbers are BIGINT, an instant is its microseconds, a struct has the fields
+``f1``, ``f2`` …. So the values of sources with slightly different types compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.acid.table import Column
+from acidsql.acid.values.types import HiveType, parse_type, spark_ddl
+from acidsql.errors import FormatError
+from acidsql.storage.columns import nested_sql, quote
+
+_BIGINT = HiveType("bigint")
+_SMALL_INTEGERS = ("tinyint", "smallint", "int")
+_WIDER = (("float", "double"), ("date", "timestamp"))
+
+
+def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
+    """SQL of an order value in its plain form, and the form's type.
+
+    Args:
+        sql: The value, a column or a field.
+        kind: The value's type.
+
+    Returns:
+        None if values of this type have no order, or cannot be stored.
+    """
+    if kind.collation:
+        return None  # columns of tables compare byte by byte
+    if kind.kind in _SMALL_INTEGERS:
+        return f"CAST({sql} AS BIGINT)", _BIGINT
+    if kind.kind == "float":
+        return f"CAST({sql} AS DOUBLE)", HiveType("double")
+    if kind.kind == "timestamp_ltz":
+        return f"unix_micros({sql})", _BIGINT
+    if kind.kind == "struct":
+        parts = [
+            plain_order(f"{sql}.{quote(name)}", child)
+            for name, child in zip(kind.names, kind.children, strict=True)
+        ]
+        plain_parts = [part for part in parts if part is not None]
+        return None if len(plain_parts) < len(parts) or not parts else as_struct(plain_parts)
+    try:
+        is_plain = not kind.children and parse_type(str(kind)) == kind
+    except FormatError:
+        is_plain = False
+    return (sql, kind) if is_plain else None
+
+
+def keeps_order(value_type: HiveType, column: Column) -> bool:
+    """Whether a column tells apart all values of a type, and keeps their order.
+
+    A DATE does not tell the times of a day apart, nor does a wall clock tell the two hours apart
+    between which the clocks go back. As texts, numbers have another order. A number that is out of
+    the column's range is an error.
+    """
+    column_type = parse_type(column.type)
+    if value_type.children or column_type.children or value_type.collation:
+        return False
+    digits, column_digits = _scale(value_type), _scale(column_type)
+    if digits is not None and column_digits is not None:
+        return digits <= column_digits
+    return (
+        value_type == column_type
+        or value_type.kind == "void"
+        or (value_type.kind, column_type.kind) in _WIDER
+    )
+
+
+def _scale(kind: HiveType) -> int | None:
+    """The number of digits after the decimal point; None if it is not fixed."""
+    if kind.kind == "decimal":
+        return kind.parameters[1]
+    return 0 if kind.kind in (*_SMALL_INTEGERS, "bigint") else None
+
+
+def as_struct(parts: Sequence[tuple[str, HiveType]]) -> tuple[str, HiveType]:
+    """Combine several values, each with its type, to one order value."""
+    names = tuple(f"f{number}" for number in range(1, len(parts) + 1))
+    kinds = tuple(kind for _, kind in parts)
+    struct_type = HiveType("struct", children=kinds, names=names)
+    return struct_sql([sql for sql, _ in parts]), struct_type
+
+
+def struct_sql(values: Sequence[str]) -> str:
+    """SQL of an order value with several parts."""
+    fields = ", ".join(f"'f{number}', {sql}" for number, sql in enumerate(values, 1))
+    return f"named_struct({fields})"
+
+
+def stored_type(hive_type: str) -> HiveType:
+    """The type of an order value that a column holds: a CHAR or VARCHAR is a text."""
+    return parse_type(spark_ddl(hive_type, timestamp="timestamp"))
+
+
+def has_null(sql: str, kind: HiveType) -> str:
+    """SQL that tells whether an order value, or a part of it, is NULL."""
+    if kind.kind != "struct":
+        return f"{sql} IS NULL"
+    parts = zip(kind.names, kind.children, strict=True)
+    return " OR ".join(has_null(f"{sql}.{quote(name)}", child) for name, child in parts)
+
+
+def comparable(sql: str, node: HiveType, depth: int = 0) -> str:
+    """SQL of a value that Spark compares: each map becomes a sorted array of its entries."""
+    if not node.holds("map"):
+        return sql
+    if node.kind != "map":
+        return str(nested_sql(sql, node, comparable, depth))
+    e = f"__acidsql_e{depth}"
+    value = comparable(f"{e}.value", node.children[1], depth + 1)
+    pairs = f"transform(map_entries({sql}), {e} -> named_struct('k', {e}.key, 'v', {value}))"
+    return f"array_sort({pairs})"

@@ -1,0 +1,275 @@
+"""Rewrites MERGE to a query whose rows are events and marks of matches.
+
+::
+
+    target  JOIN  source  ON …           inner, left, right or full outer, as the clauses need
+      └─ clause     the number of the first WHEN clause that is true, and its values
+          └─ events     the values in the types of their columns, and the clause's action
+
+``pairs`` makes the joined rows, in which each clause sees only the side that has a row.
+
+If the statement has a WHEN MATCHED clause, every matched pair yields a row. If no clause applies to
+the pair, the row only marks the match. By these rows the delete stage of the write finds target
+rows with two matches. They are an error, as in Hive and Spark, unless the only WHEN MATCHED clause
+is a DELETE without a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from acidsql.acid.table import Column
+from acidsql.acid.values.predicate import ANYTHING
+from acidsql.acid.values.types import HiveType
+from acidsql.plan.merging.pairs import CLAUSE, OLD, joined_rows
+from acidsql.plan.merging.partners import joining_columns
+from acidsql.plan.rows import evolution
+from acidsql.plan.rows.equated import Term, equated_in, terms_of_on
+from acidsql.plan.rows.event_query import (
+    DerivedView,
+    EventQuery,
+    Fields,
+    ReducedQuery,
+    RewriteContext,
+    partition_text,
+    value_name,
+)
+from acidsql.plan.rows.merge_clauses import PRESENT, BoundClause, bind_clause, source_name
+from acidsql.plan.rows.new_values import column_values
+from acidsql.plan.standins.query import expressions, view_name
+from acidsql.plan.standins.text_predicates import condition_predicate
+from acidsql.plan.values.sqltext import Text
+from acidsql.sql.parsed.statements import Action, Matched, Merge
+from acidsql.sql.queries.conditions import has_subquery
+from acidsql.sql.text.tokens import tokenize
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote
+
+_SHORT = 10_000  # characters
+
+
+def derived_source(statement: Merge, blank: Text, source_view: str | None) -> DerivedView | None:
+    """The source as a view, so that all readings of the source read the same files.
+
+    None if the statement has a WITH clause and a subquery, which may read the WITH's tables. Then
+    the statement stays one query, in which the source occurs once.
+    """
+    parts = expressions(statement) if statement.ctes is not None else ()
+    if any(has_subquery(blank.source, part) for part in parts):
+        return None
+    query = blank.new(statement.ctes).raw("SELECT * FROM ")
+    query.add(_source_text(statement, blank, source_view))
+    return DerivedView(view_name(), query, is_short=_is_short(statement, blank.source))
+
+
+def _is_short(statement: Merge, text: str) -> bool:
+    """Whether the source is a short text that reads no table, such as VALUES (``DerivedView``)."""
+    source = statement.source.slice(text)
+    if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
+        return False
+    words = [token.upper for token in tokenize(source)]
+    return words[:2] in (["(", "SELECT"], ["(", "VALUES"]) and not {"FROM", "TABLE"} & {*words}
+
+
+def plan_merge(
+    statement: Merge, context: RewriteContext, source_view: str | None, derived: DerivedView | None
+) -> EventQuery:
+    """Rewrite a MERGE.
+
+    Args:
+        statement: The statement.
+        context: The context of the rewrite.
+        source_view: The stand-in of a source that is the name of an ACID table, or None.
+        derived: The result of ``derived_source``.
+
+    Raises:
+        AnalysisError: A name, a type or a number of values is wrong.
+    """
+    if derived is None:
+        source = _source_text(statement, context.new(), source_view, is_sealed=True)
+        source_query = context.new(statement.ctes).raw("SELECT * FROM ").add(source)
+    else:
+        source = context.new().raw(f"{derived.view} AS {quote(source_name(statement))}")
+        statement, source_query = replace(statement, ctes=None), derived.query
+    fields = context.analyse(source_query)
+    alias, on = statement.qualifier, statement.on
+    predicate = (
+        ANYTHING
+        if _reads_all(statement)
+        else condition_predicate(context.text, context.table, alias, on)
+    )
+    context = evolution.evolve_for_merge(statement, context, fields)
+    terms = terms_of_on(statement, context, fields)
+    bound = [bind_clause(clause, statement, context, fields, terms) for clause in statement.clauses]
+    target = context.new().raw(context.standin)
+    pairs = joined_rows(statement, context, target, source, bound)
+    events = _events(context, bound, dict(context.analyse(pairs)))
+    return EventQuery(
+        context.table,
+        _acting_pairs(statement, context, events, pairs),
+        deletes=True,
+        merge=True,
+        target_predicate=predicate,
+        allow_duplicate_deletes=_only_deletes(statement),
+        source=None if derived is None else replace(derived, fields=fields),
+        reduced=None
+        if derived is None
+        else _reduced_query(statement, context, source, fields, terms, bound, events),
+    )
+
+
+def _acting_pairs(
+    statement: Merge, context: RewriteContext, events: Sequence[Text | str], pairs: Text
+) -> Text:
+    """A query for the events of all pairs to which a clause applies, or which are a match."""
+    query = context.new().raw("SELECT\n").commas(events)
+    query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {CLAUSE} > 0")
+    if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
+        query.raw(f" OR ({ew.WRITE_ID} IS NOT NULL AND {PRESENT})")
+    return query
+
+
+def _reduced_query(
+    statement: Merge,
+    context: RewriteContext,
+    source: Text,
+    fields: Fields,
+    terms: Sequence[Term],
+    bound: Sequence[BoundClause],
+    events: Sequence[Text | str],
+) -> ReducedQuery | None:
+    """The query for the same events that drops target rows without a partner before the join.
+
+    Most rows of the target usually have no partner, and the join would shuffle all of them. Spark
+    broadcasts the source's columns that ON needs. This query reads the source twice, so it is
+    only right if the source gives the same rows both times.
+    """
+    alias = quote(statement.qualifier)
+    if _reads_all(statement) or has_subquery(context.text, statement.on):
+        return None
+    joining = joining_columns(statement, context, fields, terms)
+    if not joining:
+        return None
+    target = context.new().raw(f"(SELECT {alias}.* FROM {context.standin} AS {alias}")
+    target.raw(" LEFT SEMI JOIN ").add(_broadcast_source(statement, context, source))
+    target.raw("\nON ").user(statement.on).raw(")")
+    pairs = joined_rows(statement, context, target, source, bound)
+    partitions = tuple(
+        (pair.column, pair.source_column[0])
+        for pair in equated_in(terms)
+        if pair.column in context.table.partition_columns and pair.source_column is not None
+    )
+    return ReducedQuery(_acting_pairs(statement, context, events, pairs), joining, partitions)
+
+
+def _reads_all(statement: Merge) -> bool:
+    """Whether target rows without a partner in the source matter, too."""
+    return any(clause.matched is Matched.NOT_MATCHED_BY_SOURCE for clause in statement.clauses)
+
+
+def _broadcast_source(statement: Merge, context: RewriteContext, source: Text) -> Text:
+    """The source with a hint that makes Spark broadcast it."""
+    name = quote(source_name(statement))
+    text = context.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
+    return text.raw(f") AS {name}")
+
+
+def _only_deletes(statement: Merge) -> bool:
+    """Whether a target row may match twice, because the only WHEN MATCHED clause deletes."""
+    matched = [c for c in statement.clauses if c.matched is Matched.MATCHED]
+    return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
+
+
+def _source_text(
+    statement: Merge, blank: Text, view: str | None, *, is_sealed: bool = False
+) -> Text:
+    """The source as a relation.
+
+    ``is_sealed``: Spark evaluates each row of the source once (``repeatable.evaluated_once``).
+    """
+    columns = f"*, true AS {PRESENT}"
+    columns = f"inline(array(struct({columns})))" if is_sealed else columns
+    text = blank.new().raw(f"(SELECT {columns} FROM ")
+    if view is not None:
+        text.raw(view)
+    else:
+        text.verbatim(statement.source)
+    alias = quote(source_name(statement))
+    if statement.source_alias is not None:
+        text.raw(f" AS {alias}")
+        if statement.source_columns is not None:
+            text.raw(f" ({', '.join(map(quote, statement.source_columns))})")
+    return text.raw(f"\n) AS {alias}")
+
+
+def _events(
+    context: RewriteContext, bound: Sequence[BoundClause], kinds: dict[str, HiveType]
+) -> list[Text | str]:
+    table = context.table
+    fitted = _fitted_values(context, bound, kinds)
+    inserts = [str(n) for n, item in enumerate(bound, 1) if item.action == ew.INSERT]
+    action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound, 1))
+    keys = [
+        # For an insert the partition comes from the new values: there is no target row.
+        f"CASE WHEN {CLAUSE} IN ({', '.join(inserts)}) THEN NULL ELSE {name} END AS {name}"
+        if inserts and name == ew.PARTITION
+        else name
+        for name in ew.KEYS
+    ]
+    keys.append(f"CASE {CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}")
+    if all(item.action == ew.DELETE for item in bound):
+        return [*keys]
+    columns = {
+        column.name: _new_value(i, column, bound, fitted)
+        for i, column in enumerate(table.all_columns)
+    }
+    return [
+        *keys,
+        *(f"{columns[c.name]} AS {quote(c.name)}" for c in table.columns),
+        *(
+            partition_text(columns[column.name], column, ordinal)
+            for ordinal, column in enumerate(table.partition_columns)
+        ),
+    ]
+
+
+def _fitted_values(
+    context: RewriteContext, bound: Sequence[BoundClause], types: dict[str, HiveType]
+) -> dict[tuple[int, str], str]:
+    """(clause number, column) → SQL of the clause's value, converted to the column's type."""
+    ordinals = {column.name: i for i, column in enumerate(context.table.all_columns)}
+    fitted: dict[tuple[int, str], str] = {}
+    first = 0
+    for number, item in enumerate(bound, 1):
+        values = {value_name(i): new for i, new in enumerate(item.values, first)}
+        first += len(values)
+        columns = column_values(
+            context, values, types, lambda c: f"{OLD}{ordinals[c.name]}",
+            # UPDATE SET * with schema evolution keeps fields, as columns, that the source lacks.
+            keeps_missing_fields=item.clause.action is Action.UPDATE_ALL,
+        )  # fmt: skip
+        fitted.update(((number, name), sql) for name, sql in columns.items())
+    return fitted
+
+
+def _new_value(
+    ordinal: int, column: Column, bound: Sequence[BoundClause], fitted: dict[tuple[int, str], str]
+) -> str:
+    """A column's value after the clause that applies: the clause's value, or the old value.
+
+    If no clause keeps the old value, the SQL does not mention it, and Spark need not read it.
+    """
+    branches = "".join(
+        f" WHEN {number} THEN {fitted[number, column.name]}"
+        for number in range(1, len(bound) + 1)
+        if (number, column.name) in fitted
+    )
+    old = f"{OLD}{ordinal}"
+    if not branches:
+        return old
+    is_kept = any(
+        item.is_update and (number, column.name) not in fitted
+        for number, item in enumerate(bound, 1)
+    )
+    return f"CASE {CLAUSE}{branches}{f' ELSE {old}' if is_kept else ''} END"

@@ -1,0 +1,294 @@
+"""The form that every row-changing statement is rewritten to: one query that yields events.
+
+The rewrites in ``insert``, ``update``, ``delete`` and ``merge`` share the functions below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acidsql.acid.table import Column, Table
+from acidsql.acid.values.predicate import ANYTHING, Predicate
+from acidsql.acid.values.types import HiveType
+from acidsql.errors import UnsupportedError
+from acidsql.plan.standins.standins import view_name
+from acidsql.plan.values.assignment import Policy, assign
+from acidsql.plan.values.sqltext import Text
+from acidsql.plan.values.struct_fields import FieldMatching, FieldRules
+from acidsql.sql.binder import default_sql
+from acidsql.sql.queries.conditions import has_subquery, terms_about, window_function
+from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote
+
+# The columns that a query would give, as Spark found by analysis: names and types, in order.
+Fields = Sequence[tuple[str, HiveType]]
+Analyse = Callable[[Text], Fields]
+
+SOURCE = f"{ew.PREFIX}source"
+_LITERAL_STARTS = frozenset("'\"rR(")  # the first characters of string literals, and a bracket
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedView:
+    """A view over another query. Spark analyses this query once for all readers of the view.
+
+    Attributes:
+        view: The view's name.
+        query: The query.
+        fields: The query's columns when the statement was prepared. They are compared with the
+            columns under the locks. None means that nothing is compared.
+        chars: The view has the columns of this table, and compares its CHARs as readers do.
+        is_short: The query is a short text that reads no table, so it has few rows, as a rule.
+    """
+
+    view: str
+    query: Text
+    fields: Fields | None = None
+    chars: Table | None = None
+    is_short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedQuery:
+    """A MERGE whose target is reduced, before the join, to rows with a partner in the source.
+
+    Attributes:
+        query: Like ``EventQuery.query``, but reads the source twice.
+        joining: The source's columns that ON compares with the target's, in lower case.
+        partitions: Pairs of a partition column of the target and the source's column that ON
+            equates with it.
+    """
+
+    query: Text
+    joining: frozenset[str]
+    partitions: tuple[tuple[Column, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventQuery:
+    """A query over stand-ins. Each of its rows gives one or two events, or marks a match.
+
+    Beside the table's data columns, the query has columns with a reserved prefix, which
+    ``storage.event_records`` names. An INSERT has the data columns and the new row's partition
+    values as text. An UPDATE or MERGE also has ``KEYS``, which identify the row that was read, and
+    ``ACTION``. A DELETE, and a MERGE that only deletes, has ``KEYS`` and ``ACTION`` alone.
+
+    Attributes:
+        table: The target.
+        query: Spark SQL, with a map to the user's text.
+        deletes: True for UPDATE, DELETE and MERGE: the query has ``KEYS`` and ``ACTION``.
+        overwrite: The statement is an INSERT OVERWRITE.
+        static_partition: A query of one row with the values of all partition columns as text, if
+            PARTITION (…) gives all of them; else None.
+        merge: The statement is a MERGE. If a target row occurs twice among the events, the error is
+            MergeCardinalityError; for other statements it is WriteError.
+        allow_duplicate_deletes: A target row may occur twice in a MERGE, because its only WHEN
+            MATCHED clause is a DELETE without a condition.
+        literal_rows: The number of rows of a VALUES list; None for any other source.
+        plain_rows: The rows by column, if they are known without Spark. The query is empty then.
+        partitions: A query for the partitions that an UPDATE or DELETE can change, as far as its
+            WHERE tells, and the name of the view that the query is over. The view has one row for
+            each partition: its directory's name, and the partition columns. None: any partition.
+        target_predicate: A predicate, from the terms of WHERE or of MERGE's ON, that holds for each
+            row of the target that the query needs.
+        may_collect: The driver tries to collect the events, because there may be few.
+        only_if_small: With ``may_collect``: the driver tries to collect the events only if Spark
+            estimates that they take few bytes.
+        source: The view over a MERGE's source, or over the new rows of REPLACE WHERE. None for
+            other statements, and for a MERGE that must stay one query (see
+            ``merge.derived_source``).
+        reduced: For a MERGE: another query for the same events, which may be used if the source
+            gives the same rows twice; or None.
+        notes_replaced: See ``WriteSpec``.
+        makes_table: The statement is a CREATE TABLE … AS SELECT. It may replace another table of
+            that name, whose partitions are not the new one's.
+    """
+
+    table: Table
+    query: Text
+    deletes: bool = False
+    overwrite: bool = False
+    static_partition: Text | None = None
+    merge: bool = False
+    allow_duplicate_deletes: bool = False
+    literal_rows: int | None = None
+    plain_rows: Mapping[str, Sequence[Any]] | None = None
+    partitions: tuple[str, Text] | None = None
+    target_predicate: Predicate = ANYTHING
+    source: DerivedView | None = None
+    reduced: ReducedQuery | None = None
+    may_collect: bool = False
+    only_if_small: bool = False
+    notes_replaced: bool = False
+    makes_table: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteContext:
+    """What the rewrite of a statement needs to know about the statement and the session.
+
+    Attributes:
+        text: The user's statement.
+        table: The target.
+        standin: The view that gives the target's live rows.
+        blank: An empty text over the statement, with the edits that replace ACID tables.
+        analyse: Asks Spark for a query's columns.
+        double_quoted: ``"…"`` is a name in this session, or may be one.
+        policy: The session's rules of store assignment.
+        table_before: The target without the columns that the statement adds; None: it adds none.
+        blank_hiding: Makes a text like ``blank``, in which each ``*`` of the target or the source
+            also leaves out the named columns of our own.
+        is_case_sensitive: The session tells names apart by case.
+        evolves: WITH SCHEMA EVOLUTION: a value may lack fields of a struct.
+    """
+
+    text: str
+    table: Table
+    standin: str
+    blank: Text
+    analyse: Analyse
+    double_quoted: bool = True
+    policy: Policy = Policy.ANSI
+    table_before: Table | None = None
+    is_case_sensitive: bool = False
+    evolves: bool = False
+    blank_hiding: Callable[[Sequence[str]], Text] | None = None
+
+    def with_hidden_columns(self, names: Sequence[str]) -> RewriteContext:
+        """This context, where target and source also have the named columns, which no ``*``
+        shows."""
+        return self if self.blank_hiding is None else replace(self, blank=self.blank_hiding(names))
+
+    def new(self, ctes: Span | None = None) -> Text:
+        """A text over the statement: empty, or with a leading WITH clause."""
+        return self.blank.new(ctes)
+
+
+def assigned_sql(
+    context: RewriteContext,
+    sql: str,
+    kind: HiveType,
+    column: Column,
+    where: Span,
+    *,
+    is_literal: bool | None = None,
+    matching: FieldMatching = FieldMatching.BY_NAME,
+    old: str | None = None,
+) -> str:
+    """SQL that converts a value to a column's type (see ``assignment.assign``).
+
+    ``is_literal``: default: whether there is one literal at ``where``. ``matching``: how the
+    statement matches columns, and so the fields of structs.
+    """
+    is_literal = is_text(context, where) if is_literal is None else is_literal
+    return assign(
+        sql, kind, column.name, column.type, context.text, where,
+        is_literal=is_literal, policy=context.policy, old=old,
+        fields=FieldRules(matching, context.is_case_sensitive, context.evolves),
+    )  # fmt: skip
+
+
+def is_text(context: RewriteContext, where: Span) -> bool:
+    """Whether there is one string literal at a place, perhaps in brackets."""
+    if context.text[where.start : where.start + 1] not in _LITERAL_STARTS:
+        return False
+    tokens = tokenize(where.slice(context.text), double_quoted_identifiers=context.double_quoted)
+    while len(tokens) > 2 and (tokens[0].text, tokens[-1].text) == ("(", ")"):
+        tokens = tokens[1:-1]
+    return len(tokens) == 1 and tokens[0].kind is Kind.STRING
+
+
+def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[str, HiveType]:
+    """The types of the columns' defaults, by column name."""
+    with_default = [column for column in columns if column.default]
+    if not with_default:
+        return {}
+    query = context.new().raw("SELECT ").commas([default_sql(column) for column in with_default])
+    fields = context.analyse(query)
+    return {column.name: kind for column, (_, kind) in zip(with_default, fields, strict=True)}
+
+
+def omitted_value(context: RewriteContext, column: Column, types: dict[str, HiveType]) -> str:
+    """SQL of the value of a column that the statement does not name: its DEFAULT, or NULL."""
+    kind = types.get(column.name, HiveType("void"))
+    # The default fits its column, whatever the session's policy says. As in Spark, its fields go by
+    # position. The column may have got more fields since.
+    fits = replace(context, policy=Policy.ANSI, evolves=True)
+    by_position = FieldMatching.BY_POSITION
+    return assigned_sql(fits, default_sql(column), kind, column, Span(0, 0), matching=by_position)
+
+
+def default_value(context: RewriteContext, column: Column) -> str:
+    """SQL of DEFAULT for a column, in the column's type."""
+    return omitted_value(context, column, default_fields(context, [column]))
+
+
+def key_columns(alias: str) -> list[str]:
+    """The key columns of the row that was read from the target."""
+    return [f"{quote(alias)}.{name}" for name in ew.KEYS]
+
+
+def partition_text(sql: str, column: Column, ordinal: int) -> str:
+    """SQL of a partition column's value as the text that Hive writes into a directory's name."""
+    text = f"CAST({sql} AS STRING)"
+    if column.type.startswith("char"):
+        text = f"rtrim({text})"  # the padding is not part of a CHAR's value
+    return f"{text} AS {ew.VALUE}{ordinal}"
+
+
+def update_action(table: Table, changed: Collection[str]) -> int:
+    """The action of an update that sets these columns. New partition values move the row."""
+    moves = any(column.name in changed for column in table.partition_columns)
+    return ew.INSERT | ew.DELETE | (ew.MOVED if moves else 0)
+
+
+def value_name(number: int) -> str:
+    """The column name under which an inner query passes a user's value to the outer query."""
+    return f"{ew.PREFIX}v{number}"
+
+
+def refuse_window(context: RewriteContext, expression: Span) -> None:
+    """Refuse a window function. Spark refuses aggregate functions here, but not this one.
+
+    Raises:
+        UnsupportedError: The expression has a window function outside of subqueries.
+    """
+    place = window_function(context.text, expression)
+    if place is not None:
+        raise UnsupportedError(
+            "A window function is not allowed here, because the statement evaluates each row by "
+            "itself. Put the function into a subquery.",
+            context.text, place.start, place.end,
+            condition="UNSUPPORTED_EXPR_FOR_OPERATOR", sqlstate="42K0E",
+        )  # fmt: skip
+
+
+def may_be_few(text: str, where: Span | None) -> bool:
+    """Whether to try to collect the events of an UPDATE or DELETE with this WHERE."""
+    # If there are many events after all, a subquery is evaluated twice.
+    return where is not None and not has_subquery(text, where)
+
+
+def touched_partitions(
+    context: RewriteContext, alias: str, where: Span | None
+) -> tuple[str, Text] | None:
+    """The ``EventQuery.partitions`` of an UPDATE or DELETE, from the terms of its WHERE."""
+    columns = {column.name.lower() for column in context.table.partition_columns}
+    if where is None or not columns:
+        return None
+    terms = terms_about(context.text, where, columns, {alias.lower()})
+    if not terms:
+        return None
+    view = view_name()  # other sessions of this Spark session may ask at the same time
+    query = context.new().raw(f"SELECT {ew.PARTITION} FROM {view} AS {quote(alias)} WHERE ")
+    for number, term in enumerate(terms):
+        query.raw(" AND " if number else "").user(term)
+    return view, query
+
+
+def single_value(value: Text) -> Text:
+    """Put a value inside of a function call, where Spark refuses a generator such as explode()."""
+    return value.new().raw("if(true, ").add(value).raw(", NULL)")

@@ -1,0 +1,271 @@
+"""Rewrites INSERT to a query whose rows are insert events.
+
+CREATE TABLE … AS SELECT uses the same rewrite; LOAD DATA uses its PARTITION clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from acidsql.acid.table import Column, Table
+from acidsql.acid.values.types import HiveType, parse_type
+from acidsql.errors import AnalysisError
+from acidsql.plan.rows.event_query import (
+    SOURCE,
+    EventQuery,
+    Fields,
+    RewriteContext,
+    assigned_sql,
+    default_fields,
+    default_value,
+    is_text,
+    omitted_value,
+    partition_text,
+)
+from acidsql.plan.values.assignment import raise_sql, takes_literals
+from acidsql.plan.values.sqltext import Text
+from acidsql.plan.values.struct_fields import FieldMatching
+from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default, value_span
+from acidsql.sql.parsed.statements import Insert, Literals, PartitionItem, Value, Values
+from acidsql.sql.text.tokens import Span
+from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.event_records import VALUE
+
+
+def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
+    """Rewrite one INSERT.
+
+    Raises:
+        AnalysisError: A name, a type or a number of values is wrong.
+    """
+    bound = bind_insert(context.text, context.table, statement.columns, statement.partition)
+    source, rows = _source(statement, bound, context)
+    return plan_source(context, bound, source, statement.source.span, rows,
+                       statement.overwrite, statement.by_name,
+                       lambda i: _is_literal(statement.source, i, bound, context))  # fmt: skip
+
+
+def plan_source(
+    context: RewriteContext,
+    bound: InsertColumns,
+    source: Text,
+    place: Span,
+    literal_rows: int | None = None,
+    overwrite: bool = False,
+    by_name: bool = False,
+    is_literal: Callable[[int], bool] = lambda _: False,
+) -> EventQuery:
+    """Rewrite the insertion of a query's rows.
+
+    Args:
+        context: The context of the rewrite.
+        bound: The columns that the values go to.
+        source: The query.
+        place: The query's place in the user's text.
+        literal_rows: The number of rows, if the query is a VALUES list.
+        overwrite: The statement is an INSERT OVERWRITE.
+        by_name: The query's columns, and the fields of structs in them, are matched with the
+            table's by name, else by position.
+        is_literal: Tells of the ordinal of a query's column whether the values are string literals.
+    """
+    fields = context.analyse(source)
+    columns = _columns_by_name(context, bound, fields, place) if by_name else bound.from_source
+    _check_count(context, columns, fields, place)
+    values = {
+        column.name: assigned_sql(
+            context, quote(f"c{i}"), kind, column, place,
+            is_literal=takes_literals(parse_type(column.type)) and is_literal(i),
+            matching=FieldMatching.BY_NAME if by_name else FieldMatching.BY_POSITION,
+        )
+        for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=True))
+    }  # fmt: skip
+    query = context.new().raw("SELECT\n").commas(_projection(context, bound, columns, values))
+    names = ", ".join(quote(f"c{i}") for i in range(len(fields)))
+    query.raw("\nFROM (").add(source).raw(f"\n) AS {SOURCE} ({names})")
+    return EventQuery(
+        context.table,
+        query,
+        overwrite=overwrite,
+        static_partition=_static_partition(context, bound),
+        literal_rows=literal_rows,
+        may_collect=literal_rows is None,
+        only_if_small=True,
+    )
+
+
+def plan_create_as_select(
+    text: str, table: Table, query: Text, fields: Fields, place: Span, *, is_case_sensitive: bool
+) -> EventQuery:
+    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table."""
+    context = RewriteContext(
+        text, table, "", query.new(), lambda _: fields, is_case_sensitive=is_case_sensitive
+    )
+    bound = bind_insert(text, table, None, ())
+    return replace(plan_source(context, bound, query, place, by_name=True), makes_table=True)
+
+
+def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Text | None:
+    """A query for the values of LOAD DATA's partition; None if the statement names none.
+
+    Raises:
+        AnalysisError: PARTITION (…) names a wrong column, or a partition column is missing.
+    """
+    bound = bind_insert(text, table, None, partition)
+    return _static_partition(RewriteContext(text, table, "", Text(text), lambda _: ()), bound)
+
+
+def _projection(
+    context: RewriteContext,
+    bound: InsertColumns,
+    columns: Sequence[Column],
+    values: dict[str, str],
+) -> list[Text | str]:
+    table = context.table
+    omitted = [c for c in (*columns, *bound.omitted) if c.name not in values]
+    omitted += [c for c in bound.from_source if c not in columns and c not in omitted]
+    types = default_fields(context, omitted)
+    for column in omitted:
+        values[column.name] = omitted_value(context, column, types)
+    static = {column.name: span for column, span in bound.static}
+    parts: list[Text | str] = [f"{values[c.name]} AS {quote(c.name)}" for c in table.columns]
+    for ordinal, column in enumerate(table.partition_columns):
+        if column.name in static:
+            text = static_value(context.new(), column, static[column.name])
+            parts.append(text.raw(f" AS {VALUE}{ordinal}"))
+        else:
+            parts.append(partition_text(values[column.name], column, ordinal))
+    return parts
+
+
+def static_value(empty: Text, column: Column, span: Span) -> Text:
+    """SQL that gives a value of a PARTITION clause as text; ``empty`` is a text over the statement.
+
+    As in Hive and Spark, a string is allowed for an INT column (``p = '1'``), if it is an INT.
+    """
+    cast = empty.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
+    if column.type.startswith("char"):
+        cast = empty.new().raw("rtrim(").add(cast).raw(")")  # padding is no part of a CHAR
+    failure = raise_sql(
+        "CAST_INVALID_INPUT",
+        "22018",
+        f"The value of partition column '{column.name}' is no {column.type.upper()}.",
+    )
+    text = empty.new().raw("CAST(CASE WHEN ").user(span).raw(" IS NOT NULL AND ").add(cast)
+    text.raw(" IS NULL")
+    if length := parse_type(column.type).parameters if "char" in column.type else ():
+        text.raw(" OR char_length(").add(cast).raw(f") > {length[0]}")
+    return text.raw(f" THEN {failure} ELSE ").add(cast).raw(" END AS STRING)")
+
+
+def _static_partition(context: RewriteContext, bound: InsertColumns) -> Text | None:
+    """A query of one row with the partition values as text; None if not all are static."""
+    if not context.table.partition_columns:
+        return None
+    if len(bound.static) != len(context.table.partition_columns):
+        return None
+    static = {column.name: span for column, span in bound.static}
+    values = [
+        static_value(context.new(), column, static[column.name]).raw(f" AS {quote(column.name)}")
+        for column in context.table.partition_columns
+    ]
+    return context.new().raw("SELECT ").commas(list(values))
+
+
+def _source(
+    statement: Insert, bound: InsertColumns, context: RewriteContext
+) -> tuple[Text, int | None]:
+    assert not isinstance(statement.source, Literals), "read by the grammar"
+    if not isinstance(statement.source, Values):
+        return source_query(statement, context), None
+    values = _values(statement.source, bound, context)
+    return context.new(statement.ctes).add(values), len(statement.source.rows)
+
+
+def source_query(statement: Insert, context: RewriteContext) -> Text:
+    """The query of an INSERT … SELECT. It may have a WITH clause, too."""
+    if statement.ctes is None:
+        return context.new().verbatim(statement.source.span)
+    return context.new(statement.ctes).user(statement.source.span)
+
+
+def _is_literal(source: object, i: int, bound: InsertColumns, context: RewriteContext) -> bool:
+    """Whether a VALUES list's values for a column are all string literals or NULL."""
+    return isinstance(source, Values) and all(
+        _is_text_or_null(context, row[i], bound.from_source[i]) for row in source.rows
+    )
+
+
+def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> bool:
+    if is_default(value):
+        return column.default is None
+    span = value_span(value)
+    return is_text(context, span) or span.slice(context.text).upper() == "NULL"
+
+
+def _values(values: Values, bound: InsertColumns, context: RewriteContext) -> Text:
+    """The VALUES list, with each DEFAULT replaced by its column's default."""
+    text = context.new().raw("SELECT * FROM VALUES\n")
+    for number, row in enumerate(values.rows):
+        _check_row(context, bound, row, values)
+        text.raw(",\n(" if number else "(")
+        for i, value in enumerate(row):
+            text.raw(", " if i else "")
+            if is_default(value):
+                text.raw(_default(context, bound.from_source[i]))
+            else:
+                assert isinstance(value, Span)
+                text.user(value)
+        text.raw(")")
+    return text
+
+
+def _default(context: RewriteContext, column: Column) -> str:
+    """The default as a value of a VALUES list. Spark finds a type for all values of a column."""
+    is_nested = column.default and parse_type(column.type).children
+    return default_value(context, column) if is_nested else default_sql(column)
+
+
+def _check_row(
+    context: RewriteContext, bound: InsertColumns, row: Sequence[object], values: Values
+) -> None:
+    if len(row) != len(bound.from_source):
+        fields = [("", HiveType("void"))] * len(row)
+        _check_count(context, bound.from_source, fields, values.span)
+
+
+def _check_count(
+    context: RewriteContext, columns: Sequence[Column], fields: Fields, place: Span
+) -> None:
+    if len(columns) == len(fields):
+        return
+    few = len(fields) < len(columns)
+    kind = "NOT_ENOUGH_DATA_COLUMNS" if few else "TOO_MANY_DATA_COLUMNS"
+    names = ", ".join(f"`{column.name}`" for column in columns)
+    raise AnalysisError(
+        f"{context.table.name} takes {len(columns)} value(s) here ({names}), "
+        f"the source gives {len(fields)}.",
+        context.text,
+        place.start,
+        place.end,
+        condition=f"INSERT_COLUMN_ARITY_MISMATCH.{kind}",
+        sqlstate="21S01",
+    )
+
+
+def _columns_by_name(
+    context: RewriteContext, bound: InsertColumns, fields: Fields, place: Span
+) -> tuple[Column, ...]:
+    columns_by_name = {column.name: column for column in bound.from_source}
+    columns = []
+    for name, _ in fields:
+        column = columns_by_name.get(name.lower())
+        if column is None or column in columns:
+            raise AnalysisError(
+                f"{context.table.name} has no column for the source's column '{name}'"
+                + (", which comes twice." if column else "."),
+                context.text, place.start, place.end,
+                condition="INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS", sqlstate="KD000",
+            )  # fmt: skip
+        columns.append(column)
+    return tuple(columns)

@@ -1,0 +1,201 @@
+"""Explains the errors of statements whose target is no ACID table.
+
+Spark may be able to change the rows of a view, or of a table of its own, by means of another
+library. So Spark runs the statement first, and only Spark's error is replaced by a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from acidsql.errors import AcidSqlError, AnalysisError, SqlError, UnsupportedError
+from acidsql.plan.standins.names import Names
+from acidsql.plan.standins.query import no_acid_table
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.grammar.effects import effect_and_name
+from acidsql.sql.parser import parse
+from acidsql.sql.text.frames import is_frame
+from acidsql.sql.text.tokens import Span, tokenize, words
+from acidsql.storage.columns import quoted_path
+from acidsql.storage.spark.catalog_names import Kind, kind_of
+
+_UNSUPPORTED = UnsupportedError.condition
+_TABLE_OPERATION = f"{_UNSUPPORTED}.TABLE_OPERATION"
+_NO_STATEMENT, _NOT_PARSED = "INVALID_STATEMENT_OR_CLAUSE", "PARSE_SYNTAX_ERROR"
+_NOT_FOUND, _NO_COLUMN = "TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN"
+_UNNAMED = ""  # an error of the JVM without a name
+# Spark refuses a view by these names, or fails because it did not expect one.
+_REFUSALS_OF_VIEWS = (
+    _TABLE_OPERATION, _NO_STATEMENT, f"{_UNSUPPORTED}.SET_TRANSACTIONAL",
+    f"{_UNSUPPORTED}.ANALYZE_VIEW", "UNSUPPORTED_INSERT", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+    "EXPECT_PERMANENT_VIEW_NOT_TEMP", "VIEW_WRITE_NOT_ALLOWED", "INTERNAL_ERROR",
+)  # fmt: skip
+# The conditions of Spark's errors for statements and clauses that only acidsql has.
+_FAULTS_OF_OWN_SYNTAX = {
+    "RESTORE": (_NOT_PARSED,),
+    "RETURNING": (_NOT_PARSED,),
+    "REPLACE": (_NOT_PARSED, _NO_COLUMN),
+    "HISTORY": (_NOT_FOUND,),
+}
+_POSSIBLE = (*_REFUSALS_OF_VIEWS, _NOT_PARSED, _NOT_FOUND, _NO_COLUMN, _UNSUPPORTED)
+_DML = words("INSERT UPDATE DELETE MERGE")
+_CHANGES = _DML | {"REPLACE", "RETURNING"}
+# These never work with a view, whatever else is wrong. (INSERT does, for example into JDBC.)
+_NEVER_OF_VIEWS = words("UPDATE DELETE MERGE TRUNCATE ALTER LOAD")
+
+
+class Targets:
+    """The targets of one session's statements.
+
+    Args:
+        spark: The Spark session.
+        names: Resolves names.
+    """
+
+    def __init__(self, spark: SparkSession, names: Names) -> None:
+        self._spark, self._names = spark, names
+
+    @contextmanager
+    def explain_errors(self, text: str) -> Iterator[None]:
+        """If a statement fails because its target is no ACID table, raise an error that says what
+        the target is, and what to write instead.
+
+        Args:
+            text: The statement.
+
+        Raises:
+            AnalysisError: The target is a view, or there is nothing of its name.
+            UnsupportedError: The target is a table of Spark's, or of another engine.
+        """
+        try:
+            yield
+        except Exception as error:  # an error of Py4J has no class without a JVM
+            condition = _condition(error)
+            if condition is None or not (condition == _UNNAMED or condition.startswith(_POSSIBLE)):
+                raise
+            refusal = self._refusal(error, condition, text)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
+        """The error that says what the target is; None if the target is not the cause."""
+        target = _target(text)
+        if target is None or self._names.peek_table_or_view(target) is not None:
+            return None
+        statement, start = _head(text)
+        place = place_of_name(target, text, start)
+        if statement == "VIEW":  # ALTER VIEW and the like need no table
+            return None
+        is_named = condition in (_UNSUPPORTED, _NOT_FOUND) and (
+            isinstance(error, SqlError) and Span(error.start, error.end) == place
+        )
+        faults = (_NO_STATEMENT, *_FAULTS_OF_OWN_SYNTAX.get(statement, ()))
+        is_ours = condition.startswith(faults)
+        kind = kind_of(self._spark, target)
+        if kind in (Kind.TEMPORARY_VIEW, Kind.VIEW):
+            is_never = statement in _NEVER_OF_VIEWS and (
+                condition == _UNNAMED or condition.startswith((_NOT_PARSED, _NO_COLUMN))
+            )
+            if is_ours or is_never or is_named or condition.startswith(_REFUSALS_OF_VIEWS):
+                return _view_target_error(target, kind, statement, text, place)
+        elif kind is Kind.TABLE:
+            is_refused = condition == _TABLE_OPERATION and (
+                isinstance(error, PySparkException) or statement in _CHANGES
+            )
+            if is_ours or is_refused or is_named:
+                return _spark_table_error(target, text, place)
+        elif is_ours:
+            foreign = self._names.find_foreign(target)
+            return (
+                foreign.refused_error() if foreign else no_acid_table(".".join(target), text, place)
+            )
+        return None
+
+
+def _condition(error: Exception) -> str | None:
+    """The name of an error, if Spark or we have raised it."""
+    if isinstance(error, AcidSqlError):
+        return error.condition
+    if isinstance(error, PySparkException):
+        return error.getCondition() or _UNNAMED
+    if type(error).__name__ != "Py4JJavaError":
+        return None
+    return "INTERNAL_ERROR" if "[INTERNAL_ERROR]" in str(error) else _UNNAMED
+
+
+def _target(text: str) -> tuple[str, ...] | None:
+    """The first name for which the parser calls ``is_acid``: the target's name. None for a
+    DataFrame."""
+    asked_names: list[tuple[str, ...]] = []
+
+    def ask(parts: tuple[str, ...]) -> bool:
+        asked_names.append(parts)
+        return False
+
+    with suppress(AcidSqlError):
+        parse(text, is_acid=ask)
+    return asked_names[0] if asked_names and not is_frame(asked_names[0]) else None
+
+
+def _head(text: str) -> tuple[str, int]:
+    """The word that tells what a statement does, and where the statement begins behind WITH."""
+    tokens = tokenize(text)
+    c, start = Cursor(text, tokens), 0
+    if c.is_at("WITH") and c.skip_ctes():
+        start = c.token.start
+    name, words_of_text = effect_and_name(c)[1].split(), [token.upper for token in tokens]
+    if name[-1] == "VIEW":
+        return "VIEW", start
+    statement = name[0]
+    if statement in ("DESCRIBE", "DESC"):
+        return words_of_text[1], start
+    if statement == "INSERT" and {("REPLACE", "WHERE"), ("REPLACE", "USING")} & {
+        *pairwise(words_of_text)
+    }:
+        return "REPLACE", start
+    if statement in _DML and "RETURNING" in words_of_text:
+        return "RETURNING", start
+    return statement, start
+
+
+def _view_target_error(
+    parts: tuple[str, ...], kind: Kind, statement: str, text: str, place: Span
+) -> SqlError:
+    condition = ", with the view's condition in WHERE" if statement in _CHANGES else ""
+    return AnalysisError(
+        f"{quoted_path(parts)} is {kind.value}, and this statement needs a table. Name the table "
+        f"whose rows the view shows{condition}.",
+        text, place.start, place.end,
+        condition="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", sqlstate="42809",
+    )  # fmt: skip
+
+
+def _spark_table_error(parts: tuple[str, ...], text: str, place: Span) -> SqlError:
+    name = quoted_path(parts)
+    return UnsupportedError(
+        f"{name} is {Kind.TABLE.value}, and this statement needs an ACID table. CREATE TABLE new "
+        f"AS SELECT * FROM {name} makes an ACID table of its rows.",
+        text, place.start, place.end, condition=_TABLE_OPERATION,
+    )  # fmt: skip
+
+
+def place_of_name(parts: tuple[str, ...], text: str, start: int = 0) -> Span:
+    """The first place of a name in a statement, from ``start`` on.
+
+    The whole statement, if the name is not in the text.
+    """
+    lowered_parts = [part.lower() for part in parts]
+    if not lowered_parts:
+        return Span(0, len(text))
+    tokens = [token for token in tokenize(text) if token.text != "." and token.start >= start]
+    for at in range(len(tokens) - len(lowered_parts) + 1):
+        chain = tokens[at : at + len(lowered_parts)]
+        if [token.value.lower() for token in chain if token.is_name] == lowered_parts:
+            return Span(chain[0].start, chain[-1].end)
+    return Span(0, len(text))

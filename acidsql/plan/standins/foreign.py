@@ -1,0 +1,109 @@
+"""Refuses statements of Spark's that name ACID tables, because Spark alone would misread them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.standins.query import Resolve
+from acidsql.sql.commands.databases import DATABASE_WORDS
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.parsed.statements import Name
+from acidsql.sql.queries.references import mentioned_tables
+from acidsql.sql.text.tokens import tokenize
+from acidsql.storage.columns import quoted_path
+
+
+def refuse_acid_tables(
+    text: str,
+    resolve: Resolve,
+    is_in_spark: Callable[[tuple[str, ...]], bool],
+    *,
+    double_quoted: bool,
+) -> None:
+    """Refuse a statement that Spark alone would misread.
+
+    Args:
+        text: The user's statement.
+        resolve: Returns the ACID table of a name, or None.
+        is_in_spark: Whether Spark knows a table or view of a name.
+        double_quoted: ``"…"`` is a name in this session.
+
+    Raises:
+        AnalysisError: TABLE_OR_VIEW_NOT_FOUND: the statement changes a table that neither the
+            metastore nor Spark has.
+        UnsupportedError: The statement names an ACID table.
+    """
+    for reference in mentioned_tables(text, double_quoted_identifiers=double_quoted):
+        table = resolve(reference.parts)
+        if table is None:
+            continue
+        target = _dml_target(text, double_quoted)
+        if target is not None and not resolve(target.parts) and not is_in_spark(target.parts):
+            raise _not_found_error(text, target)
+        raise UnsupportedError(
+            f"{table.name} is {'an ACID table' if table.view is None else 'a view of ACID tables'}"
+            ", and Spark alone would misread it: this statement is not supported for it.",
+            text, reference.span.start, reference.span.end,
+            condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+        )  # fmt: skip
+
+
+def dropped_name(text: str, *, double_quoted: bool) -> Name | None:
+    """The name in a DROP TABLE or DROP VIEW without IF EXISTS; None for any other statement."""
+    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if not c.accept("DROP", "TABLE") and not c.accept("DROP", "VIEW"):
+        return None
+    if c.is_at("IF", "EXISTS") or c.is_at("IDENTIFIER", "(") or not c.token.is_name:
+        return None
+    return c.take_name("the name of a table")
+
+
+def nothing_to_drop(name: Name, text: str) -> AnalysisError:
+    """The error for DROP of a table or view that does not exist."""
+    return AnalysisError(
+        f"There is no table or view '{'.'.join(name.parts)}'. With IF EXISTS, or after SET "
+        "hive.exec.drop.ignorenonexistent = true, this is no error.",
+        text, name.span.start, name.span.end,
+        condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        relationName=quoted_path(name.parts),
+    )  # fmt: skip
+
+
+def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_quoted: bool) -> None:
+    """Refuse ``ALTER DATABASE d SET LOCATION`` if d is ours: Spark's part alone would move.
+
+    Raises:
+        UnsupportedError: ``is_ours`` says so of the database.
+    """
+    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if not c.accept("ALTER") or not c.is_at_any(DATABASE_WORDS):
+        return
+    c.take()
+    name = c.take_name("the name of a database")
+    if c.is_at("SET", "LOCATION") and is_ours(name):
+        raise UnsupportedError(
+            "A database of ACID tables keeps its location. CREATE TABLE … LOCATION makes a table "
+            "elsewhere.",
+            text, name.span.start, name.span.end,
+            condition="UNSUPPORTED_FEATURE.DATABASE_LOCATION",
+        )  # fmt: skip
+
+
+def _dml_target(text: str, double_quoted: bool) -> Name | None:
+    """The target of UPDATE, DELETE or MERGE."""
+    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if c.is_at("WITH"):
+        c.skip_ctes()
+    if c.accept("UPDATE") or c.accept("DELETE", "FROM") or c.accept("MERGE", "INTO"):
+        return c.take_name("the name of a table")
+    return None
+
+
+def _not_found_error(text: str, target: Name) -> AnalysisError:
+    return AnalysisError(
+        f"There is no table '{'.'.join(target.parts)}'.",
+        text, target.span.start, target.span.end,
+        condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        relationName=quoted_path(target.parts),
+    )  # fmt: skip

@@ -1,0 +1,252 @@
+"""Finds the ACID table of a name: in the metastore, unless a temporary view has this name.
+
+A temporary table of the session hides another table of its name, except in the query of a view. A
+CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.paths import is_name
+from acidsql.acid.table import Table, TableName
+from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
+from acidsql.metastore.foreign import CatalogEntry, ForeignTable, acid_table, view_of
+from acidsql.plan.standins.query import VIEW_PREFIX, no_acid_table
+from acidsql.plan.standins.view_text import ViewQuery, mark_view_name, need_table, split_view_mark
+from acidsql.sql.parsed.statements import Name
+from acidsql.sql.queries.references import mentioned_tables
+from acidsql.sql.text.frames import is_frame
+from acidsql.storage.columns import quoted_path
+from acidsql.storage.spark.catalog_names import kind_of
+from acidsql.storage.spark.session import jvm, temporary
+
+
+class Tables(Protocol):
+    """Finds the metastore's entry for the full name of a table or view."""
+
+    def find(self, name: TableName) -> CatalogEntry:
+        """The entry of a name. See ``Catalog.find``."""
+
+    def glance(self, name: TableName) -> CatalogEntry:
+        """The entry of a name, perhaps with earlier constraints. See ``Catalog.glance``."""
+
+
+class Names:
+    """Resolves the names in one session's statements.
+
+    Args:
+        spark: The session.
+        tables: Finds tables by their full names.
+        temporary: The session's temporary tables: the name in statements → the name in the
+            metastore.
+    """
+
+    def __init__(
+        self, spark: SparkSession, tables: Tables, temporary: Mapping[TableName, TableName]
+    ) -> None:
+        self._spark, self._tables, self._temporary = spark, tables, temporary
+
+    @property
+    def current_database(self) -> str:
+        """The database of unqualified names. It is Spark's, so a name means the same to Spark."""
+        return self._spark.catalog.currentDatabase().lower()
+
+    def find_acid_table(self, parts: tuple[str, ...]) -> Table | None:
+        """Look an ACID table up. None if the name means a table of Spark's or a temporary view."""
+        return acid_table(self._look_up(parts, self._tables.find))
+
+    def peek_acid_table(self, parts: tuple[str, ...]) -> Table | None:
+        """Like ``find_acid_table``, but perhaps with earlier constraints (``Catalog.glance``)."""
+        return acid_table(self._look_up(parts, self._tables.glance))
+
+    def _look_up(
+        self, parts: tuple[str, ...], find: Callable[[TableName], CatalogEntry]
+    ) -> CatalogEntry:
+        name = self._metastore_name(parts)
+        return None if name is None else find(name)
+
+    def _metastore_name(self, parts: tuple[str, ...]) -> TableName | None:
+        if is_frame(parts) or (len(parts) == 1 and temporary.is_temp_view(self._spark, parts[0])):
+            return None
+        return self.qualify(parts)
+
+    def peek_table_or_view(self, parts: tuple[str, ...]) -> Table | None:
+        """Look an ACID table, or a view of ACID tables, up. The constraints may be earlier ones."""
+        return self.acid_table_or_view(parts, self.peek_entry(parts))
+
+    def peek_entry(self, parts: tuple[str, ...]) -> CatalogEntry:
+        """Look the metastore's entry of a name up. The constraints may be earlier ones."""
+        return self._look_up(parts, self._tables.glance)
+
+    def acid_table_or_view(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
+        """The ACID table or view of a metastore entry.
+
+        None for a view that Spark has, too, and whose query names no ACID table: Spark reads such
+        a view right.
+        """
+        if (view := view_of(entry)) and self.is_in_spark(parts):
+            return view if self._names_acid_tables(view, set()) else None
+        return None if isinstance(entry, ForeignTable) else entry
+
+    def find_readable(self, parts: tuple[str, ...]) -> Table | None:
+        """Look the ACID table, plain table or view up that a query reads.
+
+        None if Spark itself has a table or view of the name.
+
+        Raises:
+            UnsupportedError: The name is that of a materialized view or of another engine's table,
+                and Spark does not have it.
+        """
+        return self.readable_table(parts, self._look_up(parts, self._tables.find))
+
+    def readable_table(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
+        """Like ``find_readable``, for a metastore entry that has been looked up already."""
+        if isinstance(entry, ForeignTable):
+            return None if self.is_in_spark(parts) else entry.need_table()
+        return self.acid_table_or_view(parts, entry)
+
+    def _names_acid_tables(self, view: Table, visited: set[TableName]) -> bool:
+        """Whether a view's query names ACID tables, or other views that do."""
+        visited.add(view.name)
+        view_query = ViewQuery(view)
+        references = mentioned_tables(
+            view_query.text, double_quoted_identifiers=view_query.double_quoted
+        )
+        for name in filter(
+            None, (self.qualify(mark_view_name(reference.parts)) for reference in references)
+        ):
+            entry = None if name in visited else self._tables.find(name)
+            inner_view = view_of(entry)
+            if acid_table(entry) or (inner_view and self._names_acid_tables(inner_view, visited)):
+                return True
+        return False
+
+    def require_table(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
+        """Look the ACID table up that a statement names.
+
+        ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
+
+        Raises:
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name. Or the
+                name is that of a view.
+        """
+        table = self.require_table_or_view(name, text, at_a_glance=at_a_glance)
+        need_table(table, name, text)
+        return table
+
+    def require_table_or_view(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
+        """Look the ACID table or view up that a statement names. Raises AnalysisError if there is
+        none."""
+        find = self._tables.glance if at_a_glance else self._tables.find
+        table = self.acid_table_or_view(name.parts, self._look_up(name.parts, find))
+        if table is None:
+            raise no_acid_table(".".join(name.parts), text, name.span)
+        return table
+
+    def find_foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
+        """Look a table of the metastore up that is no ACID table. None if there is none."""
+        name = self.qualify(parts)
+        entry = None if name is None else self._tables.find(name)
+        return entry if isinstance(entry, ForeignTable) else None
+
+    def is_acid(self, parts: tuple[str, ...]) -> bool:
+        """Whether the name is that of an ACID table."""
+        return self.peek_acid_table(parts) is not None
+
+    def is_in_spark(self, parts: tuple[str, ...]) -> bool:
+        """True if Spark has a table or view of that name."""
+        return self._spark.catalog.tableExists(quoted_path(split_view_mark(parts)[1]))
+
+    def is_name_taken(self, name: Name, full: TableName) -> bool:
+        """True if Spark has a table or view of the name of a new one. A temporary table hides all
+        but a temporary view."""
+        if full.holder is None:
+            return self.is_in_spark(name.parts)
+        return len(name.parts) == 1 and temporary.is_temp_view(self._spark, name.parts[0])
+
+    def require_free_name(self, name: Name, full: TableName) -> None:
+        """Raise CatalogError if the name of a new table or view is taken by Spark."""
+        if self.is_name_taken(name, full):
+            quoted_name = quoted_path(name.parts)
+            raise CatalogError(
+                f"Spark has a table or view {quoted_name} already.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=quoted_name,
+            )  # fmt: skip
+
+    def qualify(self, parts: tuple[str, ...]) -> TableName | None:
+        """The full name in lower case, under which the metastore keeps the table.
+
+        None for a name that is Spark's: a name of three parts or more (``spark_catalog.db.t``), and
+        any name while another catalog is current. None, too, for the name under which the metastore
+        keeps a temporary table.
+        """
+        is_in_view, parts = split_view_mark(parts)
+        if len(parts) > 2 or not jvm.is_own_catalog(self._spark):
+            return None
+        *database, last = (part.lower() for part in parts)
+        name = TableName(database[0] if database else self.current_database, last)
+        if name.holder is not None:
+            return None
+        return name if is_in_view else self._temporary.get(name, name)
+
+    def new_table_name(self, name: Name, text: str) -> TableName:
+        """The full name of a table that a statement creates.
+
+        Raises:
+            AnalysisError: The name has three parts or more, belongs to another catalog, or Hive or
+                Spark would refuse it.
+            UnsupportedError: The name is reserved for our own views.
+        """
+        full_name = self.qualify(mark_view_name(name.parts))  # it may hide another table
+        if full_name is None:
+            raise AnalysisError(
+                "An ACID table is called 'table' or 'database.table', and made while spark_catalog "
+                "is the current catalog.",
+                text, name.span.start, name.span.end, condition="REQUIRES_SINGLE_PART_NAMESPACE",
+                sqlstate="42K05",
+            )  # fmt: skip
+        need_name(full_name.name, name, text)
+        return full_name
+
+
+def refuse_temporary(name: TableName | None, feature: str) -> None:
+    """Raise UnsupportedError if a feature that needs a lasting table names a temporary table."""
+    if name is not None and name.holder is not None:
+        raise UnsupportedError(
+            f"{feature} needs a table that lasts: {name} is a temporary table of this session.",
+            condition="UNSUPPORTED_FEATURE.TEMPORARY_TABLE",
+        )
+
+
+def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, ...]) -> Table:
+    """Return the ACID table that a method's argument names. Raises CatalogError if it is None."""
+    if table is None:
+        name, kind = ".".join(parts), kind_of(spark, parts)
+        meaning = "" if kind is None else f": it is {kind.value}"
+        raise CatalogError(f"There is no ACID table '{name}'{meaning}.", table=name)
+    return table
+
+
+def need_name(part: str, name: Name, text: str) -> None:
+    """Check the name of a new table or database. The name becomes the name of a directory, too.
+
+    Raises:
+        AnalysisError: Hive or Spark would refuse the name.
+        UnsupportedError: The name begins with the prefix of our own views.
+    """
+    if part.startswith(VIEW_PREFIX):
+        raise UnsupportedError(
+            f"Names that begin with {VIEW_PREFIX} are reserved.", text, name.span.start,
+            name.span.end, condition="UNSUPPORTED_FEATURE.RESERVED_NAME",
+        )  # fmt: skip
+    if not is_name(part):
+        raise AnalysisError(
+            f"`{part}` is no name of a table or a database: such names are made of a to z, digits "
+            "and _, and no longer than 128.",
+            text, name.span.start, name.span.end,
+            condition="INVALID_SCHEMA_OR_RELATION_NAME", sqlstate="42602",
+        )  # fmt: skip

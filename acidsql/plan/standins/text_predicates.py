@@ -1,0 +1,92 @@
+"""Derives a predicate about a table's rows from the text of a WHERE, or of MERGE's ON.
+
+Only plain terms count: comparisons of a column with literals. Spark's optimised plan tells more
+(``demands``), but it is not always available: a server of Spark Connect does not hand the plan out,
+and a plan that contains the current time changes from run to run.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from acidsql.acid.table import Column, Table
+from acidsql.acid.values.predicate import (
+    ANYTHING,
+    INTEGERS,
+    Comparison,
+    Predicate,
+    Value,
+    conjunction,
+)
+from acidsql.plan.standins.standins import StandIn
+from acidsql.sql.queries.conditions import plain_comparisons, where_at
+from acidsql.sql.text.tokens import Span, tokenize
+
+_BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def condition_predicate(
+    text: str, table: Table, alias: str, condition: Span | None, *, leading: bool = False
+) -> Predicate:
+    """A predicate that holds for each row of a table for which the condition is true.
+
+    ``leading``: see ``plain_comparisons``.
+    """
+    if condition is None or "${" in text:  # a server replaces variables later
+        return ANYTHING
+    columns = {column.name.lower(): column for column in table.all_columns}
+    terms, qualifiers = [], {alias.lower()}
+    for name, operator, literals in plain_comparisons(text, condition, qualifiers, leading=leading):
+        if (column := columns.get(name)) is None:
+            continue
+        values = [_value(column, literal) for literal in literals]
+        known_values = tuple(value for value in values if value is not None)
+        if len(known_values) == len(literals):
+            terms.append(Comparison(name, operator, known_values))
+    return conjunction(terms)
+
+
+_WHERE = re.compile(r"\s+WHERE\b", re.IGNORECASE)
+
+
+def where_predicate(standin: StandIn) -> Predicate:
+    """A predicate that holds for each row that a query needs of a stand-in's table.
+
+    It is derived from WHERE if the table's name stands alone between FROM and WHERE.
+    """
+    if standin.text_and_reference is None:
+        return ANYTHING
+    text, reference = standin.text_and_reference
+    if reference.sample is not None:  # the sample is taken before WHERE filters
+        return ANYTHING
+    places = (reference.span, reference.alias_span, reference.time_travel, reference.properties)
+    end = max(place.end for place in places if place is not None)
+    where = _WHERE.match(text, end)
+    if where is None or _word_before(text, reference.span.start) != "FROM":
+        return ANYTHING
+    alias = reference.alias or reference.parts[-1]
+    return condition_predicate(
+        text, standin.table, alias, where_at(text, where.end()), leading=True
+    )
+
+
+def _word_before(text: str, start: int) -> str:
+    """The word, in upper case, before the token that starts here; "" if there is another token."""
+    words = (previous.upper for previous, token in pairwise(tokenize(text)) if token.start == start)
+    return next(words, "")
+
+
+def _value(column: Column, literal: str) -> Value | None:
+    """A literal as a value of a column's type; None if Spark would compare values of another
+    type."""
+    kind = "string" if column.type.startswith("varchar") else column.type
+    word, quote, text = literal.partition("'")
+    if not quote and kind in _BITS and -(1 << _BITS[kind]) <= int(literal) < 1 << _BITS[kind]:
+        return Value(kind, str(int(literal)))
+    if quote and not word and kind == "string":
+        return Value(kind, text[:-1])
+    if word and quote and kind == "date" and _DAY.fullmatch(text[:-1]):
+        return Value(kind, text[:-1])
+    return None

@@ -1,0 +1,418 @@
+"""Store assignment: which type may be written to which column, and the SQL of the conversion.
+
+``struct_fields`` says which field of a struct corresponds to which. For the other types, the rules
+are those of ``spark.sql.storeAssignmentPolicy``:
+
+* ANSI (``Cast.canANSIStoreAssign``): a column of a number type takes any number type, a string
+  column any atomic type, a date or timestamp column any date or timestamp type. NULL goes into any
+  column. A string does not go into an INT column, but a string literal does, if it is an INT:
+  ``VALUES ('2024-01-01')`` is a date for a DATE column.
+* STRICT (``Cast.canUpCast``): only types from which no value can be lost.
+* LEGACY: as ANSI, and also strings into number, date, timestamp, boolean and binary columns, and
+  numbers and booleans into each other. A text that is no such value becomes NULL, as in Hive.
+
+A value that is out of range is an error, whatever the policy. (Spark's LEGACY would wrap integers
+around.) CAST does not always raise this error: with
+``spark.sql.ansi.enabled=false`` it wraps around. ``try_cast`` does not depend on the session, so
+each conversion that can fail is checked by a ``try_cast``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+
+from acidsql.acid.layout import DEFAULT_PARTITION
+from acidsql.acid.table import Column
+from acidsql.acid.values.types import HiveType, parse_type, spark_ddl
+from acidsql.errors import AnalysisError
+from acidsql.plan.values.struct_fields import FieldRules, TypeMismatchError, parts_of, shown_path
+from acidsql.sql.text.tokens import Span
+from acidsql.storage.columns import literal, nested_sql, quote, shown_type
+
+_INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # digits
+_FLOATS = {"float", "double"}
+_DATETIMES = {"date", "timestamp", "timestamp_ltz"}
+_TEXTS = {"string", "char", "varchar"}
+_NESTED = {"array", "map", "struct"}
+_PARSED_TYPES = frozenset(_INTEGERS) | _FLOATS | _DATETIMES | {"decimal", "boolean", "binary"}
+# The order of Spark's UpCastRule: no value is lost on the way to a later type.
+_UPCAST_ORDER = ["tinyint", "smallint", "int", "bigint", "float", "double"]
+
+
+class Policy(Enum):
+    """A value of ``spark.sql.storeAssignmentPolicy``."""
+
+    ANSI = "ANSI"
+    STRICT = "STRICT"
+    LEGACY = "LEGACY"
+
+
+# The prefix of our own raise_error texts, which the user's texts do not have. Condition, SQLSTATE
+# and message follow, each with a bar after it. BAR stands for each bar in a message.
+RAISED = "acidsql|"
+BAR = "\u01c0"  # a letter that looks like a bar
+
+
+# A time with a zone behind it. A TIMESTAMP is a wall clock and has no zone.
+_HAS_ZONE = "[0-9]:[0-9]+.*[^0-9:. ]"
+
+
+_BY_NAME = FieldRules()
+
+
+def assign(
+    sql: str,
+    source: HiveType,
+    column: str,
+    target: str,
+    text: str,
+    where: Span,
+    *,
+    is_literal: bool = False,
+    policy: Policy = Policy.ANSI,
+    fields: FieldRules = _BY_NAME,
+    old: str | None = None,
+) -> str:
+    """SQL that converts a value of type ``source`` to a column's type.
+
+    Args:
+        sql: The value. The result repeats it, so it should be a column, not an expression.
+        source: The value's type, as Spark found it.
+        column: The target column's name, for messages.
+        target: The target column's Hive type.
+        text: The user's statement.
+        where: The value's place in the statement.
+        is_literal: The value is a literal.
+        policy: The session's policy.
+        fields: How the fields of structs correspond.
+        old: SQL of the column's old value. Fields of structs that the value lacks keep it.
+
+    Raises:
+        AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
+    """
+    target_type = parse_type(target)
+    is_convertible_literal = is_literal and source.kind == "string" and takes_literals(target_type)
+    if not is_convertible_literal or policy is Policy.STRICT:
+        try:
+            need_assignable(source, target_type, policy, fields, (column,))
+        except TypeMismatchError as error:
+            raise AnalysisError(
+                error.message, text, where.start, where.end,
+                condition=error.condition, sqlstate="KD000", column=column,
+            ) from None  # fmt: skip
+    return _Assignment(column, policy, fields).sql(sql, source, target_type, old=old)
+
+
+def can_assign(
+    source: HiveType,
+    target: HiveType,
+    policy: Policy = Policy.ANSI,
+    fields: FieldRules = _BY_NAME,
+) -> bool:
+    """Whether a column takes values of a type."""
+    try:
+        need_assignable(source, target, policy, fields, ("",))
+    except TypeMismatchError:
+        return False
+    return True
+
+
+def need_assignable(
+    source: HiveType, target: HiveType, policy: Policy, fields: FieldRules, path: Sequence[str]
+) -> None:
+    """Refuse a value for a column or a field; ``path``: the names that lead to it.
+
+    Raises:
+        TypeMismatchError: The column, or a field of it, takes no values of this type.
+    """
+    if source.kind == "void" or source == target:
+        return
+    if source.kind != target.kind or source.kind not in _NESTED:
+        if not _can_assign_leaf(source, target, policy):
+            raise _type_mismatch(source, target, policy, path)
+        return
+    if source.kind == "struct":
+        ordinals = fields.ordinals(source, target, path)
+        fields_of_target = zip(target.names, ordinals, target.children, strict=True)
+        pairs = [
+            (name, source.children[i], kind) for name, i, kind in fields_of_target if i is not None
+        ]
+    else:
+        pairs = [*zip(parts_of(target), source.children, target.children, strict=True)]
+    for name, source_part, target_part in pairs:
+        need_assignable(source_part, target_part, policy, fields, (*path, name))
+
+
+def _type_mismatch(
+    source: HiveType, target: HiveType, policy: Policy, path: Sequence[str]
+) -> TypeMismatchError:
+    strictly = " (spark.sql.storeAssignmentPolicy is STRICT)" if policy is Policy.STRICT else ""
+    place = f"column '{path[0]}'" if len(path) == 1 else f"'{shown_path(path)}'"
+    target_name = str(target).upper()
+    return TypeMismatchError(
+        "CANNOT_SAFELY_CAST",
+        f"A value of type {_spark_type_name(source).upper()} cannot be written to {place} of type "
+        f"{target_name}{strictly}. Write CAST(… AS {target_name}) to convert the value.",
+    )
+
+
+def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool:
+    """Whether a value of an atomic type goes into a field of an atomic type."""
+    if source.kind in _NESTED or target.kind in _NESTED:
+        return False
+    if policy is Policy.STRICT:
+        return _can_upcast(source, target)
+    if policy is Policy.LEGACY and _is_legacy_conversion(source, target):
+        return True
+    if target.kind in _TEXTS:
+        return _is_atomic(source)
+    return (_is_number(source) and _is_number(target)) or (
+        source.kind in _DATETIMES and target.kind in _DATETIMES
+    )
+
+
+def _can_upcast(source: HiveType, target: HiveType) -> bool:
+    """Spark's ``Cast.canUpCast`` of atomic types."""
+    if target.kind in _TEXTS:
+        return _is_atomic(source)
+    if source.kind in _DATETIMES and target.kind in _DATETIMES:
+        return target.kind != "date" or source.kind == "date"
+    if source.kind in _UPCAST_ORDER and target.kind in _UPCAST_ORDER:
+        return _UPCAST_ORDER.index(source.kind) <= _UPCAST_ORDER.index(target.kind)
+    if target.kind == "decimal" and _is_number(source) and source.kind not in _FLOATS:
+        return _fraction(source) <= _fraction(target) and _digits_in(source) <= _digits_in(target)
+    # A DECIMAL without a fraction, and with fewer digits than the integer type.
+    is_whole_decimal = (
+        source.kind == "decimal" and target.kind in _INTEGERS and _fraction(source) == 0
+    )
+    return is_whole_decimal and _digits_in(source) < _digits_in(target)
+
+
+def _fraction(node: HiveType) -> int:
+    return node.parameters[1] if node.kind == "decimal" else 0
+
+
+def _digits_in(node: HiveType) -> int:
+    """Like ``_digits``, but 20 for a BIGINT, as Spark counts."""
+    return 20 if node.kind == "bigint" else _digits(node)
+
+
+def _is_legacy_conversion(source: HiveType, target: HiveType) -> bool:
+    """Whether only the policy LEGACY converts these types into each other."""
+    if source.kind == "string":
+        return target.kind in _PARSED_TYPES
+    pair = {source.kind, target.kind}
+    return "boolean" in pair and (_is_number(source) or _is_number(target))
+
+
+def takes_literals(target: HiveType) -> bool:
+    """Whether a column takes string literals, though it takes no other strings."""
+    return _is_number(target) or target.kind in ("date", "timestamp", "boolean")
+
+
+def read_back_sql(sql: str, column: Column, *, is_partition: bool) -> str:
+    """SQL of the value that readers will get, from SQL of the value that is written."""
+    kind = parse_type(column.type)
+    if is_partition and kind.kind in _TEXTS:
+        # Each of these names of a directory means NULL.
+        text = f"rtrim({sql})" if kind.kind == "char" else sql
+        sql = f"CASE WHEN {text} NOT IN ('', {literal(DEFAULT_PARTITION)}) THEN {sql} END"
+    return f"rpad({sql}, {kind.parameters[0]}, ' ')" if kind.kind == "char" else sql
+
+
+class _Assignment:
+    """Converts values to the type of a column.
+
+    Args:
+        column: The column's name, for messages.
+        policy: The session's policy.
+        fields: How the fields of structs correspond.
+    """
+
+    def __init__(self, column: str, policy: Policy, fields: FieldRules) -> None:
+        self._column, self._policy, self._fields = column, policy, fields
+
+    def sql(
+        self, sql: str, source: HiveType, target: HiveType, depth: int = 0, old: str | None = None
+    ) -> str:
+        """SQL of the converted value.
+
+        Args:
+            sql: The value.
+            source: The value's type.
+            target: The column's type.
+            depth: How deep in the column's type the value is.
+            old: The old value. A struct keeps its fields that the new value lacks.
+        """
+        if source.kind == "void":
+            return f"CAST({sql} AS {shown_type(str(target))})"
+        if target.kind in _NESTED:
+            return self._nested_sql(sql, source, target, depth, old)
+        if target.kind in ("char", "varchar"):
+            text = sql if source.kind == "string" else f"CAST({sql} AS STRING)"
+            return _fitted_text_sql(text, target, self._column)
+        if source == target:
+            return sql
+        target_sql = shown_type(str(target))
+        if source.kind == "string" and target.kind != "string":
+            return self._parse_text_sql(sql, target, target_sql)
+        if _is_safe(source, target):
+            return f"CAST({sql} AS {target_sql})"
+        failure = raise_sql(
+            "CAST_OVERFLOW_IN_TABLE_INSERT",
+            "22003",
+            f"A value is out of the range of column '{self._column}' of type "
+            f"{str(target).upper()}.",
+        )
+        cast = f"try_cast({sql} AS {target_sql})"
+        return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failure} ELSE {cast} END"
+
+    def _parse_text_sql(self, sql: str, target: HiveType, target_sql: str) -> str:
+        """SQL that parses a text as a value of the target type."""
+        cast = f"try_cast({sql} AS {target_sql})"
+        if self._policy is Policy.LEGACY and target.kind in _INTEGERS:
+            # As in Hive, '1.5' is 1, and '.5' is 0.
+            with_zero = f"regexp_replace({sql}, '^([ ]*[-+]?)[.](?=[0-9])', '$10.')"
+            cast = f"try_cast(regexp_replace({with_zero}, '[.][0-9]*[ ]*$', '') AS {target_sql})"
+        is_invalid = f"{cast} IS NULL"
+        if target.kind == "timestamp":
+            is_invalid = f"({is_invalid} OR {sql} RLIKE {literal(_HAS_ZONE)})"
+        fallback = "NULL" if self._policy is Policy.LEGACY else self._invalid_text_sql(sql, target)
+        return f"CASE WHEN {sql} IS NOT NULL AND {is_invalid} THEN {fallback} ELSE {cast} END"
+
+    def _invalid_text_sql(self, sql: str, target: HiveType) -> str:
+        """SQL that fails the job, because a text is no value of the target type."""
+        kind = str(target).upper()
+        message = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
+        return raise_dynamic_sql("CAST_INVALID_INPUT", "22018", f"concat({message}, {sql})")
+
+    def _nested_sql(
+        self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
+    ) -> str:
+        if _same_for_storage(source, target):
+            return sql
+        if source.kind == "struct":
+            return self._struct_sql(sql, source, target, depth, old)
+        sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
+        return nested_sql(
+            sql,
+            target,
+            lambda part, child, deeper: self.sql(part, sources[id(child)], child, deeper),
+            depth,
+        )
+
+    def _struct_sql(
+        self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
+    ) -> str:
+        ordinals = self._fields.ordinals(source, target, (self._column,))
+        if self._fields.has_namesakes(source):  # the fields go by position
+            sql, source = _with_numbered_fields(sql, source)
+        values = []
+        for name, ordinal, field_type in zip(target.names, ordinals, target.children, strict=True):
+            old_field = None if old is None else f"{old}.{quote(name)}"
+            if ordinal is None:
+                value = old_field or f"CAST(NULL AS {shown_type(str(field_type))})"
+            else:
+                new_field = f"{sql}.{quote(source.names[ordinal])}"
+                value = self.sql(new_field, source.children[ordinal], field_type, depth, old_field)
+            values.append(f"{literal(name)}, {value}")
+        # The old value is not NULL: a NULL must not take the fields away that the source lacks.
+        keeps_old = old is not None and self._fields.lacks(source, target)
+        is_value = f"{sql} IS NOT NULL" + (f" OR {old} IS NOT NULL" if keeps_old else "")
+        return f"CASE WHEN {is_value} THEN named_struct({', '.join(values)}) END"
+
+
+def _with_numbered_fields(sql: str, source: HiveType) -> tuple[str, HiveType]:
+    """SQL of a struct whose fields have numbers as names, and its type.
+
+    Two fields may have the same name, and SQL could not tell them apart. The CAST changes only the
+    names.
+    """
+    numbered = replace(source, names=tuple(map(str, range(len(source.names)))))
+    return f"CAST({sql} AS {spark_ddl(numbered)})", numbered
+
+
+def raise_sql(condition: str, sqlstate: str, message: str) -> str:
+    """SQL that fails the job with one of our errors."""
+    escaped = message.replace("|", BAR)
+    return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{escaped}|')})"
+
+
+def raise_dynamic_sql(condition: str, sqlstate: str, message: str) -> str:
+    """Like ``raise_sql``, but ``message`` is SQL that computes the message."""
+    start = literal(f"{RAISED}{condition}|{sqlstate}|")
+    return f"raise_error(concat({start}, translate({message}, '|', {literal(BAR)}), '|'))"
+
+
+def _fitted_text_sql(sql: str, target: HiveType, column: str) -> str:
+    """SQL that fits a text into CHAR or VARCHAR: trailing blanks that do not fit are cut off.
+
+    A text that is still too long fails the job. The writer pads CHAR.
+    """
+    length = target.parameters[0]
+    failure = raise_sql(
+        "EXCEED_LIMIT_LENGTH",
+        "22001",
+        f"A text is longer than column '{column}' of type {str(target).upper()} allows.",
+    )
+    return (
+        f"CASE WHEN {sql} IS NULL OR char_length({sql}) <= {length} THEN {sql} "
+        f"WHEN char_length(rtrim({sql})) <= {length} THEN left({sql}, {length}) "
+        f"ELSE {failure} END"
+    )
+
+
+def _is_safe(source: HiveType, target: HiveType) -> bool:
+    """Whether no value of the source type can be out of the target type's range."""
+    if target.kind in _TEXTS or target.kind in _FLOATS or source.kind in _DATETIMES:
+        return True
+    if source.kind in _FLOATS:
+        return False
+    if "boolean" in (source.kind, target.kind):
+        return target.kind != "decimal"  # DECIMAL(1, 1) has no 1
+    # The last digit of an integer type does not have its full range (a TINYINT ends at 127), and
+    # rounding may carry into a new digit.
+    must_be_wider = source.kind == "decimal" and (
+        target.kind in _INTEGERS or source.parameters[1] > target.parameters[1]
+    )
+    return _digits(source) + must_be_wider <= _digits(target)
+
+
+def _digits(node: HiveType) -> int:
+    """The greatest number of digits before the decimal point."""
+    if node.kind == "decimal":
+        return node.parameters[0] - node.parameters[1]
+    return _INTEGERS[node.kind]
+
+
+def _is_number(node: HiveType) -> bool:
+    return node.kind in _INTEGERS or node.kind in _FLOATS or node.kind == "decimal"
+
+
+def _is_atomic(node: HiveType) -> bool:
+    is_basic = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary", "variant"} or _is_number(
+        node
+    )
+    # "interval" alone is Spark's old calendar interval, which no column takes.
+    return is_basic or node.kind.startswith(("interval ", "time"))
+
+
+def _same_for_storage(source: HiveType, target: HiveType) -> bool:
+    if target.kind in ("char", "varchar"):
+        return False
+    if target.kind in _NESTED:
+        return source.names == target.names and all(
+            map(_same_for_storage, source.children, target.children)
+        )
+    return source == target
+
+
+def _spark_type_name(node: HiveType) -> str:
+    return (
+        str(node)
+        .replace("timestamp_ltz", "\0")
+        .replace("timestamp", "timestamp_ntz")
+        .replace("\0", "timestamp")
+    )

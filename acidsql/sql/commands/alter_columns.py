@@ -1,0 +1,215 @@
+"""Parses ALTER TABLE … ADD, CHANGE, RENAME, REPLACE COLUMNS, in the syntax of Hive and of Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from acidsql.sql.commands.columns import (
+    AFTER_DEFAULT,
+    parse_column_def,
+    parse_column_type,
+    parse_columns_in_brackets,
+)
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.parsed.statements import (
+    AddColumns,
+    AddFilledColumns,
+    ChangeColumns,
+    ColumnChange,
+    ColumnDef,
+    Name,
+    ReplaceColumns,
+    Statement,
+)
+from acidsql.sql.text.tokens import Kind, Span
+
+_WITH_VALUES = "WITH VALUES"  # SQL Server's words for it
+_ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
+
+
+def parse_alter_columns(c: Cursor, name: Name) -> Statement | None:
+    """Parse the text after ``ALTER TABLE t``; None if it is not about columns."""
+    if c.is_at("ADD", "COLUMN") or c.is_at("ADD", "COLUMNS"):
+        c.take(2)
+        return _parse_added_columns(c, name)
+    if c.accept("REPLACE", "COLUMNS"):
+        columns = _parse_columns(c)
+        c.expect_end("',' or the end of the statement")
+        return ReplaceColumns(name, columns)
+    if c.accept("RENAME", "COLUMN"):
+        return ChangeColumns(name, (_parse_column_rename(c),))
+    if c.is_at("ALTER") or c.is_at("CHANGE"):
+        is_hives = c.take().upper == "CHANGE"
+        c.accept("COLUMN")
+        if is_hives and not _is_spark_change(c):
+            return ChangeColumns(name, (_parse_hive_change(c),))
+        changes = [_parse_spark_change(c)]
+        while c.accept(","):
+            changes.append(_parse_spark_change(c))
+        c.expect_end("',' or the end of the statement")
+        return ChangeColumns(name, tuple(changes))
+    if c.is_at("DROP", "COLUMN") or c.is_at("DROP", "COLUMNS"):
+        _refuse_drop(c)
+    if c.is_at("PARTITION", "COLUMN"):
+        c.refuse("The type of a partition column cannot be changed", _two_words(c))
+    return None
+
+
+def _parse_added_columns(c: Cursor, name: Name) -> AddColumns:
+    columns, start = _parse_columns(c, _WITH_VALUES), c.index
+    is_filled = c.accept(*_WITH_VALUES.split()) is not None
+    place = c.span_from(start) if is_filled else None
+    c.expect_end("',' or the end of the statement")
+    return AddColumns(name, columns) if place is None else AddFilledColumns(name, columns, place)
+
+
+def _parse_columns(c: Cursor, *stops: str) -> tuple[ColumnDef, ...]:
+    if c.is_at("("):
+        columns = parse_columns_in_brackets(c)
+    else:
+        stops = ("CASCADE", "RESTRICT", *stops)
+        column_defs = [parse_column_def(c, stops=stops)]
+        while c.accept(","):
+            column_defs.append(parse_column_def(c, stops=stops))
+        columns = tuple(column_defs)
+    _accept_cascade(c)
+    return columns
+
+
+def _accept_cascade(c: Cursor) -> None:
+    """Accept CASCADE and RESTRICT, which change nothing for an ACID table.
+
+    They decide about the columns of partitions, which Hive's readers of ACID tables do not use.
+    """
+    if not c.accept("CASCADE"):
+        c.accept("RESTRICT")
+
+
+def _parse_column_name(c: Cursor) -> Name:
+    name = c.take_name("the name of a column")
+    if len(name.parts) > 1:
+        c.refuse("Changing a field of a struct is not supported", name.span)
+    return name
+
+
+def _parse_column_rename(c: Cursor) -> ColumnChange:
+    start = c.index
+    column = _parse_column_name(c)
+    c.expect("TO")
+    new_name = _parse_column_name(c)
+    c.expect_end()
+    return ColumnChange(column, new_name, span=c.span_from(start))
+
+
+def _parse_hive_change(c: Cursor) -> ColumnChange:
+    """Parse Hive's ``[COLUMN] a b type [COMMENT '…'] [FIRST|AFTER c] [CASCADE|RESTRICT]``."""
+    start = c.index
+    column = _parse_column_name(c)
+    at = c.index
+    new = parse_column_def(c, stops=("FIRST", "AFTER", "CASCADE", "RESTRICT"))
+    _refuse_position(c)
+    _accept_cascade(c)
+    c.expect_end("COMMENT or the end of the statement")
+    return ColumnChange(
+        column,
+        Name((new.name,), c.tokens[at].span),
+        new.type,
+        new.comment,
+        new.default,
+        must_not_be_null=not new.nullable,
+        span=c.span_from(start),
+    )
+
+
+def _is_spark_change(c: Cursor) -> bool:
+    """Whether Spark's form of CHANGE follows (``CHANGE COLUMN a COMMENT '…'``).
+
+    Spark tries this form first, so ``CHANGE a type INT`` changes the type of ``a``. It does not
+    rename ``a`` to ``type``.
+    """
+    if not c.token.is_name:
+        return False
+    ahead = 1
+    while c.peek(ahead).upper == ".":
+        ahead += 2
+    word, after = c.peek(ahead), c.peek(ahead + 1)
+    if word.upper == "COMMENT":
+        return after.kind is Kind.STRING
+    if word.upper == "TYPE":
+        return after.kind is not Kind.END
+    if word.upper in ("SET", "DROP"):
+        return after.upper in ("NOT", "DEFAULT")
+    if word.upper == "FIRST":
+        return after.kind is Kind.END or after.upper == ","
+    return word.upper == "AFTER" and c.peek(ahead + 2).kind is Kind.END
+
+
+@dataclass(slots=True)
+class _ChangeDraft:
+    type: Span | None = None
+    comment: str | None = None
+    default: Span | None = None
+    drops_default: bool = False
+    drops_not_null: bool = False
+    must_not_be_null: bool = False
+
+
+def _parse_spark_change(c: Cursor) -> ColumnChange:
+    """Parse Spark's ``a TYPE … | COMMENT '…' | SET | DROP DEFAULT … | SET | DROP NOT NULL``."""
+    start = c.index
+    column = _parse_column_name(c)
+    draft = _ChangeDraft()
+    if c.accept("TYPE"):
+        draft.type = parse_column_type(c)
+    elif c.accept("COMMENT"):
+        draft.comment = c.take_string("the comment in quotes")
+    elif c.accept("SET", "NOT", "NULL"):
+        draft.must_not_be_null = True
+    elif c.accept("SET", "DEFAULT"):
+        draft.default = c.take_expression((",", *AFTER_DEFAULT), noun="a value")
+    elif c.accept("DROP", "DEFAULT"):
+        draft.drops_default = True
+    elif c.accept("DROP", "NOT", "NULL"):
+        draft.drops_not_null = True
+    else:
+        _refuse_position(c)
+        c.fail(_ACTIONS)
+    return ColumnChange(
+        column,
+        None,
+        draft.type,
+        draft.comment,
+        draft.default,
+        draft.drops_default,
+        draft.drops_not_null,
+        draft.must_not_be_null,
+        span=c.span_from(start),
+    )
+
+
+def _refuse_position(c: Cursor) -> None:
+    if c.is_at("FIRST"):
+        span = c.token.span
+    elif c.is_at("AFTER"):
+        span = Span(c.token.start, c.peek().end)
+    else:
+        return
+    c.refuse(
+        "Columns cannot be moved (Hive 10311): files hold them by position. Name them in the "
+        "order that you want in SELECT",
+        span,
+    )
+
+
+def _two_words(c: Cursor) -> Span:
+    return Span(c.token.start, c.peek().end)
+
+
+def _refuse_drop(c: Cursor) -> NoReturn:
+    c.refuse(
+        "ALTER TABLE … DROP COLUMN is not supported on an ACID table (Hive 10313): files hold "
+        "columns by position, so that the columns after it, or a column that is added later, would "
+        "show its values. Use CREATE TABLE … AS SELECT with the columns to keep",
+        _two_words(c),
+    )

@@ -1,0 +1,337 @@
+"""Parses CREATE TABLE: decides whether the table is ours or Spark's, and reads its clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from acidsql.sql.commands.columns import parse_columns_in_brackets, parse_table_elements
+from acidsql.sql.commands.properties import parse_properties, parse_properties_and_places
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.grammar.insert import IsAcid, parse_column_list
+from acidsql.sql.parsed.statements import (
+    ColumnDef,
+    ConstraintDef,
+    CreateTable,
+    Name,
+    Query,
+    Reads,
+    SortBy,
+    SparkStatement,
+    Statement,
+)
+from acidsql.sql.text.tokens import Span
+
+_KIND_PROPERTY = "transactional_properties"
+_ACID_WORDS = {"TRANSACTIONAL", "MANAGED"}  # words that only tables of ours have
+_ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
+_Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class _TableDraft:
+    """The clauses of a CREATE TABLE that were read so far, and their first words."""
+
+    columns: tuple[ColumnDef, ...] = ()
+    constraints: list[ConstraintDef] = field(default_factory=list)
+    partitioned_by: tuple[ColumnDef, ...] = ()
+    partition_names: tuple[Name, ...] = ()
+    bucket_columns: tuple[Name, ...] = ()
+    num_buckets: int = -1
+    sorted_by: tuple[SortBy, ...] = ()
+    stored_as: str | None = None
+    location: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    property_spans: tuple[Span, ...] = ()
+    comment: str | None = None
+    like: Name | None = None
+    clause_words: set[str] = field(default_factory=set)
+
+
+def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
+    """Parse ``CREATE [OR REPLACE] [TEMPORARY] [TRANSACTIONAL | MANAGED] TABLE …``, ours or
+    Spark's."""
+    c.expect("CREATE")
+    replace = c.accept("OR", "REPLACE")
+    words: set[str] = set()
+    while not c.is_at("TABLE"):
+        words.add(c.take().upper)
+    foreign = _foreign_clause(c, is_acid, words)
+    if foreign is not None:
+        _refuse_half_ours(c, words, foreign)
+        reads = Reads.NOTHING if foreign[0] == "LIKE" else Reads.QUERY
+        return SparkStatement(statement_span, reads)
+    c.expect("TABLE")
+    if replace and c.is_at("IF", "NOT", "EXISTS"):
+        c.fail("Expected the name of the new table, as OR REPLACE excludes IF NOT EXISTS")
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    name = c.take_name("the name of the new table")
+    draft = _TableDraft()
+    if c.accept("LIKE"):
+        draft.like = c.take_name("the name of a table")
+    elif c.is_at("("):
+        draft.columns, draft.constraints = parse_table_elements(c)
+    query = _parse_clauses(c, draft)
+    _check_draft(c, draft, query)
+    if replace and draft.location is not None:
+        c.refuse(
+            "CREATE OR REPLACE TABLE … LOCATION is not supported: the new table gets a directory "
+            "of its own. DROP TABLE and CREATE TABLE … LOCATION take over files",
+            replace.span,
+        )
+    temporary = "TEMPORARY" in words
+    if temporary and draft.location is not None:
+        c.refuse(
+            "CREATE TEMPORARY TABLE … LOCATION is not supported: the table's end would delete the "
+            "files there",
+            name.span,
+        )
+    if "TRANSACTIONAL" in words and not any(k == "transactional" for k, _ in draft.properties):
+        draft.properties += (("transactional", "true"),)
+    return CreateTable(
+        name,
+        draft.columns,
+        draft.partitioned_by,
+        draft.partition_names,
+        draft.bucket_columns,
+        draft.num_buckets,
+        draft.sorted_by,
+        draft.stored_as,
+        draft.location,
+        draft.properties,
+        draft.comment,
+        tuple(draft.constraints),
+        draft.like,
+        query,
+        if_not_exists,
+        draft.property_spans,
+        replace is not None,
+        temporary,
+    )
+
+
+# ── ours or Spark's ──────────────────────────────────────────────────────────────────────────
+
+
+def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, Span] | None:
+    """The first clause that only Spark's tables have, and its place; None if the table is ours."""
+    start = c.index
+    try:
+        for word in ("EXTERNAL", "TEMP", "GLOBAL"):
+            if word in words:
+                return word, c.token.span
+        c.take()
+        c.accept("IF", "NOT", "EXISTS")
+        name = c.take_name("the name of the new table")
+        like = c.take_name() if c.accept("LIKE") else None
+        foreign_clause = _foreign_words(c)
+        if foreign_clause is None and like is not None and not is_acid(like.parts):
+            return "LIKE", name.span
+        return foreign_clause
+    finally:
+        c.index = start
+
+
+def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
+    """The first clause of Spark's between the table's name and the query, and its place."""
+    pairs: _Pairs = ()
+    while not c.is_at_end and not c.is_at("AS"):
+        if c.is_at("USING"):
+            return "USING", c.token.span
+        if _accept_orc(c):
+            continue
+        if c.is_at("ROW", "FORMAT") or c.is_at("STORED", "BY"):
+            return f"{c.token.upper} {c.peek().upper}", c.token.span
+        if c.is_at("STORED", "AS") and not _is_ours(c.peek(2).upper, pairs + _properties_ahead(c)):
+            return f"STORED AS {c.peek(2).upper}", c.token.span
+        if c.is_at("STORED", "AS"):
+            c.take(2)
+        elif c.is_at("TBLPROPERTIES", "("):
+            at = c.take()
+            pairs += parse_properties(c)
+            if _has_transactional(pairs, "false"):
+                return "'transactional'='false'", at.span
+            continue
+        if c.is_at("("):
+            c.skip_brackets()
+        else:
+            c.take()
+    return None
+
+
+def _accept_orc(c: Cursor) -> bool:
+    """Take STORED AS ORC in the form in which Hive's SHOW CREATE TABLE prints the clause."""
+    if c.is_at("ROW", "FORMAT", "SERDE") and c.peek(3).value == f"{_ORC}Serde":
+        c.take(4)
+        return True
+    formats = (c.peek(3).value, c.peek(4).upper, c.peek(5).value)
+    if c.is_at("STORED", "AS", "INPUTFORMAT") and formats == (
+        f"{_ORC}InputFormat", "OUTPUTFORMAT", f"{_ORC}OutputFormat",
+    ):  # fmt: skip
+        c.take(6)
+        return True
+    return False
+
+
+def _has_transactional(pairs: _Pairs, value: str) -> bool:
+    return any(k.lower() == "transactional" and v.lower() == value for k, v in pairs)
+
+
+def _is_ours(file_format: str, pairs: _Pairs) -> bool:
+    """Whether a transactional table can have the format that STORED AS names."""
+    if file_format == "PARQUET":
+        return [v.lower() for k, v in pairs if k.lower() == _KIND_PROPERTY] == ["insert_only"]
+    return file_format == "ORC"
+
+
+def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
+    clause_name, span = foreign
+    pairs = _properties_ahead(c)
+    sentence = (
+        f"A transactional table cannot have {clause_name}: it is stored as ORC and managed by Hive"
+    )
+    is_meant = bool(_ACID_WORDS & words) or _has_transactional(pairs, "true")
+    if clause_name.startswith("STORED AS"):
+        sentence += f"; only one with '{_KIND_PROPERTY}'='insert_only' may be STORED AS PARQUET"
+        named = any(k.lower() == _KIND_PROPERTY for k, _ in pairs)
+        is_meant = is_meant or (named and not _has_transactional(pairs, "false"))
+    if is_meant:
+        c.refuse(sentence, span)
+
+
+def _properties_ahead(c: Cursor) -> _Pairs:
+    """The TBLPROPERTIES that follow before the query. The cursor does not move."""
+    start, pairs = c.index, _Pairs()
+    while not c.is_at_end and not c.is_at("AS"):
+        if c.is_at("TBLPROPERTIES", "("):
+            c.take()
+            pairs += parse_properties(c)
+        elif c.is_at("STORED", "AS"):
+            c.take(2)
+        elif c.is_at("("):
+            c.skip_brackets()
+        else:
+            c.take()
+    c.index = start
+    return pairs
+
+
+# ── the clauses ──────────────────────────────────────────────────────────────────────────────
+
+
+def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
+    while not c.is_at_end:
+        if c.accept("AS"):
+            return Query(c.take_rest()) if not c.is_at_end else c.fail("Expected a query")
+        if c.is_at_any(("SELECT", "WITH", "(")):
+            return Query(c.take_rest())
+        if _accept_orc(c):
+            draft.stored_as = "ORC"
+            continue
+        at = c.token
+        key = next((words for words in _CLAUSES if c.is_at(*words)), None)
+        if key is None:
+            if c.is_at("CLUSTER", "BY"):
+                c.refuse("CLUSTER BY is not supported: use CLUSTERED BY (…) INTO n BUCKETS")
+            if c.is_at("SKEWED", "BY"):
+                c.refuse("SKEWED BY is not supported")
+            c.fail("Expected a clause of CREATE TABLE or the end of the statement")
+        if key[0] in draft.clause_words:
+            c.fail(f"Expected one {' '.join(key)} clause", at)
+        draft.clause_words.add(key[0])
+        c.take(len(key))
+        _CLAUSES[key](c, draft)
+    return None
+
+
+def _parse_comment(c: Cursor, draft: _TableDraft) -> None:
+    draft.comment = c.take_string("the comment in quotes")
+
+
+def _parse_location(c: Cursor, draft: _TableDraft) -> None:
+    draft.location = c.take_string("a path in quotes")
+
+
+def _parse_tblproperties(c: Cursor, draft: _TableDraft) -> None:
+    draft.properties, draft.property_spans = parse_properties_and_places(c)
+
+
+def _parse_stored_as(c: Cursor, draft: _TableDraft) -> None:
+    draft.stored_as = c.take_name_part("a format").value
+
+
+def _parse_partitioned_by(c: Cursor, draft: _TableDraft) -> None:
+    if not c.is_at("("):
+        c.fail("Expected '('")
+    second = c.peek(2)
+    if c.peek().is_name and second.upper in (",", ")"):
+        draft.partition_names = parse_column_list(c)
+    elif second.upper == "(":
+        c.take()
+        c.refuse("A transform in PARTITIONED BY is not supported: name the columns")
+    else:
+        draft.partitioned_by = parse_columns_in_brackets(c, draft.constraints)
+
+
+def _parse_clustered_by(c: Cursor, draft: _TableDraft) -> None:
+    draft.bucket_columns = parse_column_list(c)
+    if c.accept("SORTED", "BY"):
+        draft.sorted_by = _parse_sort_columns(c)
+    c.expect("INTO")
+    at = c.token
+    draft.num_buckets = c.take_number()
+    if not 0 < draft.num_buckets <= 4096:
+        c.fail("Expected a number of buckets from 1 to 4096", at)
+    c.expect("BUCKETS")
+
+
+def _parse_sort_columns(c: Cursor) -> tuple[SortBy, ...]:
+    if not c.accept("("):
+        c.fail("Expected '('")
+    sort_columns = [_parse_sort_column(c)]
+    while c.take_separator():
+        sort_columns.append(_parse_sort_column(c))
+    return tuple(sort_columns)
+
+
+def _parse_sort_column(c: Cursor) -> SortBy:
+    start = c.index
+    name = c.take_name("the name of a column")
+    descending = c.accept("DESC") is not None
+    if not descending:
+        c.accept("ASC")
+    if c.is_at("NULLS"):
+        c.refuse("NULLS FIRST and NULLS LAST are not supported here: Hive has nulls first in "
+                 "ascending order, last in descending order")  # fmt: skip
+    return SortBy(name, descending, c.span_from(start))
+
+
+_CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _TableDraft], None]] = {
+    ("COMMENT",): _parse_comment,
+    ("LOCATION",): _parse_location,
+    ("TBLPROPERTIES",): _parse_tblproperties,
+    ("STORED", "AS"): _parse_stored_as,
+    ("PARTITIONED", "BY"): _parse_partitioned_by,
+    ("CLUSTERED", "BY"): _parse_clustered_by,
+}
+
+
+def _check_draft(c: Cursor, draft: _TableDraft, query: Query | None) -> None:
+    if draft.like is not None:
+        if query is not None or draft.clause_words & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
+            c.refuse(
+                "CREATE TABLE … LIKE takes its columns, partitions and buckets from the "
+                "other table; further clauses are not supported",
+                draft.like.span,
+            )
+    elif query is not None:
+        if named := (*draft.columns, *draft.partitioned_by):
+            c.refuse(
+                "CREATE TABLE … AS takes its columns from the query: name none here "
+                "(PARTITIONED BY takes names only)",
+                named[0].span,
+            )
+    elif not draft.columns:
+        c.fail("Expected the columns, AS or LIKE")
+    if draft.constraints and not draft.columns:
+        c.refuse("CREATE TABLE … AS has no constraints", draft.constraints[0].span)

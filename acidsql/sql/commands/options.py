@@ -1,0 +1,65 @@
+"""Parses SET and RESET of acidsql's own settings from the raw text, as Spark does for its confs.
+
+The text after SET is not SQL (``SET x=it's``), so it is not cut into tokens. The caller knows the
+names of the settings. SET of any other name is Spark's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from acidsql.errors import SqlSyntaxError, UnsupportedError
+from acidsql.sql.parsed.statements import ResetOption, SetOption
+from acidsql.sql.text.tokens import Span
+
+IsSetting = Callable[[str], bool]
+
+_NAME = re.compile(r"(SET|RESET)(?=[\s`])\s*(`(?:[^`]|``)+`|[\w.:-]+)\s*", re.IGNORECASE)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`(?:[^`]|``)*`")
+
+
+def parse_set_or_reset(
+    text: str, statement_span: Span, is_setting: IsSetting
+) -> SetOption | ResetOption | None:
+    """Parse ``SET name [= value]`` or ``RESET name``; None if the name is not a setting of ours.
+
+    Args:
+        text: The user's text.
+        statement_span: The statement's place in the text, without ``;``.
+        is_setting: Whether a name is a setting of acidsql.
+
+    Raises:
+        SqlSyntaxError: The text after a setting's name is not ``= value``.
+        UnsupportedError: The statement is SET AUTOCOMMIT.
+    """
+    match = _NAME.match(text, statement_span.start, statement_span.end)
+    if match is None:
+        return None
+    word, name, rest = match[1].upper(), match[2], text[match.end() : statement_span.end]
+    # For Spark `SET autocommit = 0` would set a conf without any effect.
+    if (word, name.upper()) == ("SET", "AUTOCOMMIT") and rest:
+        raise UnsupportedError(
+            "SET AUTOCOMMIT is not supported: every statement outside BEGIN … COMMIT commits by "
+            "itself.",
+            text, match.start(2), statement_span.end,
+        )  # fmt: skip
+    key = _unquoted(name)
+    if not is_setting(key):
+        return None
+    if word == "RESET" and not rest:
+        return ResetOption(key)
+    if word == "SET" and (not rest or rest[0] == "="):
+        value = _unquoted(rest[1:].strip()) if rest else None
+        return SetOption(key, value, Span(match.start(2), statement_span.end))
+    expected = "the end of the statement" if word == "RESET" else "'=' or the end of the statement"
+    raise SqlSyntaxError(
+        f"Expected {expected}, found '{rest}'.", text, match.end(), statement_span.end
+    )
+
+
+def _unquoted(text: str) -> str:
+    """The text without quotes around the whole text. Spark removes only back-quotes here."""
+    if _QUOTED.fullmatch(text) is None:
+        return text
+    return text[1:-1].replace(text[0] * 2, text[0])

@@ -1,0 +1,36 @@
+"""Parses ``RESTORE TABLE`` (Delta Lake's) and ``REVERT TRANSACTION``."""
+
+from __future__ import annotations
+
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.grammar.insert import IsAcid
+from acidsql.sql.parsed.history_statements import Restore, RevertTransaction
+from acidsql.sql.parsed.time_travel import parse_time_travel
+from acidsql.sql.text.tokens import Span
+
+_AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"))
+
+
+def parse_restore(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Restore | None:
+    """Parse ``RESTORE [TABLE] t [TO] VERSION AS OF n|TIMESTAMP AS OF e``; None: not ours."""
+    c.expect("RESTORE")
+    c.accept("TABLE")
+    target = c.take_name("the name of a table")
+    if not is_acid(target.parts):
+        return None
+    c.accept("TO")
+    if not any(c.is_at(*words) for words in _AS_OF):
+        c.fail("Expected VERSION AS OF or TIMESTAMP AS OF")
+    clause = c.take_rest()
+    return Restore(target, parse_time_travel(c.text, clause))
+
+
+def parse_revert(c: Cursor, is_acid: IsAcid, statement_span: Span) -> RevertTransaction:
+    """Parse ``REVERT TRANSACTION n [SKIP CONFLICTS]``."""
+    c.expect("REVERT", "TRANSACTION")
+    start = c.index
+    txn_id = c.take_number()
+    place = c.span_from(start)
+    skips = c.accept("SKIP", "CONFLICTS") is not None
+    c.expect_end("SKIP CONFLICTS or the end of the statement")
+    return RevertTransaction(txn_id, place, skips)

@@ -1,0 +1,123 @@
+"""Parses CREATE, ALTER and DROP VIEW.
+
+A view is ours if its query names an ACID table, or another view of ours. Every other view is
+Spark's.
+"""
+
+from __future__ import annotations
+
+from acidsql.sql.commands.properties import parse_properties
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.grammar.insert import QUERY_STARTS, IsAcid
+from acidsql.sql.parsed.parts import Query
+from acidsql.sql.parsed.view_statements import (
+    AlterView,
+    CreateView,
+    DropView,
+    RenameView,
+    ViewColumn,
+)
+from acidsql.sql.queries.references import tables_in
+from acidsql.sql.text.tokens import Kind
+
+
+def parse_create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
+    """Parse ``CREATE [OR REPLACE] VIEW …``; None if the view is Spark's."""
+    c.expect("CREATE")
+    or_replace = c.accept("OR", "REPLACE") is not None
+    c.expect("VIEW")
+    at = c.token
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    name = c.take_name("the name of the new view")
+    if not is_acid(name.parts) and not _reads_acid(c, is_acid):
+        return None
+    if or_replace and if_not_exists:
+        c.refuse("CREATE OR REPLACE VIEW has no IF NOT EXISTS", at.span)
+    columns = _parse_columns(c) if c.is_at("(") else ()
+    comment: str | None = None
+    pairs: tuple[tuple[str, str], ...] = ()
+    clause_words: set[str] = set()
+    while not c.is_at("AS"):
+        word = c.token.upper
+        if c.is_at("PARTITIONED", "ON") or c.is_at("WITH"):
+            c.refuse(f"CREATE VIEW … {word} is not supported")
+        if word not in ("COMMENT", "TBLPROPERTIES") or word in clause_words:
+            c.fail("Expected COMMENT, TBLPROPERTIES or AS")
+        clause_words.add(word)
+        c.take()
+        if word == "COMMENT":
+            comment = c.take_string("the comment in quotes")
+        else:
+            pairs = parse_properties(c)
+    return CreateView(name, _parse_query(c), columns, comment, pairs, or_replace, if_not_exists)
+
+
+def _reads_acid(c: Cursor, is_acid: IsAcid) -> bool:
+    """Whether the query after AS names one of our tables or views, or a DataFrame."""
+    start = c.index
+    c.skip_to(("AS",))
+    tokens = c.tokens[c.index + 1 : -1]
+    c.index = start
+    if any(token.kind is Kind.FRAME for token in tokens):
+        return True
+    return any(map(is_acid, tables_in(c.text, tokens)))
+
+
+def _parse_columns(c: Cursor) -> tuple[ViewColumn, ...]:
+    c.take()
+    columns = [_parse_column(c)]
+    while c.take_separator():
+        columns.append(_parse_column(c))
+    return tuple(columns)
+
+
+def _parse_column(c: Cursor) -> ViewColumn:
+    name = c.take_name("the name of a column")
+    return ViewColumn(name, c.take_string("the comment in quotes") if c.accept("COMMENT") else None)
+
+
+def _parse_query(c: Cursor) -> Query:
+    c.expect("AS")
+    if not c.is_at_any(QUERY_STARTS):
+        c.fail("Expected a query")
+    for token in c.tokens[c.index :]:
+        if token.kind is Kind.FRAME:
+            c.refuse(
+                "A view cannot read a DataFrame, because it lasts longer: CREATE TEMPORARY VIEW … "
+                "can, for this session",
+                token.span,
+            )
+    return Query(c.take_rest())
+
+
+def parse_drop_view(c: Cursor, is_acid: IsAcid) -> DropView | None:
+    """Parse ``DROP VIEW [IF EXISTS] v``; None if the view is Spark's."""
+    c.expect("DROP", "VIEW")
+    if_exists = c.accept("IF", "EXISTS") is not None
+    name = c.take_name("the name of a view")
+    if not is_acid(name.parts):
+        return None
+    c.expect_end()
+    return DropView(name, if_exists)
+
+
+def parse_alter_view(c: Cursor, is_acid: IsAcid) -> AlterView | RenameView | None:
+    """Parse ``ALTER VIEW v …``; None if the view is Spark's."""
+    c.expect("ALTER", "VIEW")
+    name = c.take_name("the name of a view")
+    if not is_acid(name.parts):
+        if c.is_at("AS") and _reads_acid(c, is_acid):
+            c.refuse(
+                f"'{'.'.join(name.parts)}' is no view of ACID tables, so it cannot get such a "
+                "query: drop it, and create it again", name.span,
+            )  # fmt: skip
+        return None
+    if c.accept("RENAME", "TO"):
+        new_name = c.take_name("the new name")
+        c.expect_end()
+        return RenameView(name, new_name)
+    if c.is_at("SET") or c.is_at("UNSET") or c.is_at("WITH"):
+        c.refuse(f"ALTER VIEW … {c.token.upper} is not supported: CREATE OR REPLACE VIEW is")
+    if not c.is_at("AS"):
+        c.fail("Expected AS or RENAME TO")
+    return AlterView(name, _parse_query(c))

@@ -1,0 +1,90 @@
+"""Refuses statements of other systems about ACID tables by name, and says what serves instead."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.grammar.insert import IsAcid
+from acidsql.sql.text.tokens import Kind, Span
+
+# What serves instead, by the first words after ALTER TABLE t [PARTITION (…)].
+_REPAIR = "acid.repair(table, dry_run=False) makes the partitions what the directories are"
+_ALTER_SUBSTITUTES = {
+    "ARCHIVE PARTITION": "COMPACT 'major' makes few files of many",
+    "CLUSTERED BY": "CREATE TABLE … CLUSTERED BY … AS SELECT copies the rows into buckets",
+    "CONCATENATE": "COMPACT 'major' makes few files of many",
+    "EXCHANGE PARTITION": "INSERT … SELECT copies rows, and DROP PARTITION drops the old ones",
+    "RECOVER PARTITIONS": _REPAIR,
+    "SET LOCATION": "INSERT … SELECT copies the rows into a table of another LOCATION",
+    "SET SERDE": "the files of an ACID table are ORC, or Parquet if it is insert-only",
+    "SET SERDEPROPERTIES": "TBLPROPERTIES of CREATE TABLE have ORC's properties (orc.compress …)",
+    "TOUCH": "there are no hooks that it would call",
+    "UPDATE STATISTICS": "ANALYZE TABLE … COMPUTE STATISTICS counts what is in the table",
+}
+
+
+# What serves instead, by the first words of statements that Delta Lake, Snowflake and others have.
+_FOREIGN_STATEMENTS = {
+    "VACUUM": "acid.clean() deletes what nobody needs any more, as the compactor does by itself",
+    "OPTIMIZE": "ALTER TABLE … COMPACT 'major' makes few files of many",
+    "REORG TABLE": "ALTER TABLE … COMPACT 'major' writes the live rows into new files",
+    "UPSERT INTO": "MERGE INTO … WHEN MATCHED … WHEN NOT MATCHED … updates and inserts",
+    "REPLACE INTO": "INSERT INTO … REPLACE USING (columns) … replaces rows",
+    "COPY INTO": "LOAD DATA copies ORC files, and INSERT … SELECT * FROM csv.`…` reads others",
+    "MSCK REPAIR TABLE": _REPAIR,
+    "REPAIR TABLE": _REPAIR,
+    "FLASHBACK TABLE": "RESTORE TABLE … TO VERSION AS OF … brings an older version back",
+    "UNDROP TABLE": "a table of that name exists, and the files of a dropped one are deleted",
+}
+FIRST_WORDS = frozenset(words.split()[0] for words in _FOREIGN_STATEMENTS)
+
+
+def refuse_foreign_statement(c: Cursor, is_acid: IsAcid) -> None:
+    """Refuse a statement that only other systems have, if it names an ACID table."""
+    for words, instead in _FOREIGN_STATEMENTS.items():
+        count = len(words.split())
+        if c.is_at(*words.split()) and c.peek(count).is_name:
+            span = Span(c.token.start, c.peek(count - 1).end)
+            c.take(count)
+            if is_acid(c.take_name("the name of a table").parts):
+                c.refuse(f"{words} is not supported: {instead}", span)
+            return
+
+
+def refuse_alter(c: Cursor) -> NoReturn:
+    """Refuse an ALTER TABLE of an ACID table that is not supported, or is none."""
+    if c.is_at_end:
+        c.fail(
+            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, ADD or DROP CONSTRAINT, SET or UNSET "
+            "TBLPROPERTIES, ADD, DROP or RENAME PARTITION, RENAME TO or COMPACT"
+        )
+    if c.accept("PARTITION") and c.is_at("("):
+        c.skip_brackets()
+    words = [c.peek(n).upper for n in range(2) if c.peek(n).kind is Kind.WORD]
+    span = Span(c.token.start, c.peek(max(0, len(words) - 1)).end)
+    phrases = (phrase for n in (2, 1) if (phrase := " ".join(words[:n])) in _ALTER_SUBSTITUTES)
+    instead = next((f": {_ALTER_SUBSTITUTES[known_phrase]}" for known_phrase in phrases), "")
+    c.refuse(f"ALTER TABLE … {' '.join(words)} is not supported on an ACID table{instead}", span)
+
+
+def refuse_export(c: Cursor, is_acid: IsAcid) -> None:
+    """Refuse ``EXPORT TABLE t TO '…'`` of an ACID table."""
+    if c.is_at("EXPORT", "TABLE"):
+        span = c.take(2).span
+        if is_acid(c.take_name("the name of a table").parts):
+            c.refuse(
+                "EXPORT TABLE is not supported: INSERT OVERWRITE DIRECTORY '…' USING orc SELECT … "
+                "writes a table's rows into files, and acid.export_to_hive moves a table to a Hive "
+                "Metastore",
+                span,
+            )
+
+
+def refuse_import(c: Cursor) -> None:
+    """Refuse Hive's ``IMPORT [[EXTERNAL] TABLE t] FROM '…'``."""
+    if c.peek().upper in ("EXTERNAL", "TABLE", "FROM"):
+        c.refuse(
+            "IMPORT is not supported: CREATE TABLE … LOCATION makes a table of ORC files where "
+            "they are, and LOAD DATA copies them into a table"
+        )

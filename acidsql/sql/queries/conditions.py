@@ -1,0 +1,350 @@
+"""Finds facts about a condition from its tokens, such as equated columns.
+
+Only facts that are certain are found. They decide which rewrite, lock or clause is allowed. Which
+rows satisfy the condition is decided by Spark alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection
+from itertools import pairwise, takewhile
+
+from acidsql.acid.values.predicate import VALUES_MAX
+from acidsql.errors import SqlSyntaxError
+from acidsql.sql.text.tokens import Kind, Span, Token, tokenize, words
+
+
+def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
+    """The terms of a condition that AND joins at its top level.
+
+    Args:
+        text: The user's statement.
+        condition: The condition's place in the statement.
+
+    Returns:
+        Each term's place, and for ``x.a = s.b`` the two (qualifier, column) pairs in lower case,
+        else None. Empty if the top level has an OR or a CASE.
+    """
+    return [(place, _equated_pair(term)) for place, term in _placed_terms(text, condition)]
+
+
+def terms_about(
+    text: str, condition: Span, columns: Collection[str], qualifiers: Collection[str]
+) -> list[Span]:
+    """The terms of a condition, joined by AND at its top level, that only these columns decide.
+
+    Args:
+        text: The user's statement.
+        condition: The condition's place in the statement.
+        columns: Names of columns, in lower case.
+        qualifiers: The qualifiers that these columns may have, in lower case.
+
+    Returns:
+        The terms' places. Terms with a function call, a subquery or another name are left out.
+    """
+    return [
+        place
+        for place, term in _placed_terms(text, condition)
+        if _is_about(term, columns, qualifiers)
+    ]
+
+
+def plain_comparisons(
+    text: str, condition: Span, qualifiers: Collection[str], *, leading: bool = False
+) -> list[tuple[str, str, list[str]]]:
+    """The terms of a condition, joined by AND at its top level, that compare a name with literals.
+
+    Args:
+        text: The user's statement.
+        condition: The condition's place in the statement.
+        qualifiers: The qualifiers that the names may have, in lower case.
+        leading: Only the terms before the first of another kind (see ``where_at``).
+
+    Returns:
+        For each the name in lower case, ``=``, ``<``, ``<=``, ``>``, ``>=`` or ``in``, and the
+        literals: integers, ``'…'`` without escapes, and ``DATE '…'`` as ``date '…'``.
+    """
+    by_term = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
+    return [
+        comparison
+        for comparisons in (takewhile(bool, by_term) if leading else by_term)
+        for comparison in comparisons
+    ]
+
+
+_CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
+# Spark reads DATE'today' when it parses a text, so a second reading may give another day.
+_DAYS = "now|today|yesterday|tomorrow"
+_TYPED_DAY = re.compile(
+    rf"\b(?:date|timestamp(?:_ntz|_ltz)?)\s*['\"]\s*(?:{_DAYS})\b", re.IGNORECASE
+)
+_DAY = re.compile(rf"\b(?:{_DAYS})\b", re.IGNORECASE)
+
+
+def has_lasting_conditions(query: str) -> bool:
+    """Whether a query may have a condition that Spark could push down, and means the same whenever
+    Spark reads the text."""
+    return bool(_CONDITION.search(query)) and not _TYPED_DAY.search(query)
+
+
+_CLAUSES = words(
+    "GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE WINDOW LIMIT OFFSET UNION EXCEPT MINUS INTERSECT"
+)
+
+
+def where_at(text: str, start: int) -> Span:
+    """The condition of a query's WHERE, from its first character, maybe with clauses behind it.
+
+    It ends with its query, or where a clause is certain: behind a literal or a bracket, because
+    no operand can stand there. Elsewhere the word may be the name of a column.
+    """
+    depth, before = 0, None
+    for token in tokenize(text[start:]):
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if depth < 0 or token.kind is Kind.END:
+            break
+        ends = before is not None and (
+            before.kind in (Kind.NUMBER, Kind.STRING) or before.text == ")"
+        )
+        if depth == 0 and ends and token.kind is Kind.WORD and token.upper in _CLAUSES:
+            break
+        before = token
+    return Span(start, start if before is None else start + before.end)
+
+
+# Without quotes they are constants or, if keywords are reserved, functions.
+_NO_COLUMNS = words(
+    "TRUE FALSE NULL CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER SESSION_USER USER"
+)
+_MIRRORED_OPERATORS = {"=": "=", "==": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPERATORS = {operator: operator for operator in _MIRRORED_OPERATORS.values()} | {"==": "="}
+_PLAIN_LITERAL = re.compile(r"[0-9]{1,18}|'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'", re.ASCII)
+
+
+def _plain_comparison(
+    term: list[Token], qualifiers: Collection[str]
+) -> list[tuple[str, str, list[str]]]:
+    rest = deque(term)
+    first = _take_literal(rest)
+    if first is not None:
+        turned = _MIRRORED_OPERATORS.get(rest.popleft().text) if rest else None
+        name = _take_column(rest, qualifiers)
+        return [(name, turned, [first])] if turned and name and not rest else []
+    name = _take_column(rest, qualifiers)
+    if name is None or not rest:
+        return []
+    word = rest.popleft()
+    if word.upper == "BETWEEN":
+        low, _, high = _take_literal(rest), rest and rest.popleft(), _take_literal(rest)
+        if low is None or high is None or rest:
+            return []
+        return [(name, ">=", [low]), (name, "<=", [high])]
+    if word.upper == "IN":
+        values, before = [], [token.text for token in term if token.text in ("(", ",", ")")]
+        while (
+            rest
+            and rest.popleft().text in ("(", ",")
+            and (literal := _take_literal(rest)) is not None
+        ):
+            values.append(literal)
+        plain = (
+            0 < len(values) <= VALUES_MAX
+            and not rest
+            and before == ["(", *[","] * (len(values) - 1), ")"]
+        )
+        return [(name, "in", values)] if plain else []
+    value, operator = _take_literal(rest), _OPERATORS.get(word.text)
+    return [(name, operator, [value])] if operator and value is not None and not rest else []
+
+
+def _take_column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
+    """Take a name, perhaps with a qualifier, from the tokens; None: they begin otherwise."""
+    if not rest or not rest[0].is_name or rest[0].kind is Kind.FRAME:
+        return None
+    if rest[0].upper in _NO_COLUMNS:
+        return None
+    name = rest.popleft().value.lower()
+    if len(rest) > 1 and rest[0].text == "." and name in qualifiers:
+        rest.popleft()
+        name = rest.popleft().value.lower()
+    return name
+
+
+def _take_literal(rest: deque[Token]) -> str | None:
+    """Take a plain literal from the tokens; None: they begin otherwise."""
+    before = ""
+    if len(rest) > 1 and rest[0].text == "-" and rest[1].kind is Kind.NUMBER:
+        before = rest.popleft().text
+    elif len(rest) > 1 and rest[0].upper == "DATE" and rest[1].kind is Kind.STRING:
+        before = rest.popleft().upper.lower() + " "
+    if (
+        rest
+        and rest[0].kind in (Kind.NUMBER, Kind.STRING)
+        and _PLAIN_LITERAL.fullmatch(rest[0].text)
+    ):
+        return before + rest.popleft().text
+    return None
+
+
+def mentioned_columns(text: str, condition: Span) -> set[tuple[str, ...]]:
+    """The names of columns in an expression, in lower case, each with its qualifiers."""
+    names: set[tuple[str, ...]] = set()
+    tokens = tokenize(condition.slice(text))
+    chain: list[str] = []
+    for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
+        if token.text == ".":
+            continue
+        if token.is_name:
+            chain.append(token.value.lower())
+        if following.text != "." and chain:
+            if following.text != "(":
+                names.add(tuple(chain))
+            chain = []
+    return names
+
+
+_PLAIN_WORDS = words("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE")
+_PLAIN_SYMBOLS = ("(", ")", ",", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "?", "-")
+
+
+def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collection[str]) -> bool:
+    named = False
+    rest = deque(term)
+    while rest:
+        token = rest.popleft()
+        following = rest[0].text if rest else ""
+        if token.kind is Kind.STRING and _DAY.search(token.text):
+            return False  # as a date it depends on the moment
+        if token.kind in (Kind.STRING, Kind.NUMBER) or token.text in _PLAIN_SYMBOLS:
+            continue
+        if token.text == ":" and rest and rest[0].is_name:
+            rest.popleft()  # a parameter
+            continue
+        if token.is_name and following == "." and token.value.lower() in qualifiers:
+            rest.popleft()
+            token = rest.popleft() if rest else token
+            following = rest[0].text if rest else ""
+        if token.is_name and token.value.lower() in columns and following not in (".", "(", "["):
+            named = True
+        elif token.upper in ("DATE", "TIMESTAMP") and rest and rest[0].kind is Kind.STRING:
+            continue
+        elif token.upper not in _PLAIN_WORDS:
+            return False
+    return named
+
+
+def has_subquery(text: str, condition: Span) -> bool:
+    """Whether a condition contains a subquery."""
+    tokens = tokenize(condition.slice(text))
+    return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
+        before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
+    )
+
+
+_QUERIES = words("SELECT WITH FROM TABLE VALUES")
+_QUERY = re.compile(rf"\b(?:{'|'.join(sorted(_QUERIES))})\b", re.IGNORECASE)
+
+
+def may_correlate(query: str) -> bool:
+    """Whether a query has a subquery that may name columns around it: not one behind FROM, JOIN or
+    AS. FROM may also be a part of an expression: ``IS DISTINCT FROM (…)``, ``trim('x' FROM (…))``.
+    """
+    are_queries, before = [True], ("", "")  # of the query's own level, and of each open bracket
+    for token, following in pairwise(_up_to_last_query(query)):
+        if token.text == "(":
+            is_query = following.upper in _QUERIES
+            is_from = before[1] == "FROM" and before[0] != "DISTINCT" and are_queries[-1]
+            if is_query and not is_from and before[1] not in ("JOIN", "AS"):
+                return True
+            are_queries.append(is_query)
+        elif token.text == ")" and len(are_queries) > 1:
+            are_queries.pop()
+        before = (before[1], token.upper)
+    return False
+
+
+def _up_to_last_query(query: str) -> list[Token]:
+    """The tokens up to the last word that may begin a query. Many rows may come behind VALUES."""
+    end = max((match.end() for match in _QUERY.finditer(query)), default=0)
+    try:
+        return tokenize(query[:end])
+    except SqlSyntaxError:  # the word is in a string
+        return tokenize(query)
+
+
+def window_function(text: str, expression: Span) -> Span | None:
+    """The place of the first OVER of a window function outside of the expression's subqueries."""
+    depth = 0
+    subqueries: list[int] = []
+    before = ""
+    for token in tokenize(expression.slice(text)):
+        if token.text == "(":
+            depth += 1
+        elif token.text == ")":
+            depth -= 1
+            subqueries = [at for at in subqueries if at <= depth]
+        elif token.upper in ("SELECT", "FROM", "WITH") and before == "(":
+            subqueries.append(depth)
+        elif token.upper == "OVER" and before in (")", "NULLS") and not subqueries:
+            return Span(expression.start + token.start, expression.start + token.end)
+        before = token.upper if token.kind is Kind.WORD else token.text
+    return None
+
+
+def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
+    return [
+        (Span(condition.start + term[0].start, condition.start + term[-1].end), term)
+        for term in _terms(_unwrapped_tokens(text, condition))
+        if term
+    ]
+
+
+def _terms(tokens: list[Token]) -> list[list[Token]]:
+    """The tokens of each term; empty if it is not certain which terms AND joins."""
+    terms: list[list[Token]] = [[]]
+    depth, betweens, before = 0, 0, ""
+    for token in tokens:
+        # t.case is a column and :or a parameter.
+        is_name = before in (".", ":") or token.kind is Kind.QUOTED
+        word = "" if is_name else token.upper
+        before = token.text
+        depth += (word in ("(", "[")) - (word in (")", "]"))
+        # A CASE contains conditions, and its END cannot be told from a column with the name end.
+        if depth == 0 and word in ("OR", "CASE"):
+            return []
+        if depth == 0 and word == "AND" and not betweens:
+            terms.append([])
+            continue
+        if depth == 0:  # the next AND after BETWEEN belongs to BETWEEN
+            betweens += (word == "BETWEEN") - (word == "AND")
+        terms[-1].append(token)
+    return terms
+
+
+def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
+    """The condition's tokens, without brackets around the whole condition."""
+    tokens = [token for token in tokenize(condition.slice(text)) if token.kind is not Kind.END]
+    while len(tokens) > 2 and _is_wrapped(tokens):
+        tokens = tokens[1:-1]
+    return tokens
+
+
+def _is_wrapped(tokens: list[Token]) -> bool:
+    depth = 0
+    for number, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0:
+            return number == len(tokens) - 1
+    return False
+
+
+def _equated_pair(term: list[Token]) -> set[tuple[str, str]] | None:
+    if len(term) != 7 or [term[1].text, term[3].text, term[5].text] != [".", "=", "."]:
+        return None
+    names = [term[i] for i in (0, 2, 4, 6)]
+    if any(token.kind not in (Kind.WORD, Kind.QUOTED) for token in names):
+        return None
+    left_name, right_name = [(names[i].value.lower(), names[i + 1].value.lower()) for i in (0, 2)]
+    return {left_name, right_name}

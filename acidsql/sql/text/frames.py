@@ -1,0 +1,81 @@
+"""DataFrames that a statement names: ``{name}`` stands where a query names a table.
+
+The words are those of ``spark.sql("SELECT * FROM {df}", df=df)``. The runner gives each DataFrame a
+temporary view, and the view's name is an argument of the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from acidsql.errors import AnalysisError
+from acidsql.sql.text.tokens import Kind, Span, Token, tokenize
+
+_ARGUMENT = "__acidsql_frame_"
+
+
+def is_frame(parts: tuple[str, ...]) -> bool:
+    """Whether a name is that of a DataFrame: ``{name}``."""
+    return parts[0].startswith("{")
+
+
+def frame_name(parts: tuple[str, ...]) -> str:
+    """The last part of a name, without a DataFrame's braces. It is the alias of a relation that has
+    no other alias."""
+    return parts[0][1:-1] if is_frame(parts) else parts[-1]
+
+
+def frame_argument(name: str) -> str:
+    """The argument that has the name of a DataFrame's view. Spark takes ASCII letters only."""
+    return f"{_ARGUMENT}{name.encode().hex()}"
+
+
+def relation(text: str, span: Span) -> str:
+    """The SQL that reads the DataFrame which is named at ``span``."""
+    return f"IDENTIFIER(:{frame_argument(span.slice(text)[1:-1])})"
+
+
+def frame_tokens(text: str, *, double_quoted: bool) -> list[Token]:
+    """The places of DataFrames in a statement."""
+    if "{" not in text:
+        return []
+    tokens = tokenize(text, double_quoted_identifiers=double_quoted)
+    return [token for token in tokens if token.kind is Kind.FRAME]
+
+
+def need_frames(text: str, argument_names: Collection[str], *, double_quoted: bool) -> None:
+    """Check that each DataFrame which a statement names is among the arguments.
+
+    Raises:
+        AnalysisError: The arguments have no DataFrame of that name.
+    """
+    for token in frame_tokens(text, double_quoted=double_quoted):
+        if frame_argument(name := token.text[1:-1]) not in argument_names:
+            raise AnalysisError(
+                f"There is no DataFrame '{name}'. Pass it by its name: acid.sql(…, {name}=…).",
+                text, token.start, token.end,
+                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+            )  # fmt: skip
+
+
+def need_relations(
+    text: str, relation_places: Collection[int] = (), *, double_quoted: bool = False
+) -> None:
+    """Check that a statement names DataFrames only where a query reads a table.
+
+    Args:
+        text: The user's statement.
+        relation_places: The places where queries read DataFrames.
+        double_quoted: ``"…"`` is a name in this session.
+
+    Raises:
+        AnalysisError: A DataFrame is named at another place.
+    """
+    for token in frame_tokens(text, double_quoted=double_quoted):
+        if token.start not in relation_places:
+            raise AnalysisError(
+                "A DataFrame can only be named where a query reads a table, as in FROM {df}, JOIN "
+                "{df} or USING {df}.",
+                text, token.start, token.end,
+                condition="UNSUPPORTED_FEATURE.DATAFRAME", sqlstate="0A000",
+            )  # fmt: skip

@@ -1,0 +1,442 @@
+"""Runs AUTO CDC.
+
+1. *Fold*: one job evaluates the source and writes the newest record of each key to temporary files.
+   If a record is bad, the statement fails here.
+2. *Decide*: one job joins these records with the target and the state table, and writes its
+   decision about each record to temporary files.
+3. *Write*: the events of both tables are written from these decisions, as the events of any
+   statement are.
+
+If both tables are empty, there is nothing to join: the records are the decisions. Few records stay
+in the driver. Then their keys tell which rows to join. If these rows are few, too, the driver has
+the decisions without files, and writes their events itself.
+
+All of these steps are one statement of one transaction. The first statement creates the state table
+before, in a transaction of its own. Old deletes are forgotten afterwards, in another transaction
+(``tombstones``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.cdc import is_pending, pending_table
+from acidsql.acid.paths import is_name
+from acidsql.acid.table import Table
+from acidsql.acid.values.predicate import ANYTHING, Comparison, Demand, disjunction
+from acidsql.errors import (
+    AnalysisError,
+    CatalogError,
+    CommitUnknownError,
+    TableChangedError,
+    TxnError,
+    UnsupportedError,
+)
+from acidsql.metastore.foreign import acid_table
+from acidsql.metastore.interface import LockComponent
+from acidsql.plan.analysis import lower
+from acidsql.plan.cdc.decision import Act
+from acidsql.plan.cdc.queries import PreparedCdc
+from acidsql.plan.cdc.state import declared_retention, need_own_table
+from acidsql.plan.locking import reserve_lock
+from acidsql.plan.rewrite import PreparedStatement
+from acidsql.plan.rows.event_query import EventQuery
+from acidsql.plan.standins.query import Resolve
+from acidsql.sql.parsed.statements import AutoCdc
+from acidsql.sql.parser import parse
+from acidsql.statements.cdc.records import (
+    Tally,
+    check_records,
+    count_decisions,
+    refuse_duplicate_keys,
+)
+from acidsql.statements.cdc.tombstones import Tombstones
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.result import (
+    COUNT_COLUMNS,
+    Clock,
+    Receipt,
+    bigint_frame,
+    receipt,
+    rows_frame,
+)
+from acidsql.statements.context.statement_text import StatementText, new_statement_text
+from acidsql.statements.context.unit_of_work import Transaction
+from acidsql.statements.context.work import Work
+from acidsql.statements.ddl.state_tables import StateTables
+from acidsql.statements.dml.hold import Holder, LockedStatement
+from acidsql.statements.dml.prepare import Preparer
+from acidsql.statements.dml.write import Writer
+from acidsql.statements.queries.events import Views
+from acidsql.statements.queries.reader import Reader
+from acidsql.storage.reading.pruning.source_partitions import source_predicate
+from acidsql.storage.spark.repeatable import is_of_literals
+from acidsql.storage.spark.session.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
+from acidsql.storage.spark.views import temp_views
+from acidsql.storage.writing.staging import EvaluatedRows, evaluate
+
+_MORE_COLUMNS = ("num_records", "num_stale_records", "num_duplicate_records")
+
+
+class AutoCdcStatements:
+    """Runs the AUTO CDC statements of one session.
+
+    Attributes:
+        tombstones: Forgets old deletes.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        preparer: Preparer,
+        holder: Holder,
+        reader: Reader,
+        writer: Writer,
+        tables: StateTables,
+    ) -> None:
+        self._context, self._spark = context, context.spark
+        self._preparer, self._holder = preparer, holder
+        self._reader, self._writer, self._tables = reader, writer, tables
+        self.tombstones = Tombstones(context, preparer, holder, writer)
+
+    def run(
+        self, statement: AutoCdc, statement_text: StatementText, clock: Clock, resolve: Resolve
+    ) -> tuple[Receipt, DataFrame]:
+        """Run a statement, in the session's transaction or in a transaction of its own.
+
+        Returns:
+            The statement's receipt, and its counts as one row.
+
+        Raises:
+            SqlError, TxnError: See ``Runner.run``, which runs all statements that change rows.
+            ConstraintError: A record has a NULL in its key or its order value, different records
+                have one key and one order value, or the target has a key twice.
+        """
+        with clock("say"):
+            prepared = self._prepare(statement, statement_text, resolve)
+        with (
+            self._ensure_state_table(prepared, statement, statement_text) as prepared,
+            self._context.transactions.changing_transaction(statement_text.text) as transaction,
+        ):
+            with transaction.statement("AUTO CDC", statement_text.text) as work:
+                with clock("hold"):
+                    locked = self._holder.hold(transaction.txn, statement, statement_text, prepared)
+                tally = self._apply(transaction, locked, statement_text, clock, work)
+            with clock("keep"):
+                self._context.transactions.end_statement(transaction)
+        cdc_receipt = receipt(
+            statement_text.text, transaction.id, work.published, clock.seconds,
+            transaction.compaction,
+        )  # fmt: skip
+        target = str(prepared.queries[0].table.name)
+        counts = tally.counts(target, cdc_receipt.write_ids.get(target))
+        cdc_receipt = replace(
+            cdc_receipt, counts=(counts,), notes=(str(tally), *_order_warnings(prepared))
+        )
+        if self._context.transactions.is_autocommit:
+            cdc_receipt = cdc_receipt.with_note(self.tombstones.forget(prepared.queries[0].table))
+        return cdc_receipt, self._counts_frame(cdc_receipt, tally)
+
+    def explain(
+        self,
+        prepared: PreparedStatement,
+        statement_text: StatementText,
+        mode: str | None,
+        locks: Iterable[LockComponent],
+    ) -> DataFrame:
+        """The rows of EXPLAIN: the rules, the locks, and the plan of the query that decides about
+        the folded records."""
+        assert isinstance(prepared, PreparedCdc)
+        decision_plan = prepared.decide_without_files(prepared.decisions.join)
+        (plan,) = self._reader.explain(decision_plan, statement_text, mode, locks).collect()
+        return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
+
+    def records_with_faults(self, text: str) -> DataFrame:
+        """The unchanged records of a statement over a temporary view, as a lazy DataFrame.
+
+        The column ``cdc_fold.FAULT`` is the error condition with which the statement would refuse
+        a record.
+        """
+        statement_text = new_statement_text(self._spark, text, None)
+        names = self._context.names
+        statement = parse(
+            statement_text.text,
+            is_acid=lambda parts: names.peek_acid_table(parts) is not None,
+            double_quoted_identifiers=statement_text.double_quoted,
+        )
+        assert isinstance(statement, AutoCdc)
+        return lower.frame(self._spark, self._prepare_again(statement, statement_text).faults, {})
+
+    def make_pending_table(self, target: Table) -> Table:
+        """Return the pending table of a target, and create it if it is missing.
+
+        Raises:
+            AnalysisError: A table of another kind has the pending table's name, or the pending
+                table was dropped or renamed by others.
+            UnsupportedError: The pending table's name would be too long.
+            CatalogError: The target was dropped meanwhile.
+        """
+        expected, metastore = pending_table(target.name), self._context.metastore
+        if not is_name(expected.name.name):
+            raise UnsupportedError(
+                f"The name of {target.name} is too long: {expected.name} must be beside it."
+            )
+        text = f"commit points of {target.name}"
+        if acid_table(metastore.find(expected.name)) is None:
+            need_own_table(target, expected.name, None)
+            self._tables.create(target, expected, text)
+        pending = acid_table(metastore.find(expected.name))
+        if pending is None:
+            raise CatalogError(f"{target.name} was dropped meanwhile.")
+        types = [[(c.name, c.type) for c in table.columns] for table in (pending, expected)]
+        if not is_pending(pending) or types[0] != types[1]:
+            raise AnalysisError(
+                f"{pending.name} is no pending table of AUTO CDC. Rename it: the name is needed.",
+                condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
+            )  # fmt: skip
+        need_own_table(target, pending.name, pending)
+        self._tables.bind(target, pending, text)
+        return pending
+
+    def lock_targets(self, targets: Sequence[Table]) -> None:
+        """Lock the targets of later statements before anything is read.
+
+        The snapshot is taken after the locks (I6), so the transaction waits for other appliers of
+        these tables.
+        """
+        txn = self._context.transactions.require_transaction().txn
+        target_names = [target.name for target in targets]
+        if target_names:
+            text = f"AUTO CDC INTO {', '.join(map(str, target_names))}"
+            txn.lock([reserve_lock(name) for name in target_names], agent_info=text)
+
+    # ── say ──────────────────────────────────────────────────────────────────────────────────
+
+    def _prepare(
+        self, statement: AutoCdc, statement_text: StatementText, resolve: Resolve
+    ) -> PreparedCdc:
+        prepared = self._preparer.prepare_at_a_glance(statement, statement_text, resolve)
+        assert isinstance(prepared, PreparedCdc)
+        current = self._context.transactions.current
+        if prepared.is_new and current is not None and current.txn.has_looked:
+            raise TxnError(
+                f"The first AUTO CDC INTO {prepared.queries[0].table.name} creates "
+                f"{prepared.state.name}, which this transaction's snapshot cannot see. Begin "
+                "the transaction with it, or run it once outside, perhaps without records.",
+                condition="OP_NOT_ALLOWED_IN_TXN", sqlstate="25001",
+            )  # fmt: skip
+        return prepared
+
+    @contextmanager
+    def _ensure_state_table(
+        self, prepared: PreparedCdc, statement: AutoCdc, statement_text: StatementText
+    ) -> Iterator[PreparedCdc]:
+        """Create the state table for the first statement, and drop it if this statement fails.
+
+        Between BEGIN and COMMIT the state table stays: later statements of the transaction may use
+        it.
+
+        Yields:
+            The statement, prepared over the existing state table.
+        """
+        is_created = False
+        if prepared.is_new:
+            is_created = self._tables.create(
+                prepared.queries[0].table, prepared.state, statement_text.text
+            )
+        try:
+            if prepared.is_new:
+                prepared = self._prepare_again(statement, statement_text)
+            if self._tables.bind(prepared.queries[0].table, prepared.state, statement_text.text):
+                prepared = self._prepare_again(statement, statement_text)
+            yield prepared
+        except CommitUnknownError:
+            raise
+        except BaseException:
+            if is_created and self._context.transactions.current is None:
+                self._tables.drop_unwritten(prepared.state, statement_text.text)
+            raise
+
+    def _prepare_again(self, statement: AutoCdc, statement_text: StatementText) -> PreparedCdc:
+        prepared = self._preparer.prepare_change(statement, statement_text)
+        assert isinstance(prepared, PreparedCdc)
+        return prepared
+
+    # ── do ───────────────────────────────────────────────────────────────────────────────────
+
+    def _apply(
+        self,
+        transaction: Transaction,
+        locked: LockedStatement,
+        statement_text: StatementText,
+        clock: Clock,
+        work: Work,
+    ) -> Tally:
+        prepared = locked.prepared
+        assert isinstance(prepared, PreparedCdc)
+        if prepared.is_new:
+            raise TableChangedError(
+                f"{prepared.state.name} was dropped meanwhile. Run the statement again.",
+                table=prepared.state.name,
+            )
+        with ExitStack() as files:
+            with clock("do"):
+                records = self._evaluate(
+                    files, prepared.fold, transaction, locked, statement_text, {}
+                )
+                counts = check_records(prepared, records)
+                decision, queries = self._choose_decision(prepared, locked, counts)
+                with temp_views({prepared.files: records.rows}):
+                    if decision is prepared.decisions.first:  # a projection of the records
+                        (query,) = decision.queries
+                        decision_rows = lower.frame(
+                            self._spark, query.query, {}, statement_text.args, statement_text.time
+                        )
+                        decisions = replace(records, rows=decision_rows)
+                    else:
+                        demands = (
+                            _demands_by_view(prepared, records)
+                            if decision is prepared.decisions.join
+                            else {}
+                        )
+                        decisions = self._evaluate(
+                            files, decision, transaction, locked, statement_text, demands
+                        )
+                tally = count_decisions(decisions)
+                is_history = prepared.rules.tracked_columns is not None
+                expected = counts["orders" if is_history else "keys"]
+                if tally.decisions != expected or tally.duplicate_targets or counts["truncations"]:
+                    refuse_duplicate_keys(prepared, decisions.rows)
+            targets = zip(queries, locked.possible_partitions, strict=True)
+            row_counts = (sum(tally.acts.values()), tally.state_rows)
+            changed_queries = [
+                (replace(query, literal_rows=decisions.few), partitions)
+                for (query, partitions), row_count in zip(targets, row_counts, strict=True)
+                if row_count
+            ]
+            views = Views({prepared.decision_view: decisions.rows})
+            self._writer.write_each(
+                transaction, changed_queries, views, statement_text, clock, work
+            )
+        return tally
+
+    def _choose_decision(
+        self, prepared: PreparedCdc, locked: LockedStatement, counts: Mapping[str, int]
+    ) -> tuple[PreparedStatement, Sequence[EventQuery]]:
+        """The query that decides about these records, and the event queries over its decisions."""
+        decisions = prepared.decisions
+        if decisions.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
+            listings, _ = self._reader.list_files(prepared.queries[0].table, locked.snapshot)
+            if not any(listing.data or listing.originals for listing in listings):
+                return decisions.first, prepared.first_queries
+        truncating_decision = decisions.truncate if counts["truncations"] else None
+        return truncating_decision or decisions.join, prepared.queries
+
+    def _evaluate(
+        self,
+        files: ExitStack,
+        part: PreparedStatement,
+        transaction: Transaction,
+        locked: LockedStatement,
+        statement_text: StatementText,
+        demands: Mapping[str, Demand],
+    ) -> EvaluatedRows:
+        """Evaluate the one query of a part of the statement, into temporary files or the driver.
+
+        So all later steps see one evaluation of the source. Decisions over literal rows may be
+        evaluated several times.
+        """
+        (query,) = part.queries
+        few_rows = self._context.txns.settings.few_rows
+        few_table_rows = few_rows if demands else 0
+        views = self._reader.views(
+            part, locked.snapshot, statement_text, few=few_table_rows, explicit_demands=demands
+        )
+        if demands and all(map(is_of_literals, views.values())):  # there is nothing to reduce
+            query = replace(query, reduced=None)
+        events = self._reader.events(query, views, statement_text)
+
+        def evaluate_rows(rows: DataFrame) -> EvaluatedRows:
+            location = query.table.location
+            may_repeat = bool(demands) and is_of_literals(rows)
+            evaluation = evaluate(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
+            return files.enter_context(evaluation)
+
+        with lower.mapped_errors(query.query):
+            try:
+                return evaluate_rows(events.rows)
+            except Exception as error:
+                if events.otherwise is None or not is_too_large_to_send(error):
+                    raise
+            with changed_conf(self._spark, SEND_NOTHING):
+                return evaluate_rows(events.otherwise())
+
+    def replay_counts_frame(self, cdc_receipt: Receipt) -> DataFrame:
+        """The row of counts of a replayed statement, which has no records."""
+        return self._counts_frame(cdc_receipt, Tally(0, 0, 0, dict.fromkeys(Act, 0), 0, 0, 0))
+
+    def _counts_frame(self, cdc_receipt: Receipt, tally: Tally) -> DataFrame:
+        (counts,) = cdc_receipt.counts
+        row = (
+            counts.affected, counts.inserted, counts.updated, counts.deleted, cdc_receipt.txn_id,
+            counts.write_id, tally.records, tally.stale, tally.duplicates,
+        )  # fmt: skip
+        return bigint_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
+
+
+def _demands_by_view(prepared: PreparedCdc, records: EvaluatedRows) -> Mapping[str, Demand]:
+    """The demand on each view of the target and the state table: the rows of few records' keys.
+
+    Empty if the records are many, or if no key's values tell which rows the records need.
+    """
+    keys = prepared.rules.keys
+    if records.few is None:
+        return {}
+    key_pairs = [(key, f"k{i}") for i, key in enumerate(keys)]
+    key_demand = source_predicate(records.rows, key_pairs, is_distinct=True, most=records.few)
+    if key_demand == ANYTHING:
+        return {}
+    # The floor's row in the state table has a NULL key.
+    key_or_floor_demand = disjunction([key_demand, Comparison(keys[0].name, "is null")])
+    return {
+        standin.view: Demand(key_demand if standin.is_target else key_or_floor_demand)
+        for standin in prepared.decisions.join.standins
+    }
+
+
+def _order_warnings(prepared: PreparedCdc) -> list[str]:
+    if not prepared.sequence.holds("string"):
+        return []
+    return ["the order values are texts, which compare letter by letter ('10' is below '9')"]
+
+
+def _rules_section(prepared: PreparedCdc) -> str:
+    """The section of EXPLAIN that says how the records will be applied."""
+    rules, table = prepared.rules, prepared.queries[0].table
+    keys = ", ".join(key.name for key in rules.keys)
+    order = ", ".join(column.name for column in rules.order)
+    order_tables = f"{table.name} in {order}; deleted keys: " if order else ""
+    lines = [
+        f"target: {table.name}, keys {keys}",
+        f"order: {rules.sequence.text}, kept by {order_tables}{prepared.state.name}"
+        + (" (to be created)" if prepared.is_new else ""),
+        f"deletes: {rules.delete_when.text if rules.delete_when else 'none'}",
+        *([f"truncates: {rules.truncate_when.text}"] if rules.truncate_when else []),
+        f"sets: {', '.join(column.name for column in rules.columns) or 'nothing but keys'}",
+    ]
+    if rules.tracked_columns is not None:
+        tracked = ", ".join(column.name for column in rules.tracked_columns)
+        lines.append(f"new versions (SCD type 2) by: {tracked or 'deletes alone'}")
+    if (retention := declared_retention(table.properties)) is not None:
+        lines.append(f"forgets deletes after: {retention}")
+    if rules.ignore_null_columns:
+        lines.append(
+            f"keeps at NULL: {', '.join(column.name for column in rules.ignore_null_columns)}"
+        )
+    if rules.unset_columns:
+        lines.append(f"keeps: {', '.join(column.name for column in rules.unset_columns)}")
+    return "\n".join(["== AUTO CDC ==", *lines, ""])

@@ -1,0 +1,435 @@
+"""The current transaction of a session: where its statements run, and what its reads see."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.errors import CatalogError, SnapshotTooOldError, TableChangedError, TxnError
+from acidsql.metastore.catalog_history import CatalogChange
+from acidsql.metastore.conflict_rules import author_text
+from acidsql.metastore.foreign import CatalogEntry, acid_table
+from acidsql.metastore.interface import Catalog, TxnType
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
+from acidsql.settings import Settings
+from acidsql.statements.context.time_travel import PointInTime
+from acidsql.statements.context.unit_of_work import SameRows, Transaction
+from acidsql.statements.context.work import Work
+from acidsql.txn import Phase, Snapshot, Txn, TxnManager
+
+
+class Transactions:
+    """The current transaction of one session.
+
+    Args:
+        metastore: The catalog.
+        txns: Opens transactions.
+        same_rows: Says whether two transactions that changed the same partition changed a common
+            row.
+
+    Attributes:
+        current: The transaction that BEGIN opened, until it ends; otherwise None.
+        on_commit: Called with each transaction after its commit.
+        pinned_moment: The moment that all reads see in ``acid.snapshot(…)``; None: the present.
+    """
+
+    def __init__(self, metastore: Catalog, txns: TxnManager, same_rows: SameRows) -> None:
+        self._metastore, self._txns, self._same_rows = metastore, txns, same_rows
+        self.current: Transaction | None = None
+        self.on_commit: Callable[[Transaction], None] = lambda _: None
+        self._pinned_txn: Txn | None = None
+        self.pinned_moment: PointInTime | None = None
+        self._thread = 0
+
+    @property
+    def is_autocommit(self) -> bool:
+        """Whether each statement runs in a transaction of its own: neither BEGIN nor a snapshot."""
+        return self.current is None and self._pinned_txn is None
+
+    def begin(
+        self,
+        text: str,
+        *,
+        read_only: bool = False,
+        in_block: bool = False,
+        batch: NextBatch | None = None,
+        replayed: StreamEntry | None = None,
+    ) -> Transaction:
+        """Run BEGIN.
+
+        ``batch`` and ``replayed`` are described at ``Transaction``.
+
+        Raises:
+            TxnError: A transaction is open already, or this is in ``acid.snapshot()``.
+        """
+        self.require_autocommit("BEGIN")
+        self._txns.hold_lease()  # a lazy DataFrame of the transaction may be read after its end
+        only_reads = read_only or replayed is not None
+        txn = self._txns.open(
+            agent_info=text,
+            txn_type=TxnType.READ_ONLY if only_reads else TxnType.DEFAULT,
+            several=True,
+        )
+        self._thread = threading.get_ident()
+        self.current = Transaction(
+            txn, is_block=True, read_only=read_only, in_block=in_block,
+            on_commit=self._run_on_commit, batch=batch, replayed=replayed,
+        )  # fmt: skip
+        return self.current
+
+    def set_batch(self, batch: Batch) -> None:
+        """Tell the store of which stream's batch all later transactions are a part."""
+        self._txns.batch = batch
+
+    def require_transaction(self) -> Transaction:
+        """The transaction that BEGIN opened. Raises TxnError if there is none."""
+        if self.current is None:
+            raise TxnError(
+                "There is no open transaction: BEGIN starts one.",
+                condition="NO_ACTIVE_TRANSACTION",
+                sqlstate="25P01",
+            )
+        return self.current
+
+    def end_statement(self, transaction: Transaction) -> None:
+        """Commit a transaction of one statement; a transaction that BEGIN opened goes on."""
+        if transaction is not self.current:
+            transaction.commit(self._same_rows)
+
+    def commit(self) -> Transaction:
+        """Run COMMIT, and return the committed transaction.
+
+        After a TxnError, such as a write conflict, the transaction is over: it is rolled back, or
+        it is unknown whether it is committed (CommitUnknownError). After a MetastoreError it stays
+        open, and COMMIT can be repeated.
+
+        Raises:
+            TxnError: See ``Transaction.commit``.
+        """
+        transaction = self.require_transaction()
+        try:
+            transaction.commit(self._same_rows)
+        except TxnError as error:
+            transaction.abandon(error.condition)
+            self.current = None
+            raise
+        finally:
+            if transaction.txn.phase is Phase.COMMITTED:
+                self.current = None  # even if a function that follows the commit has failed
+        return transaction
+
+    def rollback(self) -> None:
+        """Run ROLLBACK. It is no error if others have aborted the transaction already."""
+        transaction, self.current = self.require_transaction(), None
+        transaction.rollback()
+
+    def end_block(self, transaction: Transaction, *, failed: bool) -> None:
+        """End a ``with acid.transaction()`` block: COMMIT, unless it failed or was rolled back."""
+        try:
+            if not failed and not transaction.rolled_back:
+                self.commit()
+        finally:
+            # Before the abort: if the abort is interrupted, the session has no transaction either.
+            self.current = None
+            transaction.abandon("its block was left without COMMIT")
+
+    @contextmanager
+    def own_transaction(self, text: str, waits: Settings | None = None) -> Iterator[Transaction]:
+        """A transaction of one statement. It is aborted unless the statement commits it."""
+        txn = self._txns.open(agent_info=text, waits=waits)
+        transaction = Transaction(txn, on_commit=self._run_on_commit)
+        try:
+            yield transaction
+        except BaseException:
+            transaction.abandon("the statement failed")
+            raise
+        if transaction.txn.phase is Phase.OPEN:
+            transaction.abandon("nothing was to be done")
+
+    @contextmanager
+    def changing_transaction(self, text: str) -> Iterator[Transaction]:
+        """The transaction that BEGIN opened or, if there is none, one for this statement."""
+        if self.current is not None:
+            yield self.current
+            return
+        with self.own_transaction(text) as transaction:
+            yield transaction
+
+    @contextmanager
+    def changing_statement(self, operation: str, text: str) -> Iterator[tuple[Transaction, Work]]:
+        """One statement in the ``changing_transaction``, and its work.
+
+        ``operation``: see ``Transaction.statement``.
+        """
+        with (
+            self.changing_transaction(text) as transaction,
+            transaction.statement(operation, text) as work,
+        ):
+            yield transaction, work
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────
+
+    def read_snapshot(self, tables: Sequence[TableName]) -> Snapshot:
+        """The snapshot of a read: the transaction's, the pinned snapshot, or a new one.
+
+        Raises:
+            TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
+        """
+        if self.current is not None:
+            self.current.refuse_failed()
+            self.current.show(tables)
+        txn = self._snapshot_txn
+        return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
+
+    @contextmanager
+    def pin_snapshot(
+        self, moment: Callable[[], PointInTime | None] = lambda: None
+    ) -> Iterator[None]:
+        """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused.
+
+        ``moment`` is called after the snapshot is taken. After a DROP, SQLite may use the number of
+        a commit again; a later commit with the same number is then not in the snapshot.
+        """
+        self.require_autocommit("acid.snapshot()")
+        txn = self._txns.open(
+            agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY, several=True
+        )
+        try:
+            txn.snapshot([])
+            when = moment()
+            self._thread, self._pinned_txn, self.pinned_moment = threading.get_ident(), txn, when
+            yield
+        finally:
+            self._pinned_txn = self.pinned_moment = None
+            txn.end_quietly()
+
+    @property
+    def _snapshot_txn(self) -> Txn | None:
+        """The transaction whose snapshot all reads see. None: each read has its own snapshot."""
+        return self.current.txn if self.current is not None else self._pinned_txn
+
+    # The catalog has no snapshots. So read the catalog first, and then check whether its answer is
+    # newer than the snapshot.
+
+    def find(self, name: TableName) -> CatalogEntry:
+        """The catalog's entry of a name at the time of the transaction's snapshot.
+
+        See ``Catalog``. A ``ForeignTable`` has no snapshots.
+
+        Raises:
+            SnapshotTooOldError: Since the snapshot, the table was created, dropped or renamed, or
+                got other columns; or a view of this name was created, dropped, renamed or replaced.
+            CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
+        """
+        return self._check_in_snapshot(name, self._metastore.find(name))
+
+    def glance(self, name: TableName) -> CatalogEntry:
+        """Like ``find``, but constraints may be those of an earlier answer: ``Catalog.glance``."""
+        return self._check_in_snapshot(name, self._metastore.glance(name))
+
+    def _check_in_snapshot(self, name: TableName, entry: CatalogEntry) -> CatalogEntry:
+        self._partition_changes(name)
+        if isinstance(entry, Table) and entry.moving is not None:
+            raise CatalogError(
+                f"{name} is moving {entry.moving}, and the move did not end. Call export_to_hive "
+                "or import_from_hive again, as before: then it ends.",
+                condition="TABLE_IS_MOVING", sqlstate="55006", table=name,
+            )  # fmt: skip
+        return entry
+
+    def require_same_view(self, view: Table) -> None:
+        """Check, after the snapshot was taken, that a view still has the query that was read.
+
+        Raises:
+            SnapshotTooOldError: See ``find``.
+            TableChangedError: The view was replaced, or dropped, meanwhile.
+        """
+        if self.find(view.name) != view:
+            raise TableChangedError(
+                f"The view {view.name} was changed meanwhile. Read it again.", table=view.name
+            )
+
+    def partitions(self, table: Table) -> list[Partition]:
+        """The partitions of a table as the snapshot sees them.
+
+        These are the partitions in the catalog, those that this transaction has added, and those
+        that others have dropped since its snapshot was taken (see ``lost_partitions``).
+        """
+        if not table.partition_columns:
+            return []
+        catalog_partitions = self._metastore.partitions(table.name)
+        if self._snapshot_txn is None:
+            return catalog_partitions
+        own_partitions = (
+            [] if self.current is None else self.current.partitions().get(table.name, [])
+        )
+        lost_partitions = [
+            Partition(
+                tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
+            )
+            for name in self.lost_partitions(table)
+        ]
+        return list(dict.fromkeys([*catalog_partitions, *own_partitions, *lost_partitions]))
+
+    def partition_names(self, table: Table) -> list[str]:
+        """The partitions of a table by their directories below the table's, like ``p1=a/p2=1``."""
+        prefix = f"{table.location}/"
+        return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
+
+    def lost_partitions(self, table: Table) -> dict[str, CatalogChange]:
+        """The partitions that others have dropped since the snapshot, each with this change.
+
+        A snapshot may see rows in such a partition. The partition may exist again, with newer rows.
+
+        Raises:
+            SnapshotTooOldError: See ``find``.
+        """
+        if not table.partition_columns:
+            return {}
+        return {
+            change.partition: change
+            for change in self._partition_changes(table.name)
+            if change.partition
+        }
+
+    def refuse_lost_partitions(self, table: Table, partitions: Iterable[str]) -> None:
+        """Raise SnapshotTooOldError if one of these partitions is lost, or as ``find`` does."""
+        lost_partitions = self.lost_partitions(table)
+        for name in partitions:
+            if name in lost_partitions:
+                raise self._too_old_error(table.name, lost_partitions[name])
+
+    def require_unchanged(
+        self,
+        table: Table,
+        partitions: Collection[str],
+        snapshot: Snapshot,
+        lost_partitions: Collection[str] = (),
+    ) -> None:
+        """Check, after files were listed, that the catalog's answers fit the snapshot.
+
+        The table was looked up first, then the snapshot was taken, then the files were listed.
+        Another session may have changed the catalog in between.
+
+        Args:
+            table: The table as it was looked up.
+            partitions: The directories of the listed partitions.
+            snapshot: The snapshot.
+            lost_partitions: The partitions that were lost already, and so were not listed.
+
+        Raises:
+            SnapshotTooOldError: In a transaction or ``acid.snapshot()``: since the snapshot, the
+                table was changed, or one of the partitions was dropped. Outside of both: the
+                snapshot's lease has ended.
+            TableChangedError: Outside of a transaction: the same changes. In every case: the table
+                now has other columns, another directory or another layout.
+            CatalogError: The table is gone.
+        """
+        txn, name = self._snapshot_txn, table.name
+        current_table = acid_table(self._metastore.glance(name))
+        changes = txn.catalog_changes(name) if txn else self._txns.catalog_changes(snapshot, name)
+        listed_partitions = set(partitions).difference(lost_partitions) if changes else set[str]()
+        change = next(
+            (
+                candidate
+                for candidate in changes
+                if candidate.partition is None or candidate.partition in listed_partitions
+            ),
+            None,
+        )
+        if change is not None and txn is not None:
+            raise self._too_old_error(name, change)
+        if current_table is not None and current_table.columns != table.columns:
+            # A type may have become wider, and the snapshot may have values that need it.
+            raise TableChangedError(
+                f"The columns of {name} were changed meanwhile. Read it again.", table=name
+            )
+        if current_table is not None and not current_table.has_same_storage(table):
+            raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
+        if current_table is None:
+            raise CatalogError(f"{name} was dropped meanwhile.", table=name)
+        if change is not None:
+            raise TableChangedError(
+                f"{name} or a partition of it was dropped meanwhile. Read it again.", table=name
+            )
+
+    def _partition_changes(self, name: TableName) -> list[CatalogChange]:
+        """The changes of a table's partitions since the snapshot.
+
+        Raises:
+            SnapshotTooOldError: The table itself was changed.
+        """
+        changes = [] if self._snapshot_txn is None else self._snapshot_txn.catalog_changes(name)
+        for change in changes:
+            if change.partition is None:
+                raise self._too_old_error(name, change)
+        return changes
+
+    def _too_old_error(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
+        assert self._snapshot_txn is not None
+        changed_name = f"{name}/{change.partition}" if change.partition else str(name)
+        return SnapshotTooOldError(
+            f"{author_text(change)} changed the meaning of {changed_name} in the catalog, after "
+            f"transaction {self._snapshot_txn.id} had taken its snapshot. So the rows of that "
+            "snapshot cannot be read or changed. End this transaction, or snapshot, and begin "
+            "a new one.",
+            txnId=self._snapshot_txn.id,
+            changedBy="" if change.txn_id is None else change.txn_id,
+            table=name,
+            partition=change.partition or "",
+        )
+
+    def end_old_leases(self) -> None:
+        """End leases that are older than ``acidsql.lease.timeout``."""
+        self._txns.end_old_leases()
+
+    def _run_on_commit(self, transaction: Transaction) -> None:
+        self.on_commit(transaction)
+
+    # ── refusals ─────────────────────────────────────────────────────────────────────────────
+
+    def require_autocommit(self, operation: str) -> None:
+        """Raise TxnError if a transaction is open, or in ``acid.snapshot()``."""
+        if self.current is not None:
+            raise TxnError(
+                f"{operation} inside of a transaction: transaction {self.current.id} is open. "
+                "COMMIT or ROLLBACK it first.",
+                condition="ACTIVE_SQL_TRANSACTION",
+                sqlstate="25001",
+                txnId=self.current.id,
+            )
+        if self._pinned_txn is not None:
+            raise _read_only_error(operation, "acid.snapshot()")
+
+    def require_autocommit_in_thread(self, operation: str) -> None:
+        """Like ``require_autocommit``, but only for the thread that opened the transaction."""
+        if self._thread == threading.get_ident():
+            self.require_autocommit(operation)
+
+    def require_writable(self, operation: str) -> None:
+        """Raise TxnError if only reads are allowed."""
+        if self._pinned_txn is not None:
+            raise _read_only_error(operation, "acid.snapshot()")
+        if self.current is not None and self.current.read_only:
+            raise _read_only_error(operation, f"transaction {self.current.id}, which is READ ONLY")
+
+    def require_same_thread(self) -> None:
+        """Raise TxnError in a thread other than the one that opened the transaction."""
+        if not self.is_autocommit and self._thread != threading.get_ident():
+            raise TxnError(
+                "Another thread has a transaction open in this session. Give each thread a session "
+                "of its own: acidsql.connect().",
+                condition="TRANSACTION_OF_ANOTHER_THREAD",
+                sqlstate="25000",
+            )
+
+
+def _read_only_error(operation: str, place: str) -> TxnError:
+    return TxnError(
+        f"{operation} is not allowed in {place}: it only reads.",
+        condition="READ_ONLY_TRANSACTION",
+        sqlstate="25006",
+    )

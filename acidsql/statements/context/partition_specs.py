@@ -1,0 +1,193 @@
+"""Finds the partition directories that a statement's PARTITION clauses and conditions mean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.partition_names import PartitionNames, canonical
+from acidsql.acid.table import Table
+from acidsql.errors import AcidSqlError, AnalysisError
+from acidsql.metastore.locks import LockInfo, locks_on_table
+from acidsql.plan.analysis import lower
+from acidsql.plan.rows.event_query import EventQuery
+from acidsql.plan.rows.insert import static_value
+from acidsql.plan.standins.query import placeholders
+from acidsql.plan.values.sqltext import Text
+from acidsql.sql.binder import bind_partition
+from acidsql.sql.parsed.statements import PartitionItem
+from acidsql.statements.context.current_txn import Transactions
+from acidsql.statements.context.statement_text import StatementText
+from acidsql.storage.reading.pruning.known_partitions import (
+    canonical_partition_values,
+    partition_names,
+)
+from acidsql.storage.reading.pruning.partition_columns import partitions_frame
+
+PartitionSpec = Sequence[PartitionItem]
+# The values that a clause names, in canonical form, by the ordinal of their partition column.
+_SpecValues = Mapping[int, str | None]
+
+
+class Partitions:
+    """Finds the partitions of tables, by value, for one session.
+
+    Attributes:
+        args: The arguments of the running statement, by name.
+    """
+
+    def __init__(self, spark: SparkSession, transactions: Transactions) -> None:
+        self._spark, self._transactions = spark, transactions
+        self.args: dict[str, Any] | None = None
+
+    def names(self, table: Table) -> PartitionNames:
+        """The names of the table's partition directories now."""
+        names = self._transactions.partition_names(table) if table.partition_columns else []
+        return partition_names(self._spark, table, names)
+
+    def possible_partitions(
+        self, query: EventQuery, statement_text: StatementText
+    ) -> list[str] | None:
+        """The partitions that a statement can change, as far as its text tells. None: any of them.
+
+        If the statement names a partition, the new rows go into the first partition of the result.
+        """
+        table = query.table
+        if not table.partition_columns:
+            return None
+        if query.static_partition is not None:
+            with lower.mapped_errors(query.static_partition):
+                values = query.static_partition
+                row = lower.frame(
+                    self._spark, values, {}, statement_text.args, statement_text.time
+                ).collect()[0]
+            directories = self.names(table).directories(row)
+            return list(directories if query.overwrite else directories[:1])
+        names = [] if query.partitions is None else self._transactions.partition_names(table)
+        if query.partitions is None or not names:
+            return None
+        view, partition_query = query.partitions
+        views = {view: partitions_frame(self._spark, table, names)}
+        try:
+            with lower.mapped_errors(partition_query):
+                rows = lower.frame(
+                    self._spark, partition_query, views, statement_text.args, statement_text.time
+                ).collect()
+        except AcidSqlError:
+            return None  # the condition fails here, but perhaps the statement never evaluates it
+        return sorted(row[0] for row in rows)
+
+    def matching_partitions(
+        self,
+        table: Table,
+        specs: Sequence[PartitionSpec],
+        text: str,
+        *,
+        may_be_missing: bool = False,
+    ) -> list[str]:
+        """The directories that the PARTITION clauses name, in the clauses' order.
+
+        Args:
+            table: The table.
+            specs: The clauses. A clause that names only some of the columns means all partitions
+                with these values.
+            text: The text of the statement.
+            may_be_missing: If True, a clause may name a partition that does not exist.
+
+        Raises:
+            AnalysisError: A clause names a partition that does not exist, or ``bind_partition``
+                refuses the clause.
+            ConstraintError: A value does not fit the column's type.
+        """
+        values_of_specs = self._spec_values(table, specs, text)
+        values_by_name = canonical_partition_values(
+            self._spark, table, self._transactions.partition_names(table)
+        )
+        names: dict[str, None] = {}
+        for spec, spec_values in zip(specs, values_of_specs, strict=True):
+            matching_names = [
+                name
+                for name, values in values_by_name.items()
+                if _has_spec_values(values, spec_values)
+            ]
+            if not matching_names and spec and not may_be_missing:
+                raise AnalysisError(
+                    f"{table.name} has no such partition.",
+                    text, spec[0].span.start, spec[-1].span.end,
+                    condition="PARTITIONS_NOT_FOUND", sqlstate="428FT",
+                )  # fmt: skip
+            names.update(dict.fromkeys(matching_names))
+        return list(names)
+
+    def fully_named_partitions(
+        self, table: Table, specs: Sequence[PartitionSpec], text: str
+    ) -> list[str]:
+        """For each clause, the directory of the one partition that it names.
+
+        The partition may not exist yet. Raises the errors of ``matching_partitions``, and an
+        AnalysisError if a clause names only some of the columns.
+        """
+        names = self.names(table)
+        return [
+            names.directories(
+                [spec_values[ordinal] for ordinal in range(len(table.partition_columns))]
+            )[0]
+            for spec_values in self._spec_values(table, specs, text, is_whole=True)
+        ]
+
+    def filter_partitions(
+        self, table: Table, spec: PartitionSpec, names: Collection[str], text: str
+    ) -> list[str]:
+        """The directories among ``names`` that a PARTITION clause names.
+
+        Raises the errors of ``matching_partitions``, but an empty result is no error.
+        """
+        (spec_values,) = self._spec_values(table, [spec], text)
+        values_by_name = canonical_partition_values(self._spark, table, list(dict.fromkeys(names)))
+        return [
+            name for name, values in values_by_name.items() if _has_spec_values(values, spec_values)
+        ]
+
+    def locks_on(
+        self, table: Table, spec: PartitionSpec, locks: Iterable[LockInfo], text: str
+    ) -> list[LockInfo]:
+        """The locks on a table or, with a PARTITION clause, on the partitions that it names."""
+        table_locks = locks_on_table(table.name, locks)
+        if not spec:
+            return table_locks
+        locked_names = [lock.partition for lock in table_locks if lock.partition is not None]
+        named_partitions = self.filter_partitions(table, spec, locked_names, text)
+        return [lock for lock in table_locks if lock.partition in named_partitions]
+
+    def _spec_values(
+        self, table: Table, specs: Sequence[PartitionSpec], text: str, *, is_whole: bool = False
+    ) -> list[_SpecValues]:
+        """For each clause, its values. They are cast to the columns' types as INSERT casts them."""
+        columns, source_text = table.partition_columns, Text(text, placeholders(text))
+        values: list[Text | str] = []
+        value_indexes: list[dict[int, int]] = []
+        for spec in specs:
+            value_indexes.append({})
+            for column, span in bind_partition(text, table, spec, is_whole=is_whole):
+                value_indexes[-1][columns.index(column)] = len(values)
+                values.append(
+                    static_value(source_text.new(), column, span).raw(f" AS v{len(values)}")
+                )
+        row = self._evaluate(source_text.new().raw("SELECT ").commas(values)) if values else ()
+        return [
+            {
+                ordinal: canonical(row[index], columns[ordinal].type)
+                for ordinal, index in indexes_of_spec.items()
+            }
+            for indexes_of_spec in value_indexes
+        ]
+
+    def _evaluate(self, query: Text) -> Sequence[str | None]:
+        with lower.mapped_errors(query):
+            return lower.frame(self._spark, query, {}, self.args).collect()[0]
+
+
+def _has_spec_values(values: Sequence[str | None], spec_values: _SpecValues) -> bool:
+    return all(values[ordinal] == value for ordinal, value in spec_values.items())

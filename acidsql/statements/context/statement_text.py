@@ -1,0 +1,95 @@
+"""The user's input: a statement's text and arguments, and the session confs that they depend on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from acidsql.plan.standins.query import argument_name
+from acidsql.plan.values.assignment import Policy
+from acidsql.sql.parsed.statements import Merge, MultiInsert, SparkStatement, Statement
+from acidsql.sql.text.frames import need_frames
+from acidsql.storage.spark.clocks import StatementTime
+from acidsql.storage.spark.session import jvm
+
+Args = Mapping[str, Any] | Sequence[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatementText:
+    """A statement's text and arguments.
+
+    Attributes:
+        text: The text, with ``${…}`` variables substituted.
+        args: The arguments by name, see ``named_args``.
+        double_quoted: A text in double quotes is a name in this session, not a string.
+        time: The statement's one time; None: each query reads the clock when it runs.
+    """
+
+    text: str
+    args: dict[str, Any] | None
+    double_quoted: bool
+    time: StatementTime | None = field(default_factory=StatementTime)
+
+    @property
+    def without_time(self) -> StatementText:
+        """The same text without a time, for a statement whose result is a lazy query."""
+        return replace(self, time=None)
+
+
+def new_statement_text(spark: SparkSession, text: str, args: Args) -> StatementText:
+    """The text and arguments of a new statement, as the session reads them.
+
+    Raises:
+        AnalysisError: The text names a DataFrame that was not given.
+    """
+    text = jvm.substitute_variables(spark, text)
+    statement_text = StatementText(text, named_args(args), has_double_quoted_names(spark, text))
+    need_frames(text, statement_text.args or {}, double_quoted=statement_text.double_quoted)
+    return statement_text
+
+
+def statement_name(statement: Statement) -> str:
+    """The name of a statement for messages: TRUNCATE TABLE for a ``TruncateTable``."""
+    if isinstance(statement, SparkStatement):
+        return statement.statement_name
+    if isinstance(statement, MultiInsert):
+        return "INSERT"
+    if isinstance(statement, Merge):
+        return statement.keyword
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
+
+
+def named_args(args: Args) -> dict[str, Any] | None:
+    """The arguments by name. An argument of ``?`` gets the name that replaces the ``?``."""
+    if not args:
+        return None
+    if isinstance(args, Mapping):
+        return dict(args)
+    return {argument_name(number): value for number, value in enumerate(args)}
+
+
+def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
+    """Whether ``"…"`` is a name in this session. False for a text without double quotes."""
+    names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
+    # A second argument of get() would hide Spark's own default, and hence Spark 4's ANSI mode.
+    return '"' in text and all(jvm.is_on(spark, name) for name in names)
+
+
+def is_utc(spark: SparkSession) -> bool:
+    """Whether the session's time zone is one of the names that certainly mean UTC."""
+    return spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "GMT")
+
+
+def assignment_policy(spark: SparkSession) -> Policy:
+    """The session's rules of store assignment."""
+    return Policy(str(spark.conf.get("spark.sql.storeAssignmentPolicy")).upper())
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether the session tells names apart by case."""
+    return jvm.is_on(spark, "spark.sql.caseSensitive")

@@ -1,0 +1,257 @@
+"""Time travel: the write ids that an older version of a table shows.
+
+*Version n* shows the events of all committed write ids up to n. *A time* shows all events that were
+committed until this time, in all tables at one moment. Both are a snapshot's list of write ids with
+some of them left out, so the same reader reads them. The store knows which files were deleted
+(``VersionLog.oldest_version``): a version that needs a deleted file is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import (
+    AnalysisError,
+    SettingError,
+    SnapshotTooOldError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.older_versions import (
+    commit_at,
+    oldest_version_after_loss,
+    write_ids_at_commit,
+)
+from acidsql.plan.analysis import lower
+from acidsql.plan.standins.query import placeholders
+from acidsql.plan.values.sqltext import Text
+from acidsql.sql.parsed.time_travel import AsOf
+from acidsql.sql.text.tokens import Span
+from acidsql.statements.context.statement_text import StatementText
+from acidsql.txn import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PointInTime:
+    """A version of one table, or a moment of all tables. Exactly one attribute is given.
+
+    Attributes:
+        version: A write id of the table.
+        timestamp_ms: A time, in milliseconds since the epoch, by the store's clock.
+        commit: The number of a commit, as in ``Version``.
+    """
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+    commit: int | None = None
+
+
+class TimeTravel:
+    """Finds the write ids of older versions, for one session."""
+
+    def __init__(self, spark: SparkSession, metastore: Metastore) -> None:
+        self._spark, self._metastore = spark, metastore
+
+    def resolve_as_of(self, as_of: AsOf, statement_text: StatementText) -> PointInTime:
+        """The point in time of an AS OF clause. Spark evaluates a timestamp once.
+
+        Raises:
+            SqlError: Spark cannot evaluate the timestamp, or its value is no time.
+        """
+        if (span := as_of.timestamp) is None:
+            return PointInTime(version=as_of.version)
+        _, time_ms = self._evaluate(span, statement_text)
+        if time_ms is None:
+            raise _time_error("This is no time.", span, statement_text)
+        return PointInTime(timestamp_ms=time_ms)
+
+    def resolve_expression(self, span: Span, statement_text: StatementText) -> PointInTime:
+        """The point in time of an expression: a whole number is a version, all else is a time.
+
+        Raises:
+            SqlError: Spark cannot evaluate the expression, or its value is neither.
+        """
+        value, time_ms = self._evaluate(span, statement_text)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return PointInTime(version=value)
+        if time_ms is None or not isinstance(value, str | date):
+            raise _time_error("This is neither a version nor a time.", span, statement_text)
+        return PointInTime(timestamp_ms=time_ms)
+
+    def _evaluate(self, span: Span, statement_text: StatementText) -> tuple[object, int | None]:
+        """The value of an expression, and the value as a time in milliseconds since the epoch."""
+        text = Text(statement_text.text, placeholders(statement_text.text))
+        text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
+        text.user(span).raw(" AS value)")
+        with lower.mapped_errors(text):
+            (row,) = lower.frame(
+                self._spark, text, {}, statement_text.args, statement_text.time
+            ).collect()
+        return row[0], None if row[1] is None else int(row[1])
+
+    def resolve_arguments(
+        self, version: int | None, timestamp: date | str | None
+    ) -> PointInTime | None:
+        """The point in time of a method's arguments; None if neither is given.
+
+        Raises:
+            SettingError: Both are given, or the version is no number.
+            VersionNotFoundError: The timestamp is no time.
+        """
+        if timestamp is None:
+            if version is None:
+                return None
+            if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+                raise SettingError(f"version={version!r} is no number from 0 on.", name="version")
+            return PointInTime(version=version)
+        if version is not None:
+            raise SettingError("Pass version=… or timestamp=…, not both.", name="version")
+        if isinstance(timestamp, datetime):
+            return PointInTime(timestamp_ms=_milliseconds(timestamp))
+        query = "SELECT unix_millis(try_cast(:at AS TIMESTAMP_LTZ))"
+        (row,) = self._spark.sql(query, args={"at": timestamp}).collect()
+        if row[0] is None:
+            raise VersionNotFoundError(f"timestamp={timestamp!r} is no time.")
+        return PointInTime(timestamp_ms=int(row[0]))
+
+    def resolve_for_all_tables(
+        self, timestamp: date | str | None, txn_id: int | None
+    ) -> PointInTime | None:
+        """One moment of all tables: a time, or a transaction's commit. None: the present.
+
+        Raises:
+            SettingError: Both are given.
+            VersionNotFoundError: The timestamp is no time or after now, the transaction changed no
+                table, or its changes were forgotten.
+            UnsupportedError: The metastore does not keep versions.
+        """
+        if timestamp is None and txn_id is None:
+            return None
+        if timestamp is not None and txn_id is not None:
+            raise SettingError("Pass timestamp=… or txn_id=…, not both.", name="txn_id")
+        need_versions(self._metastore, "all tables")
+        if txn_id is None:
+            point_in_time = self.resolve_arguments(None, timestamp)
+            assert point_in_time is not None
+            return self.resolve_to_commit(point_in_time)
+        commit = self._metastore.last_commit(txn_id=txn_id)
+        if commit is None:
+            raise VersionNotFoundError(
+                f"Transaction {txn_id} committed no change, or it did so longer ago than "
+                "acidsql.txn.history.retention.",
+                txnId=txn_id,
+            )
+        return PointInTime(commit=commit)
+
+    def resolve_to_commit(self, point_in_time: PointInTime) -> PointInTime:
+        """The last commit until a time, which is one moment for all tables.
+
+        A point in time that is no time is returned as it is.
+
+        Raises:
+            VersionNotFoundError: The time is after now.
+        """
+        if point_in_time.timestamp_ms is None:
+            return point_in_time
+        return PointInTime(commit=commit_at(self._metastore, point_in_time.timestamp_ms))
+
+    def write_ids(
+        self, table: Table, point_in_time: PointInTime, snapshot: Snapshot
+    ) -> ValidWriteIdList:
+        """The write ids that a version shows: some of those that the snapshot sees.
+
+        A moment does not show what the snapshot's own transaction has changed so far.
+
+        Raises:
+            VersionNotFoundError: The table never had this version, or did not exist at the time.
+            UnsupportedError: The metastore does not keep versions.
+        """
+        need_versions(self._metastore, table.name)
+        if point_in_time.version is not None:
+            visible = snapshot.write_ids[table.name]
+            # The first version of a table that was made again has the last write id of the table
+            # before it, which may have been rolled back.
+            if visible.is_aborted(point_in_time.version) and any(
+                kept_version.write_id == point_in_time.version
+                for kept_version in self._metastore.versions(table.name)
+            ):
+                return visible.up_to(point_in_time.version)
+            return _write_ids_up_to(table, point_in_time.version, visible)
+        # The write ids are read first, so that the versions have all of them.
+        committed = self._committed_write_ids(table, snapshot)
+        versions = self._metastore.versions(table.name)
+        commit = self.resolve_to_commit(point_in_time).commit
+        assert commit is not None
+        return write_ids_at_commit(table.name, committed, versions, commit)
+
+    def _committed_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
+        own_txns = [] if snapshot.held_by is None else [snapshot.held_by]
+        valid_txns = snapshot.valid_txns.hide(own_txns)
+        return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
+
+    def need_kept(self, table: Table, shown_write_ids: ValidWriteIdList) -> None:
+        """Check that none of a version's files was deleted before the files were listed.
+
+        Call this method after files were listed: the cleaner notes the loss of a version before it
+        deletes files.
+
+        Raises:
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
+        """
+        if (
+            oldest := oldest_version_after_loss(self._metastore, table.name, shown_write_ids)
+        ) is None:
+            return
+        needed = shown_write_ids.complete_up_to
+        raise SnapshotTooOldError(
+            f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
+            f"after a compaction, a partition was dropped, or the table was replaced. The oldest "
+            f"version that can be read is {oldest}. A greater acidsql.history.retention or "
+            "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
+            "compaction has replaced.",
+            table=table.name, version=needed, oldest=oldest,
+        )  # fmt: skip
+
+
+def _milliseconds(moment: datetime) -> int:
+    """A time in milliseconds since the epoch. A time without a zone is in this process's zone."""
+    return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def need_versions(metastore: Metastore, subject: object) -> None:
+    """Raise UnsupportedError if the metastore does not keep versions."""
+    if not metastore.abilities.keeps_versions:
+        raise UnsupportedError(
+            f"An older version of {subject} could lack rows, because this metastore does not note "
+            "which files were deleted. Time travel needs acidsql's own metastore.",
+            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+        )
+
+
+def _time_error(message: str, span: Span, statement_text: StatementText) -> AnalysisError:
+    return AnalysisError(
+        message,
+        statement_text.text, span.start, span.end,
+        condition="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR", sqlstate="42K0E",
+    )  # fmt: skip
+
+
+def _write_ids_up_to(table: Table, version: int, visible: ValidWriteIdList) -> ValidWriteIdList:
+    if version > visible.high_water_mark:
+        raise VersionNotFoundError(
+            f"{table.name} has no version {version}: the newest one is {visible.high_water_mark}.",
+            table=table.name, version=version,
+        )  # fmt: skip
+    if not visible.is_valid(version):
+        reason = "was rolled back" if visible.is_aborted(version) else "is not committed"
+        raise VersionNotFoundError(
+            f"{table.name} has no version {version}: its transaction {reason}.",
+            table=table.name, version=version,
+        )  # fmt: skip
+    return visible.up_to(version)

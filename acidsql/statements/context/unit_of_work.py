@@ -1,0 +1,395 @@
+"""The session's transaction: of one statement, or of several between BEGIN and COMMIT.
+
+A statement publishes its directories when it ends. The write id is still open then, so only the
+statement's own transaction sees the directories. ``Work`` notes the directories of one statement,
+so that the statement can be undone:
+
+* If a statement in a transaction of its own fails, the transaction is aborted. Then its
+  directories, which nobody will ever see, are deleted.
+* If a statement between BEGIN and COMMIT fails, or ROLLBACK TO undoes it, the transaction goes
+  on. The statement's directories must be deleted, durably, before COMMIT makes the write id
+  visible. COMMIT is refused while one of them exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from acidsql.acid.cdc import is_cdc_table
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.arguments import checked
+from acidsql.errors import (
+    AcidSqlError,
+    TxnError,
+    WriteConflictError,
+    WriteError,
+)  # fmt: skip
+from acidsql.metastore.interface import WriteConflict
+from acidsql.metastore.streams import NextBatch, StreamEntry
+from acidsql.metastore.versions import Change
+from acidsql.statements.context.overwrites import (
+    Place,
+    overwritten_places,
+    refuse_hidden,
+    refuse_shown,
+    refuse_two_branches,
+)
+from acidsql.statements.context.work import (
+    Work,
+    new_columns,
+    row_changes,
+    statement_changes,
+    without_dropped,
+    written_partitions,
+    written_places,
+)
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.writing.publish import discard
+from acidsql.txn import Phase, Txn, abort_quietly
+
+# (conflict, directories that our transaction published) → True if both changed a common row
+SameRows = Callable[[WriteConflict, Sequence[str]], bool]
+
+
+class Transaction:
+    """One transaction of a session.
+
+    Args:
+        txn: The transaction in the store.
+        is_block: True for a transaction that BEGIN, or ``with acid.transaction()``, opened: if a
+            statement fails, only this statement is undone.
+        read_only: True if the transaction must not change anything.
+        in_block: True if a ``with acid.transaction()`` block began the transaction and ends it.
+        on_commit: Called after the commit.
+        batch: The batch that COMMIT notes in the ledger of streams; None: no batch.
+        replayed: The entry of the ledger about an earlier commit; then statements are skipped.
+
+    Attributes:
+        works: One ``Work`` for each statement that was not undone.
+        rolled_back: True if the session itself has rolled the transaction back.
+        source_lock_txn: For LOAD DATA: a second transaction, which locks the directories of the
+            source files. It ends last, because the source files are deleted after the commit, and
+            the commit ends the locks of the transaction itself. None: no LOAD DATA.
+        when_abandoned: Functions to call once it is certain that the transaction will never be
+            committed.
+        compaction: The compactor's messages about the tables that the transaction wrote to. The
+            compactor adds them after the commit.
+    """
+
+    def __init__(
+        self,
+        txn: Txn,
+        *,
+        is_block: bool = False,
+        read_only: bool = False,
+        in_block: bool = False,
+        on_commit: Callable[[Transaction], None] = lambda _: None,
+        batch: NextBatch | None = None,
+        replayed: StreamEntry | None = None,
+    ) -> None:
+        self.txn, self.works = txn, list[Work]()
+        self.when_abandoned: list[Callable[[], None]] = []
+        self.source_lock_txn: Txn | None = None
+        self.rolled_back = False
+        self.read_only, self.in_block = read_only, in_block
+        self.batch, self.replayed_entry = batch, replayed
+        self._is_block, self._on_commit = is_block, on_commit
+        self.compaction: list[str] = []
+        self._savepoints: dict[str, tuple[int, int]] = {}
+        self._undone_directories: list[str] = []  # directories that must be gone before COMMIT
+        self._shown_bases = set[Place]()  # where DataFrames may read undone bases
+        self._undo_failure: str | None = None
+        self._is_in_doubt = False  # a request to an object store may be carried out later
+
+    @property
+    def id(self) -> int:
+        """The transaction's number, as in SHOW TRANSACTIONS."""
+        return self.txn.id
+
+    @property
+    def is_block(self) -> bool:
+        """True if BEGIN, or ``with acid.transaction()``, opened it."""
+        return self._is_block
+
+    @property
+    def replayed(self) -> bool:
+        """True if this transaction was committed before (see ``Session.transaction``)."""
+        return self.replayed_entry is not None
+
+    # ── statements ───────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def statement(self, operation: str, text: str) -> Iterator[Work]:
+        """Run one statement. Between BEGIN and COMMIT, a statement that fails is undone.
+
+        Args:
+            operation: What the history of its tables calls the statement: INSERT, MERGE ….
+            text: The statement.
+        """
+        self._refuse_broken()
+        work = Work(self.txn, self.txn.mark, operation, text)
+        self.works.append(work)
+        try:
+            yield work
+        except BaseException:
+            self._is_in_doubt |= work.is_in_doubt
+            if self._is_block and self.txn.phase is Phase.OPEN:
+                self._undo_quietly(len(self.works) - 1, work.mark)
+            raise
+
+    def refuse_overwritten(
+        self, table: Table, partitions: Collection[str], *, overwrite: bool
+    ) -> None:
+        """Refuse to write to partitions that an overwrite of this transaction has replaced, or that
+        this statement, an overwrite, cannot replace.
+
+        Raises:
+            UnsupportedError: See ``overwrites``.
+        """
+        refuse_hidden(self.works[:-1], table, partitions)
+        refuse_two_branches(self.works[-1], table, partitions, overwrite=overwrite)
+        if overwrite:
+            refuse_shown(self._shown_bases, table, partitions)
+
+    def show(self, tables: Collection[TableName]) -> None:
+        """Record that a DataFrame is about to read these tables in this transaction."""
+        for work in self.works:
+            work.is_shown |= any(table.name in tables for table, _ in work.published)
+
+    # ── savepoints ───────────────────────────────────────────────────────────────────────────
+
+    @checked
+    def savepoint(self, name: str) -> None:
+        """Set a savepoint. A savepoint of the same name is replaced.
+
+        Raises:
+            TxnError: An earlier statement could not be undone.
+        """
+        self._refuse_broken()
+        self._savepoints.pop(name.lower(), None)
+        self._savepoints[name.lower()] = (len(self.works), self.txn.mark)
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and all later ones; the changes since then stay."""
+        self._find(name)
+        self._forget_from(name.lower())
+
+    @checked
+    def rollback(self, to: str | None = None) -> None:
+        """Undo the whole transaction, or all statements since a savepoint (then the locks stay).
+
+        Raises:
+            TxnError: There is no such savepoint, or the transaction has ended otherwise.
+            WriteError: A directory cannot be deleted. Now the whole transaction must be rolled
+                back.
+        """
+        if to is None:
+            self.rolled_back = True
+            self.abandon("ROLLBACK")
+            if self.txn.phase is not Phase.ABORTED:
+                raise TxnError(f"Transaction {self.id} is {self.txn.phase.value}.")
+            return
+        if self._is_in_doubt:
+            self.refuse_failed()
+        count, mark = self._find(to)
+        self._forget_from(to.lower())
+        self._savepoints[to.lower()] = (count, mark)
+        with file_errors():
+            self._undo(count, mark)
+
+    def _find(self, name: str) -> tuple[int, int]:
+        savepoint = self._savepoints.get(name.lower())
+        if savepoint is None:
+            raise TxnError(
+                f"Transaction {self.id} has no savepoint '{name}'.",
+                condition="NO_SUCH_SAVEPOINT", sqlstate="3B001", savepoint=name,
+            )  # fmt: skip
+        return savepoint
+
+    def _forget_from(self, name: str) -> None:
+        names = list(self._savepoints)
+        for later in names[names.index(name) :]:
+            del self._savepoints[later]
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────
+
+    def commit(self, same_rows: SameRows | None = None, **keywords: Any) -> None:
+        """Commit all statements of the transaction.
+
+        Args:
+            same_rows: Compares the rows if another transaction changed the same partition first.
+                None: a change of the same partition is a conflict already.
+            **keywords: For ``Txn.commit``.
+
+        Raises:
+            WriteConflictError: Another transaction committed first. This one is still open, unless
+                the error says that it has ``ended``.
+            TxnError: The transaction cannot be committed. Roll it back.
+            CommitUnknownError: Nobody knows now whether the transaction is committed.
+        """
+        with file_errors():
+            self._refuse_broken()
+        writes = (write for work in self.works for write in work.published)
+        rows = sum(published.changed for table, published in writes if not is_cdc_table(table))
+        resolved: set[int] = set()
+        dropped = keywords.get("drop_partitions") or {}
+        while True:
+            try:
+                self.txn.commit(
+                    resolved=resolved,
+                    add_partitions=without_dropped(self.partitions(), dropped),
+                    row_changes=row_changes(self.works),
+                    changed=self.table_changes(),
+                    new_columns=new_columns(self.works),
+                    batch=self.batch and self.batch.with_rows(rows),
+                    **keywords,
+                )
+                break
+            except WriteConflictError as error:
+                if same_rows is None or error.ended:
+                    raise
+                own_directories = [path for _, path in self._directories(self.works)]
+                if any(
+                    not conflict.by_row or same_rows(conflict, own_directories)
+                    for conflict in error.conflicts
+                ):
+                    raise
+                resolved |= {
+                    conflict.txn_id for conflict in error.conflicts if conflict.txn_id is not None
+                }
+        try:
+            for callback in (callback for work in self.works for callback in work.when_committed):
+                callback()
+        finally:
+            self._end()
+        self._on_commit(self)
+
+    def abandon(self, reason: str) -> bool:
+        """Abort, and delete the transaction's directories, which nobody can ever see.
+
+        Returns:
+            False, with nothing deleted, if the transaction may be committed.
+        """
+        try:
+            return self._abandon(reason)
+        finally:
+            self._end()
+
+    def _abandon(self, reason: str) -> bool:
+        may_be_committed = self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED)
+        if may_be_committed or not abort_quietly(self.txn, reason):
+            return False
+        for table, directory in self._directories(self.works):
+            discard(filesystem_for(table.location), [directory])
+        for callback in self.when_abandoned:
+            callback()
+        return True
+
+    def _end(self) -> None:
+        takes, self.source_lock_txn = self.source_lock_txn, None
+        if takes is not None:
+            takes.end_quietly()
+
+    @property
+    def places(self) -> list[tuple[TableName, str | None]]:
+        """The tables and partitions that it has written to (partition None: unpartitioned)."""
+        return written_places(self.works)
+
+    def partitions(self) -> dict[TableName, list[Partition]]:
+        """The partitions that it has written to, by table. The catalog may have them already."""
+        return written_partitions(self.works)
+
+    def table_changes(self) -> list[Change]:
+        """The change of each statement to each table, for the versions of the tables."""
+        return statement_changes(self.works)
+
+    @staticmethod
+    def _directories(works: Sequence[Work]) -> list[tuple[Table, str]]:
+        return [table_directory for work in works for table_directory in work.directories]
+
+    # ── undoing a part ───────────────────────────────────────────────────────────────────────
+
+    def _undo(self, count: int, mark: int) -> None:
+        """Undo all statements from number ``count`` on; the transaction goes on."""
+        # COMMIT is refused until all is undone, whatever interrupts the next lines.
+        self._undo_failure = "an earlier statement of it could not be undone"
+        # The store first: it raises if the transaction has ended, and then no file may be deleted.
+        self.txn.undo(mark)
+        was_in_doubt = self._is_in_doubt
+        for table, directory in self._directories(self.works[count:]):
+            # A late deletion may hit the base of a later statement, which has the same name.
+            self._is_in_doubt |= not filesystem_for(table.location).has_directories
+            _delete(table, directory)
+            self._undone_directories.append(directory)
+        self._shown_bases |= overwritten_places(
+            work for work in self.works[count:] if work.is_shown
+        )
+        del self.works[count:]
+        self._undo_failure, self._is_in_doubt = None, was_in_doubt
+
+    def _undo_quietly(self, count: int, mark: int) -> None:
+        """Undo while the statement's own error is raised. The next statement reports a failure."""
+        try:
+            self._undo(count, mark)
+        except (AcidSqlError, OSError) as error:
+            self._undo_failure = f"an earlier statement of it could not be undone ({error})"
+
+    def _refuse_broken(self) -> None:
+        if self.txn.phase is not Phase.OPEN:
+            return  # the next call of ``txn`` raises a better error
+        # A later statement may have published a base of the same name as an undone statement's.
+        current_directories = {path for _, path in self._directories(self.works)}
+        remaining = [
+            directory
+            for directory in self._undone_directories
+            if directory not in current_directories and filesystem_for(directory).exists(directory)
+        ]
+        if remaining:
+            raise self._failed_error(f"'{remaining[0]}' of an undone statement still exists")
+        self.refuse_failed()
+
+    def refuse_failed(self) -> None:
+        """Refuse to go on, and to read, after a statement that could not be undone.
+
+        A part of the statement's files may exist, and the transaction would see them.
+
+        Raises:
+            TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
+        """
+        if self._is_in_doubt:
+            raise self._failed_error(
+                "a request to the object store failed, and may be carried out later"
+            )
+        if self._undo_failure is not None:
+            raise self._failed_error(self._undo_failure)
+
+    def _failed_error(self, reason: str) -> TxnError:
+        return TxnError(
+            f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
+            condition="IN_FAILED_TRANSACTION",
+            sqlstate="25P02",
+            txnId=self.id,
+        )
+
+
+@contextmanager
+def file_errors() -> Iterator[None]:
+    """Turn an OSError about a file into WriteError."""
+    try:
+        yield
+    except ConnectionError:
+        raise  # Spark's JVM is gone; no file is at fault
+    except OSError as error:
+        raise WriteError(
+            f"A file could not be read or written: {error}.", path=error.filename
+        ) from error
+
+
+def _delete(table: Table, directory: str) -> None:
+    """Delete a published directory durably: a power cut must not bring it back."""
+    fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
+    fs.delete_directory(directory)
+    if fs.exists(parent):
+        fs.sync_directory(parent)

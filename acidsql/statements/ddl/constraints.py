@@ -1,0 +1,303 @@
+"""Constraints in CREATE TABLE and ALTER TABLE: checks which constraints a table can have.
+
+A condition must decide about one row alone, and in the same way in every session and at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.constraints import Constraint, Kind
+from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError, SqlError, UnsupportedError
+from acidsql.plan.analysis import lower
+from acidsql.plan.locking import exclusive_lock
+from acidsql.plan.standins.names import refuse_temporary
+from acidsql.plan.values.checks import (
+    INVALID,
+    condition_over,
+    fixed_condition_over,
+    quoted_in_backticks,
+)
+from acidsql.plan.values.sqltext import Text
+from acidsql.sql.binder import column_of
+from acidsql.sql.parsed import statements as st
+from acidsql.sql.queries.conditions import has_subquery
+from acidsql.sql.text.tokens import Span
+from acidsql.statements.context.family import Context, Family, runs
+from acidsql.statements.context.result import Receipt
+from acidsql.statements.context.statement_text import has_double_quoted_names
+from acidsql.statements.ddl.existing_rows import ExistingRows
+from acidsql.storage.spark.session.temporary import is_of_session
+
+_NAME_MAX = 128  # characters
+_MANY_ROWS_CONDITIONS = (
+    "INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+    "_LEGACY_ERROR_TEMP_1034",  # the same in Spark 4.1
+)  # fmt: skip
+_NAME_SUFFIXES = {
+    Kind.CHECK: "chk", Kind.PRIMARY_KEY: "pk", Kind.UNIQUE: "uk", Kind.FOREIGN_KEY: "fk",
+    Kind.NOT_NULL: "nn",
+}  # fmt: skip
+
+
+class ConstraintStatements(Family):
+    """Runs ALTER TABLE … ADD and DROP CONSTRAINT for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._context, self._existing = context, ExistingRows(context)
+
+    @runs(st.AddConstraint)
+    def _add(self, statement: st.AddConstraint, text: str) -> Receipt:
+        definition = statement.constraint
+        table = self._names.require_table(statement.name, text)
+        # An error is raised before a transaction is opened.
+        extended_constraints(self._context, table, [definition], text)
+        with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
+            table = self._look_up_again(table.name)
+            constraints = extended_constraints(self._context, table, [definition], text)
+            new_constraint = constraints[-1]
+            if new_constraint.is_enforced and definition.traits.validated is not False:
+                self._existing.require_condition(
+                    table, new_constraint.name, new_constraint.condition, txn
+                )
+            self._metastore.alter_table(table.name, constraints=constraints, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.DropConstraint)
+    def _drop(self, statement: st.DropConstraint, text: str) -> Receipt | None:
+        table = self._names.require_table(statement.name, text)
+        if self._remaining_constraints(table, statement, text) is None:
+            return None
+        with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
+            remaining = self._remaining_constraints(
+                self._look_up_again(table.name), statement, text
+            )
+            if remaining is not None:
+                self._metastore.alter_table(table.name, constraints=remaining, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _remaining_constraints(
+        self, table: Table, statement: st.DropConstraint, text: str
+    ) -> list[Constraint] | None:
+        """The constraints without the dropped one; None: IF EXISTS, and there is no such one."""
+        (name,) = statement.constraint.parts
+        remaining = [
+            constraint for constraint in table.constraints if constraint.name != name.lower()
+        ]
+        if len(remaining) < len(table.constraints):
+            return remaining
+        if statement.if_exists:
+            return None
+        constraint_list = ", ".join(constraint.name for constraint in table.constraints) or "none"
+        raise AnalysisError(
+            f"{table.name} has no constraint '{name}', but: {constraint_list}. A NOT NULL that is "
+            "enforced belongs to its column: ALTER COLUMN … DROP NOT NULL.",
+            text, statement.constraint.span.start, statement.constraint.span.end,
+            condition="CONSTRAINT_DOES_NOT_EXIST", sqlstate="42704",
+        )  # fmt: skip
+
+
+def extended_constraints(
+    context: Context, table: Table, definitions: Sequence[st.ConstraintDef], text: str
+) -> tuple[Constraint, ...]:
+    """The constraints of a table, followed by new constraints.
+
+    Raises:
+        AnalysisError: A name is taken, a column is missing, or a condition cannot be the condition
+            of a constraint.
+        UnsupportedError: The metastore does not keep constraints of this kind.
+    """
+    binder = _Binder(context, table, text)
+    constraints = list(table.constraints)
+    for definition in definitions:
+        taken_names = [
+            *(constraint.name for constraint in constraints),
+            *_stated_names(definitions),
+        ]
+        name = binder.bind_name(
+            definition, [constraint.name for constraint in constraints], taken_names
+        )
+        constraints.append(binder.bind_constraint(definition, name, constraints))
+    return tuple(constraints)
+
+
+def require_conditions(context: Context, table: Table) -> None:
+    """Refuse a change of columns after which a CHECK is not a valid condition any more.
+
+    ``table``: the table with its new columns.
+    """
+    for name, condition in table.checks.items():
+        try:
+            lower.analyse_condition(
+                context.spark, condition_over(table, Text(condition).raw(condition))
+            )
+        except SqlError as error:
+            raise UnsupportedError(
+                f"The CHECK constraint '{name}' ({condition}) of {table.name} would not be a "
+                f"condition any more: {error.message}",
+                condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
+            ) from None
+
+
+def _stated_names(definitions: Sequence[st.ConstraintDef]) -> list[str]:
+    return [definition.name.parts[0].lower() for definition in definitions if definition.name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Binds the constraints that one statement adds to a table."""
+
+    context: Context
+    table: Table
+    text: str
+
+    def bind_name(
+        self,
+        definition: st.ConstraintDef,
+        existing_names: Sequence[str],
+        taken_names: Sequence[str],
+    ) -> str:
+        if definition.name is None:
+            stem = f"{self.table.name.shown}_{_NAME_SUFFIXES[definition.kind]}"
+            names = (f"{stem}_{number}" for number in range(1, len(taken_names) + 2))
+            return next(name for name in names if name not in taken_names)
+        name = definition.name.parts[0].lower()
+        if len(name) > _NAME_MAX:
+            raise self._error(
+                f"The name of a constraint has at most {_NAME_MAX} characters.",
+                definition.name.span, "INVALID_IDENTIFIER", "42602",
+            )  # fmt: skip
+        if name in existing_names:
+            raise self._error(
+                f"{self.table.name} has a constraint '{name}' already.", definition.name.span,
+                "CONSTRAINT_ALREADY_EXISTS", "42710",
+            )  # fmt: skip
+        return name
+
+    def bind_constraint(
+        self, definition: st.ConstraintDef, name: str, existing: Sequence[Constraint]
+    ) -> Constraint:
+        is_enforced = definition.kind is Kind.CHECK and definition.traits.enforced is not False
+        is_relied = is_enforced if definition.traits.relied is None else definition.traits.relied
+        new = Constraint(name, definition.kind, is_enforced=is_enforced, is_relied=is_relied)
+        if definition.condition is not None:
+            return replace(new, condition=self._bind_condition(definition.condition))
+        if definition.kind is not Kind.NOT_NULL and not self.context.metastore.abilities.keeps_keys:
+            raise UnsupportedError(
+                f"{definition.kind.value} is not supported in a Hive Metastore: leave it out, "
+                "because it is information alone.",
+                self.text, definition.span.start, definition.span.end,
+                condition="UNSUPPORTED_FEATURE.KEY_CONSTRAINT",
+            )  # fmt: skip
+        if definition.kind is Kind.PRIMARY_KEY and any(
+            o.kind is Kind.PRIMARY_KEY for o in existing
+        ):
+            raise self._error(
+                f"{self.table.name} has a PRIMARY KEY already.", definition.span,
+                "CONSTRAINT_ALREADY_EXISTS", "42710",
+            )  # fmt: skip
+        new = replace(new, columns=self._bind_columns(definition.columns, self.table))
+        return (
+            new
+            if definition.parent is None
+            else self._bind_foreign_key(new, definition, definition.parent)
+        )
+
+    def _bind_columns(self, names: Sequence[st.Name], table: Table) -> tuple[str, ...]:
+        columns: list[str] = []
+        for name in names:
+            column = column_of(self.text, table, name).name
+            if column in columns:
+                raise self._error(
+                    f"The key names '{column}' twice.", name.span, "COLUMN_ALREADY_EXISTS", "42711"
+                )
+            columns.append(column)
+        return tuple(columns)
+
+    def _bind_foreign_key(
+        self, new: Constraint, definition: st.ConstraintDef, parent: st.Name
+    ) -> Constraint:
+        names = self.context.names
+        # A new temporary table is not found by its name yet. Here the name means the new table.
+        is_own = str(names.qualify(parent.parts)) == str(self.table.name)
+        table = self.table if is_own else names.require_table(parent, self.text)
+        if self.table.name.holder is None:
+            refuse_temporary(table.name, "A foreign key of a table that lasts")
+        columns = self._bind_columns(definition.parent_columns, table)
+        if not columns:
+            primary_keys = [
+                constraint
+                for constraint in table.constraints
+                if constraint.kind is Kind.PRIMARY_KEY
+            ]
+            columns = primary_keys[0].columns if primary_keys else ()
+        if len(columns) != len(new.columns):
+            raise self._error(
+                f"The key has {len(new.columns)} column(s), and refers to {len(columns)} of "
+                f"{table.name}. Name them: REFERENCES {table.name} (…).", parent.span,
+                "INVALID_FOREIGN_KEY", "42830",
+            )  # fmt: skip
+        return replace(new, parent=str(table.name), parent_columns=columns)
+
+    # ── conditions ───────────────────────────────────────────────────────────────────────────
+
+    def _bind_condition(self, place: Span) -> str:
+        """The text of a condition, checked to be about one row and the same in all sessions."""
+        double_quoted = has_double_quoted_names(self.context.spark, self.text)
+        edits = quoted_in_backticks(self.text, place, double_quoted=double_quoted)
+        condition = Text(self.text, edits).verbatim(place)
+        if has_subquery(self.text, place):
+            raise self._condition_error(
+                "A CHECK cannot have a subquery: it decides about one row.", place
+            )
+        try:
+            rows = lower.analyse_condition(
+                self.context.spark, condition_over(self.table, condition)
+            )
+        except SqlError as error:
+            if error.condition == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
+                raise self._condition_error(
+                    "A CHECK is a condition: true or false.", place
+                ) from None
+            if error.condition not in _MANY_ROWS_CONDITIONS and "GENERATOR" not in error.condition:
+                raise
+            raise self._condition_error(
+                "A CHECK decides about one row, so it has no aggregate, window or generator "
+                "function.", place,
+            ) from None  # fmt: skip
+        self._require_fixed_condition(rows, condition, place)
+        return condition.sql
+
+    def _require_fixed_condition(self, rows: DataFrame, condition: Text, place: Span) -> None:
+        ((_, kind),) = lower.fields_of(rows)
+        if kind.kind != "boolean":
+            raise self._condition_error(f"A CHECK is a condition: true or false, no {kind}.", place)
+        try:
+            lower.analyse_condition(self.context.spark, fixed_condition_over(self.table, condition))
+        except SqlError as error:
+            if error.condition != "INVALID_NON_DETERMINISTIC_EXPRESSIONS":
+                raise
+            raise self._error(
+                "A CHECK cannot have a function that gives another value each time.", place,
+                "NON_DETERMINISTIC_CHECK_CONSTRAINT", "42621",
+            ) from None  # fmt: skip
+        if is_of_session(rows):
+            raise self._condition_error(
+                "A CHECK cannot have a function or a variable of this session: others lack it.",
+                place,
+            )
+
+    def _condition_error(self, message: str, place: Span) -> AnalysisError:
+        return self._error(message, place, INVALID, "42621")
+
+    def _error(self, message: str, place: Span, condition: str, sqlstate: str) -> AnalysisError:
+        return AnalysisError(
+            message, self.text, place.start, place.end, condition=condition, sqlstate=sqlstate
+        )

@@ -1,0 +1,93 @@
+"""Runs statements about databases: CREATE, ALTER, DROP and USE."""
+
+from __future__ import annotations
+
+from acidsql.acid.paths import directory_name
+from acidsql.errors import AnalysisError
+from acidsql.metastore.interface import Database
+from acidsql.plan.locking import database_lock
+from acidsql.plan.standins.names import need_name
+from acidsql.sql.parsed import statements as st
+from acidsql.statements.context.family import Family, runs
+from acidsql.statements.directories.places import normalized_location
+from acidsql.storage.files.filesystem import real
+
+
+class DatabaseStatements(Family):
+    """Runs these statements for one session."""
+
+    @runs(st.CreateDatabase)
+    def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
+        """Create Spark's database first: if Spark refuses the name, nothing is created."""
+        if self._spark_databases.is_elsewhere(statement.name):
+            self._spark.sql(text)
+            return
+        name = statement.name.parts[-1].lower()
+        need_name(name, statement.name, text)
+        existing = self._metastore.get_database(name)
+        if existing is not None and statement.if_not_exists:
+            self._spark_databases.share(existing)
+            return
+        default_database = self._metastore.get_database("default")
+        assert default_database is not None
+        if statement.location is None:
+            own_location = f"{real(default_database.location)}/{directory_name(name)}.db"
+            location = self._spark_databases.separate_location(name, own_location)
+        else:
+            location = normalized_location(statement.location, may_be_link=True)
+        properties = dict(statement.properties)
+        database = Database(name, location, statement.comment, properties)
+        if existing is None:
+            self._spark_databases.share(database)
+        self._metastore.create_database(database)
+
+    @runs(st.AlterDatabase)
+    def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
+        if (database := self._spark_databases.shared_database(statement.name)) is None:
+            self._spark.sql(text)
+        else:
+            self._metastore.alter_database(
+                database.name,
+                set_properties=dict(statement.properties),
+                unset_properties=statement.unset,
+            )
+
+    @runs(st.DropDatabase)
+    def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
+        """Drop Spark's database last: if the store refuses, nothing is dropped."""
+        if self._spark_databases.is_elsewhere(statement.name):
+            self._spark.sql(text)
+            return
+        name, cascade = statement.name.parts[-1].lower(), statement.cascade
+        is_ours = self._metastore.get_database(name) is not None
+        is_sparks = self._spark_databases.exists(name)
+        if statement.if_exists and not is_ours and not is_sparks:
+            return
+        if is_sparks:
+            self._spark_databases.check_drop(name, cascade=cascade)
+        if is_ours or not is_sparks:
+            with self._locked_transaction(text, database_lock(name)) as txn:
+                dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
+                self._temporary.forget_database(name)
+                self._delete_directories(*dropped)
+                txn.end_quietly()
+        if is_sparks:
+            self._spark_databases.drop(name, cascade=cascade)
+
+    @runs(st.Use)
+    def _use(self, statement: st.Use, text: str) -> None:
+        """Set Spark's current database, which is also the session's."""
+        name = statement.name.parts[-1].lower()
+        if not self._spark_databases.is_elsewhere(statement.name):
+            database = self._metastore.get_database(name)
+            if database is not None:
+                self._spark_databases.share(database)
+            elif not self._spark_databases.exists(name) and not self._spark_databases.is_catalog(
+                name
+            ):
+                raise AnalysisError(
+                    f"There is no database '{name}'.",
+                    text, statement.name.span.start, statement.name.span.end,
+                    condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+                )  # fmt: skip
+        self._spark.sql(text)

@@ -1,0 +1,157 @@
+"""TRUNCATE TABLE, ADD PARTITION and DROP PARTITION: they write directories without rows.
+
+A directory without rows is published like any other directory, and counts after the commit. A base
+hides the rows that were there before. A delta marks a new partition: so each partition in the
+catalog has a directory, which no session deletes when it cleans up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError
+from acidsql.metastore.interface import Operation
+from acidsql.plan.locking import exclusive_lock, overwrite_locks
+from acidsql.sql.parsed import statements as st
+from acidsql.statements.context.family import Context, Family, runs
+from acidsql.statements.context.partition_specs import PartitionSpec
+from acidsql.statements.context.result import Receipt
+from acidsql.statements.context.work import Work
+from acidsql.statements.directories.places import Places
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.writing.publish import PublishedWrite
+from acidsql.storage.writing.save import Save, TableWrite
+from acidsql.txn import Txn
+
+
+class PartitionStatements(Family):
+    """Runs TRUNCATE TABLE, ADD PARTITION and DROP PARTITION for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._places = Places(context.metastore)
+
+    @runs(st.TruncateTable)
+    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
+        table = self._names.require_table(statement.name, text, at_a_glance=True)
+        self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
+        with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
+            self._lock_rows(transaction.txn, table, statement.partition, text)
+            table = self._look_up_again(table.name)
+            partitions = self._matching_partitions(table, [statement.partition], text)
+            transaction.refuse_overwritten(table, partitions, overwrite=True)
+            published = publish_empty_directories(transaction.txn, work, table, partitions)
+            self._transactions.end_statement(transaction)
+        return Receipt(text, txn_id=transaction.id, directories=published.directories)
+
+    def _lock_rows(
+        self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
+    ) -> None:
+        """Lock the partition that TRUNCATE names by all of its columns, or else the table."""
+        locked_partitions = None
+        if spec and len(spec) == len(table.partition_columns):
+            locked_partitions = self._matching_partitions(table, [spec], text)
+        txn.lock(
+            overwrite_locks(table.name, self._txns.settings, locked_partitions), agent_info=text
+        )
+
+    @runs(st.AddPartitions)
+    def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
+        """Add partitions, each with a delta without rows.
+
+        So the statement is an INSERT of no rows. Whatever fails, the catalog has no partition
+        without a directory.
+        """
+        table = self._names.require_table(statement.name, text, at_a_glance=True)
+        name = table.name
+        self._missing_partitions(table, statement, text)
+        own_transaction = self._transactions.own_transaction(text)
+        with own_transaction as transaction, transaction.statement("ADD PARTITION", text) as work:
+            transaction.txn.lock([exclusive_lock(name, Operation.INSERT)], agent_info=text)
+            table = self._look_up_again(name)
+            partitions = self._missing_partitions(table, statement, text)
+            if not partitions:
+                return None
+            published = publish_empty_directories(
+                transaction.txn, work, table, partitions, overwrite=False
+            )
+            transaction.commit()
+        return Receipt(text, txn_id=transaction.id, directories=published.directories)
+
+    def _missing_partitions(
+        self, table: Table, statement: st.AddPartitions, text: str
+    ) -> list[str]:
+        """The directories of the partitions to add.
+
+        Raises:
+            AnalysisError: A partition exists already, and the statement has no IF NOT EXISTS.
+        """
+        existing_names = set(self._transactions.partition_names(table))
+        missing_names: dict[str, None] = {}
+        names = self._partitions.fully_named_partitions(table, statement.specs, text)
+        for spec, name in zip(statement.specs, names, strict=True):
+            if name not in existing_names and name not in missing_names:
+                missing_names[name] = None
+            elif not statement.if_not_exists:
+                raise AnalysisError(
+                    f"{table.name} has the partition {name} already, or it is named twice. IF NOT "
+                    "EXISTS adds only partitions that are missing.",
+                    text, spec[0].span.start, spec[-1].span.end,
+                    condition="PARTITIONS_ALREADY_EXIST", sqlstate="428FT",
+                )  # fmt: skip
+        return list(missing_names)
+
+    @runs(st.DropPartitions)
+    def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
+        """Drop partitions.
+
+        First each partition gets a base without rows. This base hides the old rows even if the
+        partition is added again. The commit removes the partitions from the catalog, too. The files
+        are deleted after the commit, the bases last.
+        """
+        table = self._names.require_table(statement.name, text, at_a_glance=True)
+        name = table.name
+        self._matching_partitions(table, statement.specs, text, statement.if_exists)
+        own_transaction = self._transactions.own_transaction(text)
+        with own_transaction as transaction, transaction.statement("DROP PARTITION", text) as work:
+            txn = transaction.txn
+            txn.lock([exclusive_lock(name, Operation.OVERWRITE)], agent_info=text)
+            table = self._look_up_again(name)
+            partitions = self._matching_partitions(
+                table, statement.specs, text, statement.if_exists
+            )
+            if not partitions:
+                return None
+            old_directories = self._places.directories(table, partitions)
+            published = publish_empty_directories(txn, work, table, partitions)
+            dropped_values = [
+                tuple(value for _, value in parse_partition_name(partition))
+                for partition in partitions
+            ]
+            txn.commit(drop_partitions={name: dropped_values}, changed=transaction.table_changes())
+        self._places.remove(table, partitions, [*old_directories, *published.directories])
+        return Receipt(text, txn_id=txn.id, directories=published.directories)
+
+    def _matching_partitions(
+        self, table: Table, specs: Sequence[PartitionSpec], text: str, may_be_missing: bool = False
+    ) -> list[str]:
+        """The directories that the PARTITION clauses name; [""] for an unpartitioned table."""
+        if not table.partition_columns and not any(specs):
+            return [""]
+        return self._partitions.matching_partitions(
+            table, specs, text, may_be_missing=may_be_missing
+        )
+
+
+def publish_empty_directories(
+    txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
+) -> PublishedWrite:
+    """Publish a base without rows in each partition or, without ``overwrite``, a delta."""
+    statement_id = txn.next_statement_id()
+    save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=overwrite)
+    with TableWrite(filesystem_for(table.location), save) as writing:
+        for partition in partitions:
+            writing.empty(partition)
+        return work.publish(table, writing)

@@ -1,0 +1,290 @@
+"""ALTER TABLE … [UN]SET TBLPROPERTIES: which properties may change, and the effect of a change.
+
+As in Hive, a full-ACID table stays full-ACID. An insert-only table may become full-ACID: then its
+plain files are read as the files of LOAD DATA are, and their rows have row ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import (
+    FIXED_PROPERTIES,
+    FULL_ACID,
+    ORC,
+    STATISTICS,
+    TRANSACTIONAL,
+    TRANSACTIONAL_PROPERTIES,
+    Column,
+    Table,
+)
+from acidsql.compaction.decision import apply_thresholds
+from acidsql.compaction.kept_history import settings_of
+from acidsql.errors import AnalysisError, SettingError, UnsupportedError
+from acidsql.metastore.foreign import ForeignTable
+from acidsql.plan.cdc.state import tombstone_retention
+from acidsql.settings import Settings
+from acidsql.sql.parsed.statements import (
+    ConvertTable,
+    CreateTable,
+    SetTableProperties,
+    UnsetTableProperties,
+)
+from acidsql.sql.text.tokens import Span
+from acidsql.statements.ddl import column_references
+from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.tables.parquet import compression_of
+
+TRANSACTIONAL_KINDS = (FULL_ACID, "insert_only")
+_EXTERNAL = "external"  # Hive's property of a table that is not managed
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyChanges:
+    """The properties that a SET TBLPROPERTIES sets.
+
+    Attributes:
+        values: The properties.
+        becomes_full_acid: Whether an insert-only table becomes full-ACID.
+    """
+
+    values: Mapping[str, str]
+    becomes_full_acid: bool = False
+
+
+def property_changes(table: Table, statement: SetTableProperties, text: str) -> PropertyChanges:
+    """The properties that SET TBLPROPERTIES changes in a table.
+
+    Raises:
+        AnalysisError: Hive does not know the value of a property.
+        UnsupportedError: The table cannot get these properties.
+    """
+    span = statement.place
+    values = {
+        key.lower() if key.lower() in FIXED_PROPERTIES else key: value
+        for key, value in statement.properties
+    }
+    if values.get(TRANSACTIONAL, "true").lower() != "true":
+        raise _refusal_error("A transactional table stays transactional (as in Hive).", text, span)
+    values.pop(TRANSACTIONAL, None)
+    kind = values.get(TRANSACTIONAL_PROPERTIES, "").lower()
+    if TRANSACTIONAL_PROPERTIES in values:
+        check_kind(kind, text, span)
+        values[TRANSACTIONAL_PROPERTIES] = kind
+    current_properties = {TRANSACTIONAL_PROPERTIES: FULL_ACID, **table.properties}
+    changed_fixed_keys = [
+        key
+        for key in FIXED_PROPERTIES
+        if values.get(key, current_properties.get(key)) != current_properties.get(key)
+    ]
+    becomes_full_acid = changed_fixed_keys == [TRANSACTIONAL_PROPERTIES] and table.is_insert_only
+    if changed_fixed_keys and not becomes_full_acid:
+        raise _refusal_error(
+            f"'{changed_fixed_keys[0]}' cannot be changed: it describes the table's files.",
+            text,
+            span,
+        )
+    if becomes_full_acid and table.sort_columns:
+        raise _refusal_error(
+            "This table is SORTED BY, and a full-ACID table cannot be (Hive 10298).", text, span
+        )
+    if becomes_full_acid and table.file_format != ORC:
+        raise _refusal_error(
+            f"A full-ACID table is stored as ORC, this one as {table.file_format.upper()}. CREATE "
+            f"TABLE … AS SELECT * FROM {table.name} copies its rows into one.", text, span
+        )  # fmt: skip
+    check_file_properties({**table.properties, **values}, table.columns, statement, text)
+    check_column_lists(values, table.all_columns, statement, text)
+    return PropertyChanges(values, becomes_full_acid)
+
+
+def convertible_table(
+    foreign_table: ForeignTable | None, is_acid: bool, statement: ConvertTable, text: str
+) -> ForeignTable:
+    """The plain table that a statement converts into an ACID table.
+
+    Args:
+        foreign_table: The metastore's plain table of this name; None: there is none.
+        is_acid: The name is that of an ACID table.
+        statement: The statement.
+        text: The statement's text.
+
+    Raises:
+        UnsupportedError: The table cannot become an ACID table in place.
+    """
+    name, span = ".".join(statement.name.parts), statement.name.span
+    if is_acid:
+        raise _refusal_error(
+            f"'{name}' is an ACID table already. TBLPROPERTIES ('{TRANSACTIONAL_PROPERTIES}'="
+            f"'{FULL_ACID}') makes an insert-only table full-ACID.", text, span
+        )  # fmt: skip
+    if foreign_table is None:
+        raise _refusal_error(
+            f"'{name}' is not an ACID table and cannot become one in place: CREATE TABLE … "
+            "(columns) LOCATION '…' makes an ACID table of a directory of ORC files.", text, span
+        )  # fmt: skip
+    table, properties = (
+        foreign_table.need_table(),
+        {key.lower(): value.lower() for key, value in statement.properties},
+    )
+    for is_obstacle, reason in _obstacles(foreign_table, table, properties):
+        if is_obstacle:
+            raise _refusal_error(
+                f"{table.name} cannot become a full-ACID table: {reason}.", text, span
+            )
+    return foreign_table
+
+
+def _obstacles(
+    foreign_table: ForeignTable, table: Table, properties: Mapping[str, str]
+) -> Iterator[tuple[bool, str]]:
+    """The possible obstacles to a conversion: whether the table has it, and the reason in words.
+
+    Args:
+        foreign_table: The plain table in the metastore.
+        table: The same table, as acidsql sees it.
+        properties: The properties of the statement, in lower case.
+    """
+    other_keys = properties.keys() - {TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, _EXTERNAL}
+    yield bool(other_keys), f"set '{min(other_keys, default='')}' afterwards, by another statement"
+    is_full_acid = properties.get(TRANSACTIONAL_PROPERTIES, FULL_ACID) == FULL_ACID
+    reason = (
+        "an insert-only table would not see its files. CREATE TABLE … AS SELECT copies the rows"
+    )
+    yield not is_full_acid, reason
+    is_managed = (
+        properties.get(_EXTERNAL, "true" if foreign_table.is_external else "false") == "false"
+    )
+    reason = "it is EXTERNAL, and DROP TABLE deletes the files of an ACID table. If you want that: "
+    yield not is_managed, f"{reason}SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')"
+    reason = f"its files are {table.file_format.upper()}, and those of a full-ACID table are ORC. "
+    yield table.file_format != ORC, f"{reason}CREATE TABLE … AS SELECT copies the rows"
+    reason = "it is SORTED BY, and a full-ACID table cannot be (Hive 10298)"
+    yield bool(table.sort_columns), reason
+
+
+def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> None:
+    """Check that properties can be unset.
+
+    Raises:
+        AnalysisError: The table has no such property, and the statement has no IF EXISTS.
+        UnsupportedError: The property describes the table's files, so the table needs it.
+    """
+    for key in statement.keys:
+        if key.lower() in FIXED_PROPERTIES:
+            raise _refusal_error(
+                f"'{key}' cannot be unset: it describes the table's files.",
+                text, statement.place,
+            )  # fmt: skip
+        if key not in table.properties and not statement.if_exists:
+            raise AnalysisError(
+                f"{table.name} has no property '{key}' (UNSET TBLPROPERTIES IF EXISTS allows "
+                "that).", text, statement.place.start, statement.place.end,
+                condition="UNSET_NONEXISTENT_PROPERTIES", sqlstate="42K0J",
+            )  # fmt: skip
+
+
+def check_file_properties(
+    properties: Mapping[str, str],
+    columns: Sequence[Column],
+    statement: CreateTable | SetTableProperties,
+    text: str,
+) -> None:
+    """Check that files can be written with the ``orc.…`` and ``parquet.…`` properties.
+
+    The statement's properties for compactions, history and AUTO CDC are checked, too. Otherwise the
+    initiator or the cleaner would pass the table by, and nobody would notice.
+
+    Args:
+        properties: All properties that the table will have.
+        columns: The table's data columns.
+        statement: The statement with the properties.
+        text: The statement's text.
+
+    Raises:
+        AnalysisError: A property is misspelt or has an impossible value.
+    """
+    _check_settings(statement, text)
+    try:
+        compression_of(properties)
+        options = OrcOptions.from_properties(properties)
+        row = RowSchema.from_fields((column.name, column.type) for column in columns)
+        check_bloom_filter_columns(options, row.hive)
+    except SettingError as error:
+        raise _error_at_key(error, error.parameters["key"], statement, text) from None
+
+
+def check_column_lists(
+    properties: Mapping[str, str],
+    columns: Sequence[Column],
+    statement: CreateTable | SetTableProperties,
+    text: str,
+) -> None:
+    """Check that properties which are lists of columns name columns of the table, each once.
+
+    Args:
+        properties: The properties of the statement.
+        columns: All columns of the table.
+        statement: The statement with the properties.
+        text: The statement's text.
+
+    Raises:
+        AnalysisError: A name is no column's, or occurs twice.
+    """
+    try:
+        column_references.check_lists(properties, [column.name for column in columns])
+    except SettingError as error:
+        raise _error_at_key(error, error.parameters["key"], statement, text) from None
+
+
+def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
+    for key, value in statement.properties:
+        if key.lower().startswith(STATISTICS):
+            span = _span_of_key(key, statement)
+            raise AnalysisError(
+                f"'{key}' is no property: ANALYZE TABLE … COMPUTE STATISTICS notes what it counts "
+                "under such names.",
+                text, span.start, span.end,
+                condition="INVALID_PROPERTY_KEY", sqlstate="42602",
+            )  # fmt: skip
+        try:
+            apply_thresholds(settings_of({key: value}, Settings()), {key: value})
+            tombstone_retention({key: value})
+        except SettingError as error:
+            raise _error_at_key(error, key, statement, text) from None
+
+
+def _error_at_key(
+    error: SettingError, key: str, statement: CreateTable | SetTableProperties, text: str
+) -> AnalysisError:
+    span = _span_of_key(key, statement)
+    return AnalysisError(
+        error.message, text, span.start, span.end,
+        condition=error.condition, sqlstate=error.sqlstate,
+    )  # fmt: skip
+
+
+def _span_of_key(key: str, statement: CreateTable | SetTableProperties) -> Span:
+    if isinstance(statement, SetTableProperties):
+        return statement.place
+    places = zip(statement.properties, statement.property_spans, strict=False)
+    return next((span for (name, _), span in places if name == key), statement.name.span)
+
+
+def check_kind(kind: str, text: str, span: Span) -> None:
+    """Refuse a value of ``transactional_properties`` that Hive does not know."""
+    if kind not in TRANSACTIONAL_KINDS:
+        raise AnalysisError(
+            f"'{TRANSACTIONAL_PROPERTIES}' is '{TRANSACTIONAL_KINDS[0]}' (full ACID) or "
+            f"'{TRANSACTIONAL_KINDS[1]}', not "
+            f"'{kind}'.", text, span.start, span.end,
+            condition="INVALID_PROPERTY_VALUE", sqlstate="22023",
+        )  # fmt: skip
+
+
+def _refusal_error(message: str, text: str, span: Span) -> UnsupportedError:
+    return UnsupportedError(
+        message, text, span.start, span.end, condition="UNSUPPORTED_FEATURE.SET_TRANSACTIONAL"
+    )

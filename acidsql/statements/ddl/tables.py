@@ -1,0 +1,408 @@
+"""Statements without events: CREATE, DROP, ALTER, USE.
+
+Each statement takes its locks in a transaction of its own. A statement first changes the store,
+then the files. If the process dies in between, the next statement that needs the directory finishes
+the work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from acidsql.acid import cdc, statistics
+from acidsql.acid.paths import directory_name
+from acidsql.acid.table import STATISTICS, Table, TableName
+from acidsql.acid.values.types import HiveType
+from acidsql.errors import AcidSqlError, CatalogError, TxnError, UnsupportedError
+from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
+from acidsql.metastore.interface import LockComponent, RowChange
+from acidsql.metastore.locks import locks_on_table
+from acidsql.plan.analysis import lower
+from acidsql.plan.cdc.state import is_state, with_renamed_columns
+from acidsql.plan.locking import drop_locks, exclusive_lock, load_locks
+from acidsql.plan.standins.names import need_name
+from acidsql.plan.values.sqltext import Text
+from acidsql.sql.parsed import statements as st
+from acidsql.sql.text.tokens import Span
+from acidsql.statements.context.family import Context, runs
+from acidsql.statements.context.result import Receipt
+from acidsql.statements.context.unit_of_work import Transaction
+from acidsql.statements.ddl import columns as alter
+from acidsql.statements.ddl import create, table_properties
+from acidsql.statements.ddl.column_references import (
+    NewName,
+    refuse_referenced_names,
+    refuse_version_columns,
+    rename_error,
+)
+from acidsql.statements.ddl.constraints import (
+    ConstraintStatements,
+    extended_constraints,
+    require_conditions,
+)
+from acidsql.statements.directories.places import Places, normalized_location
+from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.txn import Txn
+
+_log = logging.getLogger(__name__)
+
+
+class TableStatements(ConstraintStatements):
+    """Runs CREATE, DROP and ALTER TABLE for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._places = Places(context.metastore)
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────
+
+    @runs(st.CreateTable)
+    def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
+        name = self.new_name(statement, text)
+        if self.exists(statement, name):
+            return None
+        table = self.define_table(statement, text, name)
+        with self._temporary.track(name), self._transactions.own_transaction(text) as transaction:
+            files = load_locks(table.location) if statement.location is not None else []
+            if not self.lock_new(statement, name, files, transaction, text):
+                return None
+            adopt, replaces = statement.location is not None, statement.or_replace
+            notes = self._create(table, transaction, adopt=adopt, replaces=replaces)
+        return Receipt(text, txn_id=transaction.id, notes=notes)
+
+    def new_name(self, statement: st.CreateTable, text: str) -> TableName:
+        """The full name of the new table. Raises the errors of ``Names.new_table_name`` and
+        ``TemporaryTables.new_stored_name``."""
+        name = self._names.new_table_name(statement.name, text)
+        return self._temporary.new_stored_name(name) if statement.temporary else name
+
+    def lock_new(
+        self,
+        statement: st.CreateTable,
+        name: TableName,
+        other_locks: Sequence[LockComponent],
+        transaction: Transaction,
+        text: str,
+    ) -> bool:
+        """Lock the name of a new table, and take these other locks.
+
+        Returns:
+            False if the table exists, and the statement has IF NOT EXISTS.
+        """
+        transaction.txn.lock([exclusive_lock(name), *other_locks], agent_info=text)
+        if self.exists(statement, name):
+            return False
+        if statement.or_replace and (cdc_names := self._cdc_names(name)):
+            transaction.txn.lock(
+                [exclusive_lock(cdc_name) for cdc_name in cdc_names], agent_info=text
+            )
+        return True
+
+    def _create(
+        self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
+    ) -> tuple[str, ...]:
+        if not adopt:
+            table, cleanup_id = self.claim_directory(table, transaction)
+            transaction.txn.commit(
+                create_table=table,
+                replaces=replaces,
+                cleaned=cleanup_id,
+                row_changes={table.name: {"": RowChange(0)}},
+            )
+            return ()
+        adopted = self._places.prepare_directory(table, adopt=True)
+        self._places.make_directory(table)
+        transaction.txn.commit(
+            create_table=table,
+            first_write_id=adopted.first_write_id,
+            add_partitions={table.name: adopted.partitions} if adopted.partitions else None,
+        )
+        return adopted.notes
+
+    def define_table(
+        self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
+    ) -> Table:
+        """The table that a CREATE TABLE defines. Raises the errors of ``define_table`` and
+        ``extended_constraints``."""
+        location = self._location(statement, name)
+        if statement.like is not None:
+            source = self._names.require_table(statement.like, text)
+            return create.define_table_like(source, statement, text, name, location)
+        table = create.define_table(
+            statement, text, name, location, type_of=self.type_of(text), fields=fields
+        )
+        return replace(
+            table,
+            constraints=extended_constraints(self._context, table, statement.constraints, text),
+        )
+
+    def claim_directory(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
+        """Make the directory of a table that the commit will create. Call this under the lock.
+
+        If a table owns the directory with the table's name, the new table gets another directory.
+
+        Until the commit, the directory is queued for deletion. So after a crash the next CREATE
+        deletes the directory. If the metastore has no such queue, the directory stays after a
+        crash.
+
+        Returns:
+            The table, and the argument ``cleaned`` of the commit.
+        """
+        table = self._places.choose_location(table, transaction.id)
+        self._places.prepare_directory(table, adopt=False)
+        cleanup = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
+        if cleanup is None:
+            fs = filesystem_for(table.location)
+            transaction.when_abandoned.append(lambda: fs.delete_directory(table.location))
+        else:
+            transaction.when_abandoned.append(lambda: self._delete_directories(cleanup))
+        self._places.make_directory(table)
+        return table, None if cleanup is None else cleanup.id
+
+    @runs(st.DropTable)
+    def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
+        name = self._names.require_table(statement.name, text, at_a_glance=True).name
+        with self._temporary.track(name), self._locked_transaction(text, *drop_locks(name)) as txn:
+            if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
+                return None
+            if cdc_names := self._cdc_names(name):
+                txn.lock([exclusive_lock(cdc_name) for cdc_name in cdc_names], agent_info=text)
+            cleanup = self._metastore.drop_table(name, txn_id=txn.id)
+            self._delete_directories(cleanup)
+            if cdc_names:
+                self._clean_tables(cdc_names)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.AddColumns)
+    def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
+        table = self._names.require_table(statement.name, text)
+        columns = alter.added_columns(table, statement, text, self.type_of(text))
+        with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
+            self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id, notes=alter.added_columns_notes(columns))
+
+    @runs(st.ChangeColumns, st.ReplaceColumns)
+    def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
+        type_of = self.type_of(text)
+        table = self._names.require_table(statement.name, text)
+        # These raise before a transaction is opened.
+        altered = alter.altered_columns(table, statement, text, type_of)
+        refuse_version_columns(self._state_table(table), altered.new_names, text)
+        refuse_referenced_names(self._metastore, table, altered.new_names, text)
+        cdc_names = self._cdc_names(table.name) if altered.names else []
+        with self._locked_transaction(text, *map(exclusive_lock, [table.name, *cdc_names])) as txn:
+            table = self._look_up_again(table.name)
+            altered = alter.altered_columns(table, statement, text, type_of)
+            self._refuse_while_records_wait(table, altered.new_names, txn, text)
+            kept_statistics = self._metastore.statistics(table.name) if altered.names else {}
+            entries = statistics.renamed_entries(table, altered.names, kept_statistics)
+            if table.columns != altered.columns:
+                require_conditions(self._context, replace(table, columns=altered.columns))
+            self._existing.require_readable(table, altered.columns, txn)
+            self._existing.require_values(table, altered.newly_required, txn)
+            self._metastore.alter_table(
+                table.name,
+                columns=altered.columns,
+                bucket_columns=altered.bucket_columns,
+                sort_columns=altered.sort_columns,
+                set_properties={
+                    **altered.properties,
+                    **{f"{STATISTICS}{key}": value for key, value in entries.items()},
+                },
+                cdc_table=self._renamed_state(table, altered.names),
+                txn_id=txn.id,
+            )  # fmt: skip
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _renamed_state(self, table: Table, names: Mapping[str, str]) -> Table | None:
+        """The state table of a target whose columns get new names; None: it has none."""
+        state = self._state_table(table) if names else None
+        return None if state is None else with_renamed_columns(state, names)
+
+    def _state_table(self, table: Table) -> Table | None:
+        """The state table that AUTO CDC has made beside a table; None: there is none."""
+        state = self._own_cdc_table(table, cdc.state_name(table.name))
+        return state if state is not None and is_state(state) else None
+
+    def _refuse_while_records_wait(
+        self, table: Table, new_names: Sequence[NewName], txn: Txn, text: str
+    ) -> None:
+        """Refuse new names of columns while AUTO CDC keeps waiting records with the old names."""
+        pending = self._own_cdc_table(table, cdc.pending_name(table.name)) if new_names else None
+        if pending is not None and self._existing.has_rows(pending, txn):
+            raise rename_error(
+                new_names[0], f"records wait in {pending.name} for the rest of their transactions, "
+                "and have the column's old name.", text,
+            )  # fmt: skip
+
+    def _own_cdc_table(self, table: Table, name: TableName) -> Table | None:
+        """The table of this name that AUTO CDC has made beside ``table``; None: there is none."""
+        if not self._metastore.abilities.keeps_state_tables:
+            return None
+        cdc_table = acid_table(self._metastore.find(name))
+        is_own = (
+            cdc_table is not None
+            and cdc.is_cdc_table(cdc_table)
+            and cdc.belongs_to(cdc_table, table)
+        )
+        return cdc_table if is_own else None
+
+    @runs(st.SetTableProperties)
+    def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
+        table = self._names.require_table(statement.name, text)
+        name = table.name
+        table_properties.property_changes(
+            table, statement, text
+        )  # raises before a transaction is opened
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
+            table = self._look_up_again(name)
+            changes = table_properties.property_changes(table, statement, text)
+            if changes.becomes_full_acid:
+                self._places.check_full_acid(table, self._metastore.partitions(name))
+            self._metastore.alter_table(name, set_properties=changes.values, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.UnsetTableProperties)
+    def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
+        table = self._names.require_table(statement.name, text)
+        name = table.name
+        table_properties.check_unset(table, statement, text)
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
+            table_properties.check_unset(self._look_up_again(name), statement, text)
+            self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.ConvertTable)
+    def _convert(self, statement: st.ConvertTable, text: str) -> Receipt:
+        name = self._plain_table(statement, text).name  # raises before a transaction is opened
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
+            foreign_table = self._plain_table(statement, text)
+            notes, rows = self._places.convert(foreign_table.need_table(), foreign_table.partitions)
+            self._metastore.make_transactional(name, rows, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id, notes=notes)
+
+    def _plain_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
+        parts = statement.name.parts
+        entry, foreign_table = self._names.peek_entry(parts), None
+        if isinstance(entry, ForeignTable) and not self._names.is_in_spark(parts):
+            foreign_table = self._metastore.with_partitions(entry)
+        is_acid = acid_table(entry) is not None
+        return table_properties.convertible_table(foreign_table, is_acid, statement, text)
+
+    @runs(st.SetFileFormat)
+    def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
+        """Change nothing: the table has this format already, or the statement is refused."""
+        table = self._names.require_table(statement.name, text)
+        if statement.file_format.lower() != table.file_format:
+            raise UnsupportedError(
+                f"The files of {table.name} stay {table.file_format.upper()}. CREATE TABLE … "
+                f"STORED AS … AS SELECT * FROM {table.name} copies the rows into other files.",
+                text, statement.place.start, statement.place.end,
+                condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
+            )  # fmt: skip
+
+    @runs(st.RenameTable)
+    def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
+        name = self._names.require_table(statement.name, text, at_a_glance=True).name
+        new_name = self._names.new_table_name(statement.new_name, text)
+        new_name = new_name if name.holder is None else new_name.for_holder(name.holder)
+        self._names.require_free_name(statement.new_name, new_name)
+        if locks_on_table(name, self._txns.session_locks.held()):
+            message = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
+            raise TxnError(message, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
+        noting = self._temporary.track
+        locked = self._locked_transaction(text, *drop_locks(name), exclusive_lock(new_name))
+        with noting(name), noting(new_name), locked as txn:
+            if cdc_names := self._cdc_names(name):
+                pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
+                cdc_renames = [pair for pair in pairs if pair[0] in cdc_names]
+                for _, new_cdc_name in cdc_renames:
+                    need_name(new_cdc_name.name, statement.new_name, text)  # it may be too long
+                txn.lock(
+                    [exclusive_lock(cdc_name) for pair in cdc_renames for cdc_name in pair],
+                    agent_info=text,
+                )
+            self._metastore.rename_table(name, new_name, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _cdc_names(self, name: TableName) -> list[TableName]:
+        """The existing tables beside a table that have the names of AUTO CDC's.
+
+        The store drops and renames them together with the table.
+        """
+        if not self._metastore.abilities.keeps_state_tables:
+            return []
+        return [
+            cdc_name
+            for cdc_name in cdc.cdc_table_names(name)
+            if acid_table(self._metastore.find(cdc_name))
+        ]
+
+    # ── parts of several statements ──────────────────────────────────────────────────────────
+
+    def exists(self, statement: st.CreateTable, name: TableName) -> bool:
+        """Whether a table or view of the name exists, so that IF NOT EXISTS leaves nothing to do.
+
+        With OR REPLACE, the result is False, and the table may exist unless it is Spark's.
+
+        Raises:
+            CatalogError: The table or view exists, and there is no IF NOT EXISTS.
+        """
+        entry = self._metastore.find(name)
+        if statement.or_replace and view_of(entry) is None:
+            self._refuse_to_replace(statement, name)
+            return False
+        existing_kind = (
+            "a view" if view_of(entry) else "an ACID table" if acid_table(entry) else None
+        )
+        return self._is_taken(statement, name, existing_kind)
+
+    def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
+        if not self._metastore.abilities.replaces_tables:
+            raise UnsupportedError(
+                "CREATE OR REPLACE TABLE needs acidsql's own metastore. A Hive Metastore cannot "
+                "replace a table in one step, so others would find none in between. INSERT "
+                "OVERWRITE replaces the rows; DROP TABLE and CREATE TABLE replace the table.",
+                condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
+            )
+        if acid_table(self._transactions.find(name)) is None:
+            self._names.require_free_name(statement.name, name)
+
+    def _location(self, statement: st.CreateTable, name: TableName) -> str:
+        if statement.location is not None:
+            return normalized_location(statement.location)
+        database = self._metastore.get_database(name.database)
+        if database is None:
+            raise CatalogError(
+                f"There is no database '{name.database}'.",
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
+            )  # fmt: skip
+        return f"{real(database.location)}/{directory_name(name.name)}"
+
+    def _clean_tables(self, names: Sequence[TableName]) -> None:
+        try:
+            pending = self._metastore.pending_cleanups()
+        except AcidSqlError as error:
+            _log.warning("Dropped tables are still to be deleted: %s", error)
+            return
+        self._delete_directories(
+            *(cleanup for cleanup in pending if cleanup.table in names and not cleanup.until)
+        )
+
+    def type_of(self, text: str) -> Callable[[Span], HiveType]:
+        """A function that asks Spark for the type of an expression of a statement."""
+
+        def type_of(span: Span) -> HiveType:
+            return lower.fields(self._spark, Text(text).raw("SELECT ").user(span), {})[0][1]
+
+        return type_of

@@ -1,0 +1,79 @@
+"""CREATE, ALTER and DROP VIEW of views over ACID tables."""
+
+from __future__ import annotations
+
+from acidsql.acid.table import TableName
+from acidsql.metastore.foreign import view_of
+from acidsql.plan.locking import exclusive_lock
+from acidsql.plan.standins.view_text import need_view
+from acidsql.sql.parsed import statements as st
+from acidsql.statements.context.family import Context, Family, runs
+from acidsql.statements.context.result import Receipt
+from acidsql.statements.ddl.view_definition import ViewDefinitions
+
+
+class ViewStatements(Family):
+    """Runs these statements for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._view_of_statement = ViewDefinitions(context).view_of_statement
+
+    @runs(st.CreateView)
+    def _create(self, statement: st.CreateView, text: str) -> Receipt | None:
+        name = self._names.new_table_name(statement.name, text)
+        if self._is_made_already(statement, name):
+            return None
+        view = self._view_of_statement(statement, text, name)
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
+            if self._is_made_already(statement, name):
+                return None
+            self._metastore.create_view(view, replace=statement.or_replace, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.AlterView)
+    def _alter(self, statement: st.AlterView, text: str) -> Receipt:
+        name = self._require_view(statement.name, text)
+        self._view_of_statement(statement, text, name)  # raises before a transaction is opened
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
+            view = self._view_of_statement(
+                statement, text, self._require_view(statement.name, text)
+            )
+            self._metastore.create_view(view, replace=True, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.RenameView)
+    def _rename(self, statement: st.RenameView, text: str) -> Receipt:
+        name = self._require_view(statement.name, text)
+        new_name = self._names.new_table_name(statement.new_name, text)
+        self._names.require_free_name(statement.new_name, new_name)
+        with self._locked_transaction(text, exclusive_lock(name), exclusive_lock(new_name)) as txn:
+            self._metastore.rename_view(name, new_name, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.DropView)
+    def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
+        name = self._require_view(statement.name, text)
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
+            if statement.if_exists and view_of(self._metastore.find(name)) is None:
+                return None
+            self._metastore.drop_view(name, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _require_view(self, name: st.Name, text: str) -> TableName:
+        view = self._names.require_table_or_view(name, text)
+        need_view(view, name, text)
+        return view.name
+
+    def _is_made_already(self, statement: st.CreateView, name: TableName) -> bool:
+        """Whether CREATE … IF NOT EXISTS has nothing to do. Raises CatalogError if the name is
+        taken."""
+        entry = self._metastore.find(name)
+        if view_of(entry) and statement.or_replace:
+            return False
+        kind = "a view" if view_of(entry) else "a table" if entry else None
+        return self._is_taken(statement, name, kind)

@@ -1,0 +1,61 @@
+"""Refuses INSERT OVERWRITE DIRECTORY with the directory of an ACID table."""
+
+from __future__ import annotations
+
+from acidsql.errors import AcidSqlError, UnsupportedError
+from acidsql.metastore.interface import Metastore
+from acidsql.sql.grammar.cursor import Cursor
+from acidsql.sql.text.tokens import Kind, Token, tokenize
+from acidsql.statements.directories.places import Places
+from acidsql.storage.files.filesystem import real
+
+
+def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bool) -> None:
+    """Refuse an overwrite of a table's directory, of one inside of it, or of one around it.
+
+    A dropped table's directory counts until it is deleted: the cleaner would delete new files.
+
+    Raises:
+        UnsupportedError: The directory belongs to a table.
+    """
+    if (path_token := _path_token(text, double_quoted)) is None:
+        return
+    try:
+        owners = Places(metastore).overlapping_owners(real(path_token.value))
+    except (AcidSqlError, OSError, ValueError):
+        return  # no table can have this path; Spark raises the error about it
+    for owner in owners:
+        raise UnsupportedError(
+            f"INSERT OVERWRITE DIRECTORY would delete files of {owner.table}, which has the "
+            f"directory '{owner.location}'. Choose another directory.",
+            text, path_token.start, path_token.end,
+            condition="UNSUPPORTED_FEATURE.OVERWRITE_DIRECTORY",
+        )  # fmt: skip
+
+
+def _path_token(text: str, double_quoted: bool) -> Token | None:
+    """The token of the path in ``INSERT OVERWRITE [LOCAL] DIRECTORY 'path'``.
+
+    Also of the path in ``… OPTIONS (path 'path')``. None: the text is another statement.
+    """
+    if "directory" not in text.lower():
+        return None
+    cursor = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if cursor.is_at("WITH"):
+        cursor.skip_ctes()
+    if not cursor.accept("INSERT", "OVERWRITE"):
+        return None
+    cursor.accept("LOCAL")
+    if not cursor.accept("DIRECTORY"):
+        return None
+    if cursor.token.kind is Kind.STRING:
+        return cursor.token
+    cursor.skip_to(("OPTIONS", "("), ("SELECT",))
+    is_path_next = False
+    for token in cursor.tokens[cursor.index :]:
+        if token.kind is Kind.STRING and is_path_next:
+            return token
+        is_path_next = token.value.lower() == "path" or (is_path_next and token.text == "=")
+        if token.upper == "SELECT":
+            break
+    return None

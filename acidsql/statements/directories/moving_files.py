@@ -1,0 +1,206 @@
+"""The files of a table that moves to another metastore.
+
+The table keeps its write ids in the new metastore, but transaction ids lose their meaning. So files
+that depend on an aborted write id, or on the id of a compaction's transaction, must be cleaned up
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from acidsql.acid.layout import (
+    COMPACTED_METADATA,
+    METADATA_FILE,
+    AcidDirectory,
+    Kind,
+    is_hidden,
+    parse_directory,
+)
+from acidsql.acid.table import ORC, Partition, Table, TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import UnsupportedError
+from acidsql.storage.files.entries import visible_entries
+from acidsql.storage.files.filesystem import Entry, filesystem_for
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.encoding.footer import ZSTD, read_tail
+from acidsql.storage.tables.listing import list_table
+from acidsql.txn import Snapshot
+
+
+def snapshot_files(
+    table: Table, partitions: Sequence[Partition], snapshot: Snapshot, name: TableName
+) -> list[tuple[str, str]]:
+    """Path and kind of each file that a snapshot reads."""
+    listings = list_table(
+        filesystem_for(table.location), table.location, _partition_names(table, partitions),
+        snapshot.write_ids[name], snapshot.valid_txns, plain=table.is_insert_only,
+    )  # fmt: skip
+    files = []
+    for listing in listings:
+        files += [(file.path, "data") for file in listing.data]
+        files += [(file.path, "deletes") for file in listing.deletes]
+        files += [(path, "original") for group in listing.originals for path in group.paths]
+        files += [(name, "newer") for name in listing.state.newer]
+    return sorted(files)
+
+
+def need_settled(
+    table: Table, partitions: Sequence[Partition], snapshot: Snapshot, *, for_hive: bool
+) -> None:
+    """Raise UnsupportedError if files depend on what the new metastore will not know.
+
+    Args:
+        table: The table.
+        partitions: The table's partitions.
+        snapshot: The snapshot that a reader gets now.
+        for_hive: Programs other than acidsql will read the files.
+    """
+    write_ids = snapshot.write_ids[table.name]
+    if write_ids.open:
+        raise _move_refusal(
+            table, f"its write id {write_ids.open[0]} is open: a transaction writes to it",
+            "Wait for the transaction, or end it with ABORT TRANSACTIONS.",
+        )  # fmt: skip
+    for entry, directory in _acid_directories(table, partitions):
+        _need_settled_directory(table, entry, directory, write_ids)
+        if snapshot.valid_txns.is_aborted(directory.visibility_txn_id):
+            raise _move_refusal(
+                table, f"'{entry.path}' is of a compaction that was aborted", _CLEAN
+            )
+    if for_hive:
+        _refuse_half_compactions(table, partitions)
+
+
+def refuse_zstd(table: Table, partitions: Sequence[Partition], snapshot: Snapshot) -> None:
+    """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not."""
+    if table.file_format != ORC:
+        return
+    fs = filesystem_for(table.location)
+    for path, kind in snapshot_files(table, partitions, snapshot, table.name):
+        size = 0 if kind == "newer" else fs.size(path)
+        if not size:
+            continue  # no file, or one without rows
+        with naming_damage(path), fs.open_input(path) as file:
+            _, script = read_tail(file, size)
+        if script.compression == ZSTD:
+            raise UnsupportedError(
+                f"{table.name} cannot move to a metastore of Hive 3, which does not read ZSTD, as "
+                f"in '{path}'. Set 'orc.compress'='ZLIB', and write its rows anew by INSERT "
+                "OVERWRITE first.",
+                condition="UNSUPPORTED_FEATURE.MOVE",
+            )
+
+
+_CLEAN = "Let it be deleted first: by acid.clean(), or by Hive's cleaner after a major compaction."
+
+
+def _need_settled_directory(
+    table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
+) -> None:
+    min_write_id, max_write_id = directory.min_write_id, directory.max_write_id
+    if max_write_id > write_ids.high_water_mark:
+        raise _move_refusal(
+            table, f"'{entry.path}' has a write id that the metastore never gave out", _CLEAN
+        )
+    # A compaction leaves out the rows of aborted write ids, and a base has none of them.
+    is_compacted = directory.visibility_txn_id > 0
+    if is_compacted or (directory.kind is Kind.BASE and not write_ids.is_aborted(max_write_id)):
+        return
+    aborted_write_ids = [
+        write_id for write_id in write_ids.exceptions if min_write_id <= write_id <= max_write_id
+    ]
+    if aborted_write_ids:
+        raise _move_refusal(
+            table, f"'{entry.path}' may have rows of write id {aborted_write_ids[0]}, which was "
+            "aborted", _CLEAN,
+        )  # fmt: skip
+
+
+def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> None:
+    fs = filesystem_for(table.location)
+    for location in _partition_locations(table, partitions):
+        listed = {entry.name for entry in fs.list(location) if not is_hidden(entry.name)}
+        visible = {entry.name for entry in visible_entries(fs, location)[0]}
+        for name in sorted(listed - visible):
+            raise _move_refusal(
+                table, f"'{location}/{name}' is half of a compaction that did not end, and Hive "
+                "would read it", "Compact the table again.",
+            )  # fmt: skip
+
+
+def strip_visibility_txns(
+    table: Table, partitions: Sequence[Partition], snapshot: Snapshot, new_valid_txns: ValidTxnList
+) -> None:
+    """Remove the compaction's transaction from the names of directories that it made visible.
+
+    ``base_0000005_v0000017`` becomes ``base_0000005``, with Hive 3.1's mark of a compacted base.
+    A directory keeps its name if the new metastore knows the transaction as committed. A reader
+    that has listed a renamed directory before fails loudly.
+
+    Args:
+        table: The table.
+        partitions: The table's partitions.
+        snapshot: The snapshot in the old metastore.
+        new_valid_txns: The transactions that are valid in the new metastore.
+    """
+    fs = filesystem_for(table.location)
+    for entry, directory in list(_acid_directories(table, partitions)):
+        visibility_txn_id = directory.visibility_txn_id
+        is_visible_in_new_store = (
+            visibility_txn_id <= new_valid_txns.high_water_mark
+            and new_valid_txns.is_valid(visibility_txn_id)
+        )
+        if (
+            not visibility_txn_id
+            or is_visible_in_new_store
+            or not snapshot.valid_txns.is_valid(visibility_txn_id)
+        ):
+            continue
+        if not fs.has_directories:
+            raise _move_refusal(
+                table, f"'{entry.path}' has a transaction of this metastore in its name, and an "
+                "object store cannot rename it",
+                "CREATE TABLE … AS SELECT copies the rows into a table of the other metastore.",
+            )  # fmt: skip
+        target = entry.path[: entry.path.rindex("_v")]
+        if fs.exists(target):
+            raise _move_refusal(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)
+        marker = f"{entry.path}/{METADATA_FILE}"
+        if directory.kind is Kind.BASE and not fs.exists(marker):
+            fs.write_file(marker, COMPACTED_METADATA)
+            fs.sync_directory(entry.path)
+        fs.rename(entry.path, target)
+        fs.sync_directory(target.rpartition("/")[0])
+
+
+def _acid_directories(
+    table: Table, partitions: Sequence[Partition]
+) -> Iterator[tuple[Entry, AcidDirectory]]:
+    """All bases and deltas of a table, whether a reader sees them or not."""
+    fs = filesystem_for(table.location)
+    for location in _partition_locations(table, partitions):
+        for entry in fs.list(location):
+            directory = parse_directory(entry.name) if entry.is_dir else None
+            if directory is not None:
+                yield entry, directory
+
+
+def _partition_locations(table: Table, partitions: Sequence[Partition]) -> list[str]:
+    if not table.partition_columns:
+        return [table.location]
+    return [partition.location for partition in partitions]
+
+
+def _partition_names(table: Table, partitions: Sequence[Partition]) -> list[str]:
+    if not table.partition_columns:
+        return [""]
+    prefix = f"{table.location}/"
+    return [partition.location.removeprefix(prefix) for partition in partitions]
+
+
+def _move_refusal(table: Table, reason: str, advice: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{table.name} cannot be moved, because {reason}. {advice}",
+        condition="UNSUPPORTED_FEATURE.MOVE",
+    )

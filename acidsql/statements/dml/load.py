@@ -1,0 +1,290 @@
+"""LOAD DATA: brings files from elsewhere into a table.
+
+As in Hive, copies of the files become a delta or, with OVERWRITE, a base. A row's row id comes from
+the file's number and the row's place in the file. If the files may not be what the table demands
+(buckets, NOT NULL, CHECK), or if their last columns tell each row's partition because the statement
+has no PARTITION, the rows are inserted instead, as Hive does.
+
+The files are deleted from INPATH after the commit, not earlier. LOCAL files are never deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_name
+from acidsql.acid.paths import directory_of, normal, plain_path, scheme_and_root
+from acidsql.acid.table import ORC, Table
+from acidsql.errors import AnalysisError, FormatError, UnsupportedError
+from acidsql.plan.analysis.lower import job_errors, naming_checks, rows_with_checks
+from acidsql.plan.locking import insert_locks, load_locks, overwrite_locks
+from acidsql.plan.rows.event_query import EventQuery, partition_text
+from acidsql.plan.rows.insert import plan_load
+from acidsql.plan.values.sqltext import Text
+from acidsql.sql.parsed.statements import LoadData
+from acidsql.statements.context.family import Context, Family, runs
+from acidsql.statements.context.result import Receipt, receipt
+from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.unit_of_work import Transaction
+from acidsql.statements.context.work import Work
+from acidsql.statements.directories.places import Places
+from acidsql.storage.columns import literal, quote
+from acidsql.storage.event_records import VALUE, Record
+from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.writing import load
+from acidsql.storage.writing.load import Source
+from acidsql.storage.writing.save import Save, TableWrite
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadPlan:
+    """The files of one LOAD DATA, and their destination.
+
+    Attributes:
+        table: The target table.
+        partition: The partition directory; "" for an unpartitioned table; None if the files' last
+            columns tell each row's partition.
+        equal_partitions: All partition directories with the value of ``partition``.
+        sources: The files.
+    """
+
+    table: Table
+    partition: str | None
+    equal_partitions: Sequence[str]
+    sources: Sequence[Source]
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the rows are inserted, because the files may not be what the table demands."""
+        return (
+            self.table.is_bucketed
+            or self.partition is None
+            or any(not column.nullable for column in self.table.all_columns)
+            or bool(self.table.checks)
+            or len(self.sources) > BUCKET_ID_MAX + 1
+            # Spark reads the files of an insert-only table, and Python those of a full-ACID table.
+            or (self.table.is_insert_only and any(source.may_mislead for source in self.sources))
+        )
+
+
+class LoadStatements(Family):
+    """Runs LOAD DATA for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._places = Places(context.metastore)
+
+    @runs(LoadData)
+    def load(self, statement: LoadData, text: str) -> Receipt:
+        """Run the statement.
+
+        Raises:
+            AnalysisError: There are no files to load, or they do not fit the table.
+            UnsupportedError: Files of this path, or into this table, cannot be loaded.
+        """
+        plan = self._plan_load(statement, text, self._names.require_table(statement.name, text))
+        unremoved_paths: list[str] = []
+        with self._transactions.changing_statement("LOAD DATA", text) as (transaction, work):
+            has_waited = self._lock(transaction, statement, plan, text)
+            if (current_table := self._look_up_again(plan.table.name)) != plan.table or has_waited:
+                plan = self._plan_load(statement, text, current_table)
+            elif not statement.local:  # another session may have created a table there meanwhile
+                self._refuse_files_of_tables(plan.sources[0].path, statement, text)
+            transaction.txn.snapshot([])
+            if plan.partition is not None:
+                transaction.refuse_overwritten(
+                    plan.table, [plan.partition], overwrite=statement.overwrite
+                )
+            self._write(transaction, work, statement, plan)
+            if not statement.local:
+                load.need_unchanged(plan.sources)
+                work.when_committed.append(
+                    lambda: unremoved_paths.extend(_remove_files(plan.sources))
+                )
+            self._transactions.end_statement(transaction)
+        notes = tuple(f"'{path}' could not be removed" for path in unremoved_paths)
+        return replace(receipt(text, transaction.id, work.published, {}), notes=notes)
+
+    # ── say ──────────────────────────────────────────────────────────────────────────────────
+
+    def _plan_load(self, statement: LoadData, text: str, table: Table) -> _LoadPlan:
+        static_partition = plan_load(text, table, statement.partition)
+        partition, equal_partitions = None if table.partition_columns else "", list[str]()
+        if static_partition is not None:
+            overwrite = statement.overwrite
+            partition_query = EventQuery(
+                table, Text(text), static_partition=static_partition, overwrite=overwrite
+            )
+            equal_partitions = (
+                self._partitions.possible_partitions(
+                    partition_query, StatementText(text, None, double_quoted=False)
+                )
+                or []
+            )
+            partition = equal_partitions[0]
+        if table.file_format != ORC:
+            raise UnsupportedError(
+                f"{table.name} is STORED AS {table.file_format.upper()}, and LOAD DATA takes ORC "
+                f"files. INSERT INTO … SELECT * FROM {table.file_format}.`path` takes their rows.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="UNSUPPORTED_FEATURE.LOAD_DATA",
+            )  # fmt: skip
+        path = absolute_path(statement, text, table)
+        try:
+            columns = table.all_columns if partition is None else table.columns
+            entries = load.find_files(path)
+            if not statement.local:
+                self._refuse_files_of_tables(entries[0].path, statement, text)
+            sources = load.examine(entries, columns)
+        except FormatError as error:
+            raise AnalysisError(
+                error.message, text, statement.place.start, statement.place.end,
+                condition=error.condition, sqlstate=error.sqlstate, **error.parameters,
+            ) from None  # fmt: skip
+        return _LoadPlan(table, partition, equal_partitions, sources)
+
+    def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
+        """Refuse to take away an ACID table's files. All files are beside the file ``path``."""
+        directory = real(directory_of(path))
+        is_acid = any(parse_directory(part) is not None for part in directory.split("/"))
+        if is_acid or self._places.owners_of(directory):
+            raise UnsupportedError(
+                f"'{directory}' belongs to an ACID table, whose files LOAD DATA would take away. "
+                "INSERT … SELECT copies a table's rows.",
+                text, statement.place.start, statement.place.end,
+                condition="UNSUPPORTED_FEATURE.LOAD_DATA_OF_TABLE",
+            )  # fmt: skip
+
+    # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
+
+    def _lock(
+        self, transaction: Transaction, statement: LoadData, plan: _LoadPlan, text: str
+    ) -> bool:
+        """Lock the directory of the files, and the target.
+
+        A second transaction locks the directory, because the files are removed after the commit,
+        which ends all locks of the first transaction.
+
+        Returns:
+            True if the locks had to wait.
+        """
+        has_waited = False
+        if not statement.local:
+            if transaction.source_lock_txn is None:
+                transaction.source_lock_txn = self._txns.open(agent_info=text)
+            has_waited = transaction.source_lock_txn.lock(
+                load_locks(real(directory_of(plan.sources[0].path)))
+            ).waited
+        locked_partitions = plan.equal_partitions or None
+        if statement.overwrite:
+            locks = overwrite_locks(plan.table.name, self._txns.settings, locked_partitions)
+        else:
+            locks = insert_locks(plan.table.name, locked_partitions)
+        return transaction.txn.lock(locks, agent_info=text).waited or has_waited
+
+    def _write(
+        self, transaction: Transaction, work: Work, statement: LoadData, plan: _LoadPlan
+    ) -> None:
+        txn, table = transaction.txn, plan.table
+        statement_id = txn.next_statement_id()
+        save = Save(
+            table,
+            txn.write_id(table.name),
+            (statement_id, statement_id),
+            plan.partition,
+            statement.overwrite,
+            names=self._partitions.names(table),
+            partitions_max=self._txns.settings.max_dynamic_partitions,
+            loaded=not plan.is_rewritten,
+        )
+        with job_errors(), TableWrite(filesystem_for(table.location), save) as writing:
+            if not plan.is_rewritten:
+                writing.files(self._copy_files(writing, statement, plan))
+            else:
+                paths = [source.path for source in plan.sources]
+                if statement.local:  # tasks do not see the driver's disk
+                    paths = [copy.path for copy in self._copy_files(writing, statement, plan)]
+                rows = self._rows(plan, paths)
+                with naming_checks(rows, table):
+                    writing.events(rows_with_checks(rows, table))
+            if statement.overwrite:
+                writing.replace_all()
+            transaction.refuse_overwritten(table, writing.partitions, overwrite=statement.overwrite)
+            work.publish(table, writing)
+
+    def _copy_files(
+        self, writing: TableWrite, statement: LoadData, plan: _LoadPlan
+    ) -> list[Record]:
+        return writing.copies(plan.sources, None if statement.local else self._spark)
+
+    def _rows(self, plan: _LoadPlan, paths: Sequence[str]) -> DataFrame:
+        """The rows of the files and the values of their partition, in the columns of an INSERT."""
+        table = plan.table
+        if plan.partition is None:
+            plain_table = replace(table, columns=table.all_columns, partition_columns=())
+            partition_columns = [
+                partition_text(quote(column.name), column, number)
+                for number, column in enumerate(table.partition_columns)
+            ]
+        else:
+            plain_table = replace(table, partition_columns=())
+            pairs = parse_partition_name(plan.partition) if plan.partition else []
+            values = (
+                "CAST(NULL AS STRING)" if value is None else literal(value) for _, value in pairs
+            )
+            partition_columns = [
+                f"{value} AS {VALUE}{number}" for number, value in enumerate(values)
+            ]
+        rows = read_inserts_only(self._spark, plain_table, {"": paths}, ORC, any_writer=True)
+        return rows.selectExpr(
+            *(quote(column.name) for column in table.columns), *partition_columns
+        )
+
+
+def absolute_path(statement: LoadData, text: str, table: Table) -> str:
+    """INPATH as an absolute path with its file system.
+
+    A path without a scheme is in the table's file system or, with LOCAL, in the driver's.
+    """
+    path = statement.path.rstrip("/")
+    scheme, root = scheme_and_root(path)
+    if scheme in ("", "file"):
+        path = plain_path(path)
+    elif statement.local:
+        raise _path_error(f"LOCAL means the driver's own disk, not '{scheme}:'", statement, text)
+    if not scheme and not path.startswith("/"):
+        if not statement.local:
+            raise _path_error(
+                "A path without LOCAL begins with '/' or names its file system", statement, text
+            )
+        path = os.path.abspath(path)
+    table_scheme, table_root = scheme_and_root(table.location)
+    is_table_file_system = scheme == table_scheme or not (scheme or statement.local)
+    if not root and table_scheme not in ("", "file") and is_table_file_system:
+        return normal(
+            f"{table_root or f'{table_scheme}:'}/{path.removeprefix(f'{scheme}:').lstrip('/')}"
+        )
+    return normal(path)
+
+
+def _path_error(reason: str, statement: LoadData, text: str) -> AnalysisError:
+    return AnalysisError(
+        f"{reason}.", text, statement.place.start, statement.place.end,
+        condition="LOAD_DATA_INVALID_PATH", sqlstate="42K03",
+    )  # fmt: skip
+
+
+def _remove_files(sources: Sequence[Source]) -> list[str]:
+    """Delete the loaded files after the commit. Returns the files that could not be deleted."""
+    unremoved_paths = load.remove(sources)
+    for path in unremoved_paths:
+        _log.warning("'%s' is loaded, but could not be removed or has changed since.", path)
+    return unremoved_paths

@@ -1,0 +1,73 @@
+"""The rows that RETURNING returns: lazy, over the files that the statement has written."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from acidsql.plan.analysis import lower
+from acidsql.plan.rewrite import PreparedStatement
+from acidsql.plan.rows.returning import ReturningQuery
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.work import Work
+from acidsql.statements.dml.hold import LockedStatement
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.reading.returned import no_rows, returned_rows
+from acidsql.storage.tables.listing import list_table
+
+_SMALL_ROWS, _SMALL_BYTES = 10_000, 1 << 20  # compressed
+
+
+class ReturnedRows:
+    """Reads the rows that statements of one session have changed."""
+
+    def __init__(self, context: Context) -> None:
+        self._spark, self._txns = context.spark, context.txns
+
+    def keep_files(self, prepared: PreparedStatement) -> None:
+        """Keep the cleaner from deleting files that RETURNING reads.
+
+        Call this method before the transaction begins.
+        """
+        if prepared.returning is not None:
+            self._txns.hold_lease()
+
+    def rows(
+        self, held: LockedStatement, work: Work, statement_text: StatementText
+    ) -> DataFrame | None:
+        """The rows that the statement returns; None without RETURNING.
+
+        Raises:
+            SqlError: Spark cannot analyse the query; see ``lower.frame``.
+        """
+        if (returning := held.prepared.returning) is None:
+            return None
+        returned, snapshot = returning.shown, held.snapshot
+        work.is_shown = True
+        table, old_listings = returned.table, []
+        ((_, published),) = work.published
+        if returned.has_old:
+            old_listings = list_table(
+                filesystem_for(table.location),
+                table.location,
+                published.partitions,
+                snapshot.write_ids[table.name],
+                snapshot.valid_txns,
+                history_is_kept=True,
+            )
+        is_small = published.changed <= _SMALL_ROWS and published.bytes <= _SMALL_BYTES
+        rows = returned_rows(
+            self._spark, returned, published.directories, old_listings, is_small=is_small
+        )
+        views = {returning.view: rows}
+        return lower.frame(
+            self._spark, returning.query, views, statement_text.args, statement_text.time
+        )
+
+    def empty_rows(self, returning: ReturningQuery, statement_text: StatementText) -> DataFrame:
+        """A DataFrame with the columns of ``rows``, but without rows."""
+        rows = no_rows(self._spark, returning.shown)
+        views = {returning.view: rows}
+        return lower.frame(
+            self._spark, returning.query, views, statement_text.args, statement_text.time
+        )

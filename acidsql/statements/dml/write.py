@@ -1,0 +1,177 @@
+"""*Do*, and the first part of *keep*: write the events of each query, then publish the files.
+
+The second part of *keep* is the commit, which ``runner`` calls. A multi-insert publishes the files
+of one target before it writes the events of the next target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from acidsql.plan.analysis import lower
+from acidsql.plan.locking import Touched
+from acidsql.plan.rewrite import PreparedStatement
+from acidsql.plan.rows.event_query import EventQuery
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.result import Clock
+from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.unit_of_work import Transaction
+from acidsql.statements.context.work import Work
+from acidsql.statements.dml.hold import LockedStatement
+from acidsql.statements.queries.events import Events, Views
+from acidsql.statements.queries.reader import Reader
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.writing.save import Save, TableWrite
+from acidsql.storage.writing.staging import stage_rows
+from acidsql.txn import Txn
+
+
+class Writer:
+    """Writes the events of one session's statements.
+
+    Args:
+        context: The objects that the statements of a session share.
+        reader: Fills the stand-ins.
+        evaluates_once: Whether a query that may give other rows each time is evaluated only once.
+            Then the driver does not try to collect its rows: if there were too many rows, a job
+            would evaluate the query again.
+    """
+
+    def __init__(self, context: Context, reader: Reader, *, evaluates_once: bool) -> None:
+        self._context, self._reader = context, reader
+        self._evaluates_once = evaluates_once
+
+    def write(
+        self,
+        transaction: Transaction,
+        held: LockedStatement,
+        statement_text: StatementText,
+        clock: Clock,
+        work: Work,
+    ) -> None:
+        """Write and publish the events of each target, and record the directories in ``work``."""
+        if held.prepared.table_before is not None:
+            work.altered = held.prepared.queries[0].table
+        work.reverted = held.prepared.reverted_txn_id
+        with clock("do"):
+            # An UPDATE or DELETE without a subquery in WHERE reads its target once.
+            is_point = all(query.may_collect for query in held.prepared.queries)
+            few_rows = self._context.txns.settings.few_rows if is_point else 0
+            views = self._reader.views(held.prepared, held.snapshot, statement_text, few=few_rows)
+        with self._evaluate_source(transaction.txn, held.prepared, views, statement_text):
+            targets = zip(held.prepared.queries, held.possible_partitions, strict=True)
+            self.write_each(transaction, targets, views, statement_text, clock, work)
+
+    def write_each(
+        self,
+        transaction: Transaction,
+        targets: Iterable[tuple[EventQuery, Touched]],
+        views: Views,
+        statement_text: StatementText,
+        clock: Clock,
+        work: Work,
+    ) -> None:
+        """Write and publish the events of these queries, one after another."""
+        for query, touched in targets:
+            overwrite = query.overwrite
+            if not query.table.partition_columns:
+                transaction.refuse_overwritten(query.table, [""], overwrite=overwrite)
+            if overwrite and query.static_partition is not None:
+                transaction.refuse_overwritten(query.table, touched or (), overwrite=overwrite)
+            with self._new_writing(transaction.txn, query, touched) as writing:
+                with clock("do"):
+                    self._write_events(writing, query, views, statement_text)
+                with clock("keep"):
+                    partitions = writing.partitions
+                    transaction.refuse_overwritten(query.table, partitions, overwrite=overwrite)
+                    work.publish(query.table, writing)
+
+    def _few_rows_limit(self, query: EventQuery, events: Events) -> int:
+        """The number of rows that the driver may write without a job; 0: a job writes all rows."""
+        is_tiny = query.source is not None and query.source.is_short
+        if events.source is not None:
+            is_tiny = events.source.is_tiny
+        if not (query.may_collect or is_tiny):
+            return 0
+        if self._evaluates_once and repeatable(events.rows) is None:
+            return 0
+        return self._context.txns.settings.few_rows
+
+    @contextmanager
+    def _evaluate_source(
+        self, txn: Txn, prepared: PreparedStatement, views: Views, statement_text: StatementText
+    ) -> Iterator[None]:
+        """Evaluate once the source that several queries read (I9), into temporary files."""
+        if prepared.source is None:
+            yield
+            return
+        query, location = prepared.source.query, prepared.queries[0].table.location
+        with ExitStack() as files:
+            with lower.mapped_errors(query):
+                source = lower.frame(
+                    self._context.spark, query, views, statement_text.args, statement_text.time
+                )
+                rows = files.enter_context(stage_rows(source, location, txn.id))
+            views[prepared.source.view] = lower.mark_chars(rows, prepared.source)
+            yield
+
+    def _new_writing(self, txn: Txn, query: EventQuery, touched: Touched) -> TableWrite:
+        table, settings = query.table, self._context.txns.settings
+        static = None if query.static_partition is None or not touched else next(iter(touched))
+        # Rows that replace others stay in their directories.
+        has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
+        needs_names = has_new_rows and not query.makes_table
+        first = txn.next_statement_id()
+        return TableWrite(
+            filesystem_for(table.location),
+            Save(
+                table,
+                txn.write_id(table.name),
+                # Delete events get the lower statement id. Otherwise Hive would apply them to the
+                # rows of this same write.
+                (first, txn.next_statement_id() if query.deletes else first),
+                static if table.partition_columns else "",
+                query.overwrite,
+                query.merge,
+                query.allow_duplicate_deletes,
+                self._context.partitions.names(table) if needs_names else None,
+                settings.max_dynamic_partitions,
+                notes_replaced=query.notes_replaced,
+                is_fast=settings.fast_paths,
+            ),
+        )
+
+    def _write_events(
+        self, writing: TableWrite, query: EventQuery, views: Views, statement_text: StatementText
+    ) -> None:
+        if query.plain_rows is not None:
+            writing.plain_rows(query.plain_rows)
+            return
+        events = self._reader.events(query, views, statement_text)
+        with (
+            events.require_unchanged_source(self._context.spark),
+            lower.mapped_errors(query.query),
+            lower.naming_checks(events.rows, query.table),
+        ):
+            rows, settings = query.literal_rows, self._context.txns.settings
+            checked_rows = lower.rows_with_checks(events.rows, query.table, statement_text.time)
+            if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
+                writing.literal_rows(checked_rows)
+            else:
+                few_rows = self._few_rows_limit(query, events)
+                make_all_rows = events.otherwise
+                make_checked_rows = make_all_rows and (
+                    lambda: lower.rows_with_checks(
+                        make_all_rows(), query.table, statement_text.time
+                    )
+                )
+                writing.events(
+                    checked_rows,
+                    few_rows,
+                    if_small=query.only_if_small,
+                    otherwise=make_checked_rows,
+                )
+        if query.overwrite:
+            writing.replace_all()

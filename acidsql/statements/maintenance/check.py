@@ -1,0 +1,189 @@
+"""Checks a table without changing it: ``Session.check``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.findings import Finding, sort_findings
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.compaction.litter import orphaned_directories
+from acidsql.plan.analysis.lower import job_errors
+from acidsql.plan.locking import read_lock
+from acidsql.statements.context.family import Family
+from acidsql.statements.context.result import rows_frame
+from acidsql.statements.context.unit_of_work import file_errors
+from acidsql.statements.queries.table_rows import check_after_block
+from acidsql.storage.checking.directories import (
+    CatalogFacts,
+    CommittedFiles,
+    check_catalog,
+    missing_places,
+)
+from acidsql.storage.checking.job import MOST, TableCheck, too_many
+from acidsql.storage.files.filesystem import FileSystem, filesystem_for
+from acidsql.storage.reading.pruning.inventory import FoundFile, inventory
+from acidsql.storage.spark.session.jvm import composed_text_conf
+
+REPAIR_OPERATION = "REPAIR TABLE"  # the operation in a table's history
+_DROPS_PARTITIONS = (REPAIR_OPERATION, "DROP PARTITION", "RENAME PARTITION")
+_FINDINGS = "severity string, path string, finding string, message string, advice string"
+
+
+@dataclass(frozen=True, slots=True)
+class _Inspection:
+    """The contents of a table's directory, and the metastore's facts about the table."""
+
+    checking: TableCheck
+    files: list[FoundFile]
+    catalog_facts: CatalogFacts
+    litter: list[Finding]
+
+
+class TableChecks(Family):
+    """Checks the tables of one session."""
+
+    def check(self, table: Table, *, all_rows: bool) -> DataFrame:
+        """See ``Session.check``."""
+        self._transactions.require_same_thread()
+        conf = composed_text_conf(self._spark)
+        with file_errors(), conf, self._keep_files(table):
+            findings = sort_findings(self._findings(table, all_rows=all_rows))
+        if len(findings) > MOST:
+            findings = [*findings[:MOST], too_many(table.location)]
+        return self.findings_frame(findings)
+
+    def findings_frame(self, findings: Sequence[Finding]) -> DataFrame:
+        """Findings as rows."""
+        rows = [(f.severity, f.path, f.condition, f.message, f.advice) for f in findings]
+        return rows_frame(self._spark, _FINDINGS, rows)
+
+    def check_directories(self, table: Table) -> tuple[TableCheck, list[Finding]]:
+        """Compare the table's directories with the metastore.
+
+        Returns:
+            The check, for checks of files that follow, and its findings.
+        """
+        with self._inspect(table) as inspection:
+            checking, files, facts = inspection.checking, inspection.files, inspection.catalog_facts
+            missing_findings = missing_places(checking.fs, table, facts)
+            catalog_findings = check_catalog(table, files, facts)
+            return checking, [*inspection.litter, *missing_findings.values(), *catalog_findings]
+
+    def _findings(self, table: Table, *, all_rows: bool) -> list[Finding]:
+        with self._inspect(table, all_rows=all_rows) as inspection, job_errors():
+            findings = [
+                *inspection.litter,
+                *inspection.checking.run(self._spark, inspection.files, inspection.catalog_facts),
+            ]
+            return [
+                finding
+                for finding in findings
+                if not _is_cleared_away(inspection.checking.fs, finding)
+            ]
+
+    @contextmanager
+    def _inspect(self, table: Table, *, all_rows: bool = False) -> Iterator[_Inspection]:
+        """Take the inventory of a snapshot's files.
+
+        The block fails if the table is changed or dropped meanwhile.
+        """
+        name, fs = table.name, filesystem_for(table.location)
+        snapshot = self._transactions.read_snapshot([name])
+        partition_names = (
+            self._transactions.partition_names(table) if table.partition_columns else None
+        )
+        self._transactions.refuse_lost_partitions(table, partition_names or ())
+        write_ids, txns = snapshot.write_ids[name], snapshot.valid_txns
+
+        def check_unchanged() -> None:
+            self._transactions.require_unchanged(table, partition_names or (), snapshot)
+
+        with check_after_block(check_unchanged):
+            litter = self._litter(table)
+            files = inventory(
+                fs, table.location, partition_names, write_ids, txns,
+                columns=[column.name for column in table.partition_columns],
+                oldest=self._oldest_version(table),
+            )  # fmt: skip
+            checking = TableCheck(fs, table, write_ids, txns, all_rows)
+            yield _Inspection(
+                checking, files, self._catalog_facts(table, partition_names, write_ids), litter
+            )
+
+    def _catalog_facts(
+        self,
+        table: Table,
+        names: Sequence[str] | None,
+        visible_write_ids: ValidWriteIdList,
+    ) -> CatalogFacts:
+        """The metastore's facts, asked for after the files were listed.
+
+        So each writer that published a listed directory has its transaction and write id already.
+        """
+        valid_txns = self._metastore.valid_txns()
+        write_ids = self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
+        partitions = [""] if names is None else names
+        totals = self._committed_files(table, visible_write_ids)
+        return CatalogFacts(
+            partitions, write_ids.high_water_mark, valid_txns.high_water_mark, totals
+        )
+
+    def _committed_files(
+        self, table: Table, visible_write_ids: ValidWriteIdList
+    ) -> dict[int, CommittedFiles]:
+        """See ``CatalogFacts.written``."""
+        if not self._metastore.abilities.keeps_versions:
+            return {}
+        versions = self._metastore.versions(table.name)
+        drop_ids = (
+            version.write_id
+            for version in versions
+            if version.change.operation in _DROPS_PARTITIONS
+        )
+        last_drop_id = max(drop_ids, default=0)
+        totals: dict[int, CommittedFiles] = {}
+        for version in versions:
+            if version.write_id > last_drop_id and visible_write_ids.is_valid(version.write_id):
+                total, change = totals.get(version.write_id, CommittedFiles()), version.change
+                totals[version.write_id] = CommittedFiles(
+                    total.files + change.files,
+                    total.bytes + change.bytes,
+                    max(total.places, change.partitions),
+                )
+        return totals
+
+    def _oldest_version(self, table: Table) -> float:
+        keeps_versions = self._metastore.abilities.keeps_versions
+        return self._metastore.oldest_version(table.name) if keeps_versions else math.inf
+
+    def _litter(self, table: Table) -> list[Finding]:
+        """A finding for each hidden directory of a statement or compaction that has ended."""
+        fs = filesystem_for(table.location)
+        if fs.is_link(table.location):
+            return []  # nothing behind a link is deleted
+        entries = fs.list_if_there(table.location)
+        return [
+            Finding(entry.path, "LITTER", "The statement or compaction that made it has ended.")
+            for entry in orphaned_directories(self._metastore, table.name, entries)
+        ]
+
+    @contextmanager
+    def _keep_files(self, table: Table) -> Iterator[None]:
+        """Keep the cleaner from the snapshot's files: by a lock, if leases do not keep them."""
+        if self._metastore.abilities.leases_keep_files or self._transactions.current is not None:
+            yield
+            return
+        with self._locked_transaction(f"check of {table.name}", read_lock(table.name)) as txn:
+            yield
+            txn.end_quietly()
+
+
+def _is_cleared_away(fs: FileSystem, finding: Finding) -> bool:
+    """Whether the directory of a finding was removed meanwhile: statements clear up after them."""
+    return finding.condition in ("LITTER", "ABORTED_DIRECTORY") and not fs.exists(finding.path)

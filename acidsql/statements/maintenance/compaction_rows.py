@@ -1,0 +1,168 @@
+"""Turns the answers to SHOW COMPACTIONS and ABORT COMPACTIONS into rows of texts.
+
+Columns, names and renderings are Hive 4's, including the spelling ``hightestwriteid``. There are
+three differences: the highest write id is shown, a compaction that never began has no start and
+no duration, and ``hadoopjobid`` is what the worker does now.
+
+Source: Hive ``ShowCompactionsOperation``, ``ShowCompactionsAnalyzer``,
+``AbortCompactionFunction`` (4.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from acidsql.acid.table import TableName
+from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
+from acidsql.sql.parsed.statements import ShowCompactions
+
+COMPACTIONS = ", ".join(
+    f"{name} string"
+    for name in (
+        "compactionid", "dbname", "tabname", "partname", "type", "state", "workerhost", "workerid",
+        "enqueuetime", "starttime", "duration", "hadoopjobid", "errormessage", "initiatorhost",
+        "initiatorid", "poolname", "txnid", "nexttxnid", "committime", "hightestwriteid",
+    )
+)  # fmt: skip
+ABORTED = "compactionid string, status string, message string"
+
+_NULL = " --- "
+_DEFAULT_POOL = "default"
+
+
+def compaction_rows(
+    compactions: Iterable[CompactionInfo],
+    statement: ShowCompactions,
+    *,
+    table: TableName | None = None,
+) -> list[tuple[str, ...]]:
+    """The rows of SHOW COMPACTIONS.
+
+    Args:
+        compactions: All compactions, in the order of the answer without ORDER BY.
+        statement: The statement, with filters, order and limit.
+        table: The table that the statement names.
+    """
+    selected = [
+        compaction
+        for compaction in compactions
+        if _is_selected(compaction, statement) and (table is None or compaction.table == table)
+    ]
+    # Sort by the last column first: each sort is stable.
+    for order in reversed(statement.order_by):
+        selected.sort(key=_sort_key(order.column), reverse=order.descending)
+    end = None if statement.limit is None else statement.offset + statement.limit
+    return [_row(compaction) for compaction in selected[statement.offset : end]]
+
+
+def aborted_rows(
+    ids: Sequence[int], states: Mapping[int, CompactionState | None]
+) -> list[tuple[str, str, str]]:
+    """The rows of ABORT COMPACTIONS.
+
+    ``states``: the result of ``CompactionQueue.abort_compactions``.
+    """
+    return [(str(number), *_abort_outcome(states.get(number))) for number in dict.fromkeys(ids)]
+
+
+def _abort_outcome(state: CompactionState | None) -> tuple[str, str]:
+    if state is CompactionState.INITIATED:
+        return "Success", "Successfully aborted compaction"
+    if state is None:
+        return "Error", "No such compaction"
+    return (
+        "Error",
+        f"Only an initiated compaction can be aborted, and this one is: {state.shown}",
+    )
+
+
+def _is_selected(compaction: CompactionInfo, statement: ShowCompactions) -> bool:
+    database = statement.database and statement.database.parts[-1].lower()
+    return (
+        (statement.id is None or compaction.id == statement.id)
+        and (database is None or compaction.table.database == database)
+        and (statement.pool is None or _pool(compaction).lower() == statement.pool)
+        and (statement.type is None or compaction.type is statement.type)
+        and (statement.state is None or compaction.state is statement.state)
+    )
+
+
+def _row(compaction: CompactionInfo) -> tuple[str, ...]:
+    return tuple(
+        _NULL if value is None else str(value)
+        for value in (
+            compaction.id,
+            compaction.table.database,
+            compaction.table.shown,
+            compaction.partition,
+            compaction.type.name,
+            compaction.state.shown,
+            *_host_and_id(compaction.worker_id),
+            compaction.enqueued_ms,
+            compaction.started_ms,
+            _duration(compaction),
+            compaction.progress,
+            compaction.message,
+            *_host_and_id(compaction.initiator_id),
+            _pool(compaction),
+            # Hive's server always sets these three.
+            compaction.txn_id or 0,
+            compaction.next_txn_id or 0,
+            compaction.committed_ms or 0,
+            compaction.highest_write_id,
+        )
+    )
+
+
+def _host_and_id(text: str | None) -> tuple[str | None, str | None]:
+    """The two parts of ``<host>-<id>``. The host may contain a ``-``, too."""
+    if not text:
+        return None, None
+    host, dash, number = text.rpartition("-")
+    return (host, number) if dash else (text, None)
+
+
+def _pool(compaction: CompactionInfo) -> str:
+    return compaction.pool or _DEFAULT_POOL
+
+
+def _duration(compaction: CompactionInfo) -> int | None:
+    if compaction.started_ms is None or compaction.ended_ms is None:
+        return None
+    return compaction.ended_ms - compaction.started_ms
+
+
+Value = int | str | None
+
+# The keys are the words of the grammar (``sql.compactions.ORDERED``).
+ORDER_VALUES: dict[str, Callable[[CompactionInfo], Value]] = {
+    "COMPACTIONID": lambda compaction: compaction.id,
+    "DBNAME": lambda compaction: compaction.table.database,
+    "TABNAME": lambda compaction: compaction.table.shown,
+    "PARTNAME": lambda compaction: compaction.partition,
+    "ENQUEUETIME": lambda compaction: compaction.enqueued_ms,
+    "STARTTIME": lambda compaction: compaction.started_ms,
+    "POOLNAME": _pool,
+    "NEXTTXNID": lambda compaction: compaction.next_txn_id,
+    "HADOOPJOBID": lambda compaction: compaction.progress,
+    "WORKERHOST": lambda compaction: _host_and_id(compaction.worker_id)[0],
+    "WORKERID": lambda compaction: _host_and_id(compaction.worker_id)[1],
+    "DURATION": _duration,
+    "TXNID": lambda compaction: compaction.txn_id,
+    "COMMITTIME": lambda compaction: compaction.committed_ms,
+    "HIGHESTWRITEID": lambda compaction: compaction.highest_write_id,
+}
+
+
+def _sort_key(column: str) -> Callable[[CompactionInfo], tuple[bool, int, str]]:
+    """The sort key of a column of SHOW COMPACTIONS.
+
+    NULL sorts after all values. All values of a column are numbers, or all are texts.
+    """
+    value_of = ORDER_VALUES[column]
+
+    def key(compaction: CompactionInfo) -> tuple[bool, int, str]:
+        value = value_of(compaction)
+        return (False, value, "") if isinstance(value, int) else (value is None, 0, value or "")
+
+    return key

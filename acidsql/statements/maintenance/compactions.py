@@ -1,0 +1,238 @@
+"""Runs ALTER TABLE … COMPACT and its relatives: wait for compactions, explain them, clean up.
+
+Source: Hive ``AlterTableCompactOperation``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import CompactorWriteIdList
+from acidsql.compaction.cleaner import Cleaner
+from acidsql.compaction.decision import job_properties, max_remaining_deltas, pool_of
+from acidsql.compaction.housekeeper import keep_house
+from acidsql.compaction.plan_text import plan_text
+from acidsql.compaction.worker import Resources, Worker
+from acidsql.errors import AcidSqlError, UnsupportedError, WriteError
+from acidsql.metastore.compaction_queue import (
+    CompactionInfo,
+    CompactionRequest,
+    CompactionState,
+    CompactionType,
+)
+from acidsql.sql.parsed import statements as st
+from acidsql.statements.context.family import Context, Family, runs
+from acidsql.statements.context.result import Receipt, rows_frame
+from acidsql.statements.maintenance.compaction_rows import COMPACTIONS, compaction_rows
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.folding.plan import plan_compaction
+from acidsql.txn import Snapshot, snapshot_of
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
+_WAITED_FOR = (CompactionState.INITIATED, CompactionState.WORKING)
+_DEFAULT_POOL = "default"
+_NOTES_SHOWN = 10  # notes in a receipt, one for each compaction
+
+
+class CompactionStatements(Family):
+    """Runs these statements, and the session's methods about compactions."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._host = host = context.host
+        # A person waits for the compaction, so it uses all task slots.
+        resources = Resources(f"acidsql-compact-{id(self)}")
+        self._worker = Worker(
+            self._spark, self._metastore, self._txns, f"{host}-session{id(self)}", resources
+        )
+
+    @runs(st.CompactTable)
+    def compact_table(self, statement: st.CompactTable, text: str) -> Receipt:
+        """Run ALTER TABLE … COMPACT.
+
+        Raises:
+            AnalysisError: PARTITION names no partition.
+            UnsupportedError: The table cannot have a compaction of this kind.
+            WriteError: The statement has AND WAIT, and a compaction failed.
+        """
+        table, partitions = self._table_and_partitions(statement, text)
+        request = CompactionRequest(
+            table.name,
+            None,
+            statement.type,
+            f"{self._host}-manual",
+            dict(statement.properties),
+            self._pool(table, statement.pool),
+            statement.buckets,
+            None if statement.order_by is None else statement.order_by.slice(text),
+            "asked for",
+        )
+        entries = self._request_compactions(request, partitions, wait=statement.and_wait)
+        omission = (
+            [f"… and {len(entries) - _NOTES_SHOWN} more: SHOW COMPACTIONS"]
+            if entries[_NOTES_SHOWN:]
+            else []
+        )
+        return Receipt(
+            text,
+            notes=(
+                *(_note(*numbered_entry) for numbered_entry in entries[:_NOTES_SHOWN]),
+                *omission,
+            ),
+        )
+
+    def compact(
+        self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
+    ) -> DataFrame:
+        """See ``Session.compact``."""
+        self._transactions.require_autocommit("compact")
+        request = CompactionRequest(
+            table.name, None, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
+        )
+        numbered_entries = self._request_compactions(
+            request, self._target_partitions(table, partition), wait=wait
+        )
+        entries = [entry for _, entry in numbered_entries if entry is not None]
+        return rows_frame(self._spark, COMPACTIONS, compaction_rows(entries, st.ShowCompactions()))
+
+    def _request_compactions(
+        self, template: CompactionRequest, partitions: Sequence[str | None], *, wait: bool
+    ) -> list[tuple[int, CompactionInfo | None]]:
+        """Queue a compaction of each partition.
+
+        With ``wait``, wait for all of them, and then raise the first failure.
+
+        Returns:
+            The number of each compaction, and its entry; None if the store has forgotten it.
+        """
+        requests = (replace(template, partition=partition) for partition in partitions)
+        ids = [self._metastore.compact(request).id for request in requests]
+        failures: list[AcidSqlError] = []
+        for number in ids if wait else ():
+            try:
+                self._wait_for_compaction(number)
+            except AcidSqlError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        entry_by_id = {entry.id: entry for entry in self._metastore.compactions()}
+        return [(number, entry_by_id.get(number)) for number in ids]
+
+    def clean(self) -> DataFrame:
+        """See ``Session.clean``."""
+        self._transactions.require_autocommit("clean")
+        # Transactions of dead processes would hold back the cleaner.
+        keep_house(self._metastore, self._txns.settings)
+        end_leases = self._txns.end_old_leases
+        removals = Cleaner(self._metastore, self._txns, end_leases, self._spark).run()
+        rows = [
+            (str(removal.table), removal.path, removal.kind, removal.bytes) for removal in removals
+        ]
+        return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
+
+    def require_worker(self) -> None:
+        """Raise UnsupportedError if sessions cannot compact over this metastore."""
+        if not self._metastore.abilities.can_work:
+            raise UnsupportedError(
+                "Only Hive compacts the tables of this metastore. ALTER TABLE … COMPACT asks for a "
+                "compaction.",
+                condition="UNSUPPORTED_FEATURE.COMPACTOR",
+            )
+
+    def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
+        """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
+        table, partitions = self._table_and_partitions(statement, text)
+        snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        plan_texts = [
+            self._plan_text(statement, table, partition, snapshot) for partition in partitions
+        ]
+        return rows_frame(self._spark, "plan string", [("\n".join(plan_texts),)])
+
+    def _plan_text(
+        self, statement: st.CompactTable, table: Table, partition: str | None, snapshot: Snapshot
+    ) -> str:
+        write_ids = snapshot.write_ids[table.name]
+        plan, state = plan_compaction(
+            filesystem_for(table.location),
+            job_properties(table, dict(statement.properties)),
+            partition or "",
+            CompactorWriteIdList.from_snapshot(write_ids),
+            snapshot.valid_txns,
+            major=statement.type is not CompactionType.MINOR,
+            anyway=statement.type is CompactionType.REBALANCE,
+            most_left=max_remaining_deltas(
+                self._metastore, table, dict(statement.properties), self._txns.settings
+            ),
+        )
+        return plan_text(table, partition, statement.type, plan, state, write_ids)
+
+    def _table_and_partitions(
+        self, statement: st.CompactTable, text: str
+    ) -> tuple[Table, Sequence[str | None]]:
+        """The table, and the partitions that PARTITION (…) names; without PARTITION, all."""
+        table = self._names.require_table(statement.name, text)
+        if not statement.partition:
+            return table, self._target_partitions(table, None)
+        return table, self._partitions.matching_partitions(table, [statement.partition], text)
+
+    def _pool(self, table: Table, requested_pool: str | None) -> str | None:
+        """The requested pool, or else the table's. In requests the pool ``default`` has no name."""
+        return None if requested_pool == _DEFAULT_POOL else pool_of(table, requested_pool)
+
+    def _wait_for_compaction(self, number: int) -> None:
+        """Wait until a compaction has ended, and run it in this session if no other worker does.
+
+        If sessions cannot compact, this waits for the metastore's own workers.
+        """
+        is_worker = self._metastore.abilities.can_work
+        if is_worker:
+            self._compact_unless_taken(number)
+        pause_s = _FIRST_PAUSE_S
+        longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
+        while (entry := self._entry(number)) is not None and entry.state in _WAITED_FOR:
+            if is_worker and entry.state is CompactionState.INITIATED:
+                self._compact_unless_taken(number)  # the other worker has given up
+                continue
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, longest_s)
+            self._metastore.abort_timed_out(self._txns.settings.txn_timeout_ms)
+            self._metastore.revoke(self._txns.settings.compactor_worker_timeout_ms)
+        if entry is not None and entry.state is CompactionState.REFUSED:
+            _log.warning("%s", _note(number, entry))  # for users who do not look at the receipt
+        if entry is not None and entry.state is CompactionState.FAILED:
+            raise WriteError(
+                f"Compaction {number} failed: {entry.message}",
+                condition="COMPACTION_FAILED",
+                compactionId=number,
+            )
+
+    def _compact_unless_taken(self, number: int) -> None:
+        """Run a compaction, unless another worker has taken its entry.
+
+        A Hive Metastore may return an older entry first. The error of that one is only logged.
+        """
+        try:
+            self._worker.run_next(only=number)
+        except AcidSqlError as error:
+            entry = self._entry(number)
+            if entry is None or entry.state is not CompactionState.INITIATED:
+                raise
+            _log.warning("A compaction that came first failed: %s", error)
+
+    def _entry(self, number: int) -> CompactionInfo | None:
+        """The entry of a compaction; None if the store forgot it, as after a DROP of its table."""
+        return next((entry for entry in self._metastore.compactions() if entry.id == number), None)
+
+
+def _note(number: int, entry: CompactionInfo | None) -> str:
+    if entry is None:
+        return f"compaction {number} is forgotten: its table was dropped, or no history is kept"
+    return f"compaction {entry.id}: {entry.state.shown}: {entry.message or ''}".rstrip(": ")

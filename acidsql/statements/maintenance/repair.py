@@ -1,0 +1,238 @@
+"""Repairs the damage that a check finds, if no guess is needed: ``Session.repair``.
+
+* Litter of dead statements and compactions, and directories of aborted transactions, are deleted
+  as by the cleaner.
+* Partitions without a directory are dropped from the catalog. Directories that have rows of a
+  partition unknown to the catalog are added to the catalog. Hive's MSCK REPAIR TABLE does the same.
+  Files stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.findings import ERROR, Finding, sort_findings
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import PARQUET, Partition, Table
+from acidsql.compaction.cleaner import Cleaner
+from acidsql.compaction.housekeeper import keep_house
+from acidsql.errors import AcidSqlError
+from acidsql.metastore.versions import Change
+from acidsql.plan.locking import exclusive_lock
+from acidsql.statements.context.unit_of_work import file_errors
+from acidsql.statements.maintenance.check import REPAIR_OPERATION, TableChecks
+from acidsql.storage.checking.job import TableCheck
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.reading.events.orc_reader import row_count
+from acidsql.storage.reading.pruning.known_partitions import canonical_partition_values
+from acidsql.storage.spark.session.jvm import composed_text_conf
+from acidsql.storage.tables.listing import Listing
+from acidsql.storage.tables.parquet import rows_of_parquet
+
+
+@dataclass(frozen=True, slots=True)
+class _RepairPlan:
+    """The repairs of one table.
+
+    Attributes:
+        deletable_directories: Findings of directories that nobody needs.
+        missing_partitions: Findings of partitions whose directories are missing, by partition.
+        unknown_partitions: Findings of partitions that the catalog does not have, by partition.
+        reasons_to_keep: By partition, why some of these partitions stay as they are.
+    """
+
+    deletable_directories: tuple[Finding, ...]
+    missing_partitions: dict[str, Finding]
+    unknown_partitions: dict[str, Finding]
+    reasons_to_keep: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def partitions_to_drop(self) -> list[str]:
+        """The partitions to drop from the catalog."""
+        return [name for name in self.missing_partitions if name not in self.reasons_to_keep]
+
+    @property
+    def partitions_to_add(self) -> list[str]:
+        """The partitions to add to the catalog."""
+        return [name for name in self.unknown_partitions if name not in self.reasons_to_keep]
+
+
+class TableRepairs(TableChecks):
+    """Checks and repairs the tables of one session."""
+
+    def repair(self, table: Table, *, dry_run: bool) -> DataFrame:
+        """See ``Session.repair``."""
+        self._transactions.require_autocommit("repair")
+        with file_errors(), composed_text_conf(self._spark):
+            if not dry_run:
+                # Aborts transactions of dead sessions. Otherwise they would seem alive.
+                keep_house(self._metastore, self._txns.settings)
+            plan = self._plan_repair(table)
+            if dry_run:
+                findings = [
+                    *_partition_findings(plan, "would be"),
+                    *_deletion_findings(plan.deletable_directories, "would be"),
+                ]
+            else:
+                # The cleaner stops at a partition without a directory, so partitions come first.
+                findings = [
+                    *_partition_findings(self._repair_catalog(table, plan), "was"),
+                    *self._delete_unneeded(table, plan),
+                ]
+        return self.findings_frame(sort_findings(findings))
+
+    def _delete_unneeded(self, table: Table, plan: _RepairPlan) -> list[Finding]:
+        if not plan.deletable_directories:
+            return []
+        end_leases = self._txns.end_old_leases
+        Cleaner(self._metastore, self._txns, end_leases, self._spark).clean_table(table.name)
+        fs = filesystem_for(table.location)
+        return _deletion_findings(
+            [finding for finding in plan.deletable_directories if not fs.exists(finding.path)],
+            "was",
+        )
+
+    # ── partitions ───────────────────────────────────────────────────────────────────────────
+
+    def _plan_repair(self, table: Table) -> _RepairPlan:
+        checking, findings = self.check_directories(table)
+        findings_by_condition: dict[str, dict[str, Finding]] = {}
+        for finding in findings:
+            name = finding.path.removeprefix(f"{table.location}/")
+            findings_by_condition.setdefault(finding.condition, {})[name] = finding
+        aborted = findings_by_condition.get("ABORTED_DIRECTORY", {})
+        names_behind_links = [
+            name for name in aborted if self._is_behind_a_link(checking, table, name)
+        ]
+        # Over a Hive Metastore, Hive's cleaner deletes directories of aborted transactions.
+        undeletable = aborted if not self._metastore.abilities.can_clean else names_behind_links
+        plan = _RepairPlan(
+            (
+                *findings_by_condition.get("LITTER", {}).values(),
+                *(finding for name, finding in aborted.items() if name not in undeletable),
+            ),
+            findings_by_condition.get("PARTITION_WITHOUT_DIRECTORY", {}),
+            findings_by_condition.get("PARTITION_NOT_IN_CATALOG", {}),
+        )
+        catalog_names = self._transactions.partition_names(table) if table.partition_columns else ()
+        if len(plan.missing_partitions) == len(catalog_names) > 1:
+            reason_to_keep = "all directories are missing, as if nothing were mounted"
+            plan.reasons_to_keep.update(dict.fromkeys(plan.missing_partitions, reason_to_keep))
+        if not plan.unknown_partitions:
+            return plan
+        values = canonical_partition_values(
+            self._spark, table, [*catalog_names, *plan.unknown_partitions]
+        )
+        taken_values = {tuple(values[name]) for name in catalog_names}
+        for name in plan.unknown_partitions:
+            directory = f"{table.location}/{name}/"
+            errors = [
+                finding
+                for finding in findings
+                if finding.path.startswith(directory) and finding.severity == ERROR
+            ]
+            damage = (f"{finding.condition}, {finding.path}" for finding in errors)
+            reason = next(damage, None) or self._partition_obstacle(checking, table, name)
+            if reason is None and tuple(values[name]) in taken_values:
+                reason = "the catalog has this partition, in another directory"
+            if reason is None:
+                taken_values.add(tuple(values[name]))
+            else:
+                plan.reasons_to_keep[name] = reason
+        return plan
+
+    @staticmethod
+    def _is_behind_a_link(checking: TableCheck, table: Table, name: str) -> bool:
+        return checking.fs.link_on_the_way(table.location, name) is not None
+
+    def _partition_obstacle(self, checking: TableCheck, table: Table, name: str) -> str | None:
+        """Why a directory cannot be a partition; None if it can."""
+        if self._is_behind_a_link(checking, table, name):
+            return "it is behind a link"
+        listing = checking.listed(name)
+        if not isinstance(listing, Listing):
+            return listing.message
+        (values,) = canonical_partition_values(self._spark, table, [name]).values()
+        pairs = zip(values, _partition_values(name), strict=True)
+        if any(value is None and name_value is not None for value, name_value in pairs):
+            return "its name has a text that is no value of the column"
+        try:
+            has_rows = any(
+                _row_count(table, *path_and_length) for path_and_length in _row_files(listing)
+            )
+        except (AcidSqlError, OSError) as error:
+            return str(error)
+        return None if has_rows else "it has no rows: perhaps a DROP PARTITION left it"
+
+    def _repair_catalog(self, table: Table, plan: _RepairPlan) -> _RepairPlan:
+        """Change the catalog under the table's lock. Returns the plan that was carried out."""
+        if not plan.partitions_to_drop and not plan.partitions_to_add:
+            return plan
+        name = table.name
+        text = f"repair of {name}"
+        with self._locked_transaction(text, exclusive_lock(name)) as txn:
+            table = self._look_up_again(name)
+            plan = self._plan_repair(table)
+            partitions_to_drop, partitions_to_add = plan.partitions_to_drop, plan.partitions_to_add
+            if not partitions_to_drop and not partitions_to_add:
+                return plan
+            txn.write_id(name)
+            # An added partition is also dropped in the same commit. This tells older snapshots and
+            # versions that they do not know the partition. A Hive Metastore has no versions, and
+            # drops partitions after the commit.
+            forgotten = [
+                *partitions_to_drop,
+                *(partitions_to_add if self._metastore.abilities.keeps_versions else []),
+            ]
+            txn.commit(
+                drop_partitions={name: [_partition_values(partition) for partition in forgotten]},
+                add_partitions={
+                    name: [_partition(table, partition) for partition in partitions_to_add]
+                },
+                changed=[
+                    Change(
+                        name,
+                        REPAIR_OPERATION,
+                        text,
+                        partitions=len(partitions_to_drop) + len(partitions_to_add),
+                    )
+                ],
+            )
+        return plan
+
+
+def _partition_findings(plan: _RepairPlan, verb: str) -> list[Finding]:
+    """The findings about partitions, each with the repair that was made or would be made."""
+    outcomes = dict.fromkeys(
+        plan.partitions_to_drop, f"The partition {verb} dropped from the catalog."
+    )
+    outcomes |= dict.fromkeys(plan.partitions_to_add, f"The partition {verb} added to the catalog.")
+    for name, reason in plan.reasons_to_keep.items():
+        outcomes[name] = f"The partition {verb} left as it is: {reason}."
+    findings = {**plan.missing_partitions, **plan.unknown_partitions}
+    return [replace(finding, repair_outcome=outcomes[name]) for name, finding in findings.items()]
+
+
+def _deletion_findings(findings: Iterable[Finding], verb: str) -> list[Finding]:
+    return [replace(finding, repair_outcome=f"It {verb} deleted.") for finding in findings]
+
+
+def _row_files(listing: Listing) -> list[tuple[str, int | None]]:
+    """The paths and committed lengths of a listing's files of rows."""
+    plain = [(path, None) for group in listing.originals for path in group.paths]
+    return [*((file.path, file.length) for file in listing.data), *plain]
+
+
+def _row_count(table: Table, path: str, length: int | None) -> int:
+    return rows_of_parquet(path) if table.file_format == PARQUET else row_count(path, length)
+
+
+def _partition_values(name: str) -> tuple[str | None, ...]:
+    return tuple(value for _, value in parse_partition_name(name))
+
+
+def _partition(table: Table, name: str) -> Partition:
+    return Partition(_partition_values(name), f"{table.location}/{name}")

@@ -1,0 +1,186 @@
+"""Text of EXPLAIN about the locks and files of a statement, to be shown above Spark's plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.layout import bucket_id_of
+from acidsql.acid.table import Table, TableName
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.metastore.interface import LockComponent
+from acidsql.storage.files.parallel import run_in_threads
+from acidsql.storage.files.sizes import size
+from acidsql.storage.spark.session.jvm import Scans
+from acidsql.storage.tables.file_info import read_file_info
+from acidsql.storage.tables.listing import Listing
+
+_DIRECTORIES_SHOWN = 20
+_FOOTERS_MAX = 1000  # if there are more delete files, their events are not counted
+_ITEMS_SHOWN = 8
+# A list of more than 16 items with neither blanks nor colons: Spark writes blanks in a list of
+# columns, colons in a struct. A match starts at the start of an item. The quantifiers are
+# possessive, so that a literal of a million letters is searched once only.
+_LONG_LIST = re.compile(r"(?<![^\[\](),:\s])(?:[^\[\](),:\s]*+,){16,}+[^\[\](),:\s]*+")
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of the snapshot.
+
+    Attributes:
+        directory: The file's directory below the table's directory; "" for an original in the
+            table's directory itself.
+        bytes: The file's size; 0 for an original, because a listing does not have its size.
+        has_deletes: The file contains delete events.
+        bucket_id: The bucket id; None for an original.
+    """
+
+    path: str
+    partition: str
+    directory: str
+    bytes: int
+    has_deletes: bool
+    bucket_id: int | None
+
+
+def locks_section(locks: Iterable[LockComponent]) -> str:
+    """The section about the locks that a statement takes; "" without locks."""
+    lines = []
+    for lock in locks:
+        locked_object = (
+            lock.database if lock.table is None else TableName(lock.database, lock.table)
+        )
+        partition = f" partition {lock.partition}" if lock.partition else ""
+        lines.append(f"{lock.lock_type.name} on {locked_object}{partition}")
+    # A MERGE takes one lock for each of its operations; the lines are equal.
+    return "\n".join(["== Locks ==", *dict.fromkeys(lines), ""]) if lines else ""
+
+
+def plan_section(plan: str) -> str:
+    """Spark's plan with shortened lists.
+
+    A scan of several partitions has the values of the partitions, and the sizes of the files, as
+    literals.
+    """
+    return _LONG_LIST.sub(_list_beginning, plan)
+
+
+def _list_beginning(match: re.Match[str]) -> str:
+    items = match[0].split(",")
+    return f"{','.join(items[:_ITEMS_SHOWN])},… {len(items) - _ITEMS_SHOWN} more"
+
+
+def tables_section(
+    tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: Scans | None
+) -> str:
+    """The section about the files that a plan reads of each ACID table; "" without tables.
+
+    Args:
+        tables: Each table with its files in the snapshot and its valid write ids.
+        scans: The files that Spark's plan opens, and the files that remain after Spark applied
+            conditions on paths. None: these are unknown, and all files count as read.
+    """
+    lines = [line for table_and_files in tables for line in _table_lines(*table_and_files, scans)]
+    return "\n".join(["== ACID Tables ==", *lines, ""]) if lines else ""
+
+
+def _table_lines(
+    table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList, scans: Scans | None
+) -> list[str]:
+    files = [file for listing in listings for file in _snapshot_files(table, listing)]
+    read_files = _read_files(files, scans)
+    directories = list(dict.fromkeys(file.directory for file in files))
+    read_directories = list(dict.fromkeys(file.directory for file in read_files))
+    lines = [
+        f"{table.name}: {len(read_files)} of {len(files)} files, {len(read_directories)} of "
+        f"{len(directories)} directories, {size(sum(file.bytes for file in read_files))}"
+    ]
+    if table.partition_columns:
+        partitions = {file.partition for file in read_files}
+        lines.append(f"  partitions: {len(partitions)} of {len(listings)}")
+    delete_files = [file for file in read_files if file.has_deletes]
+    if delete_files:
+        lines.append(
+            f"  delete events: {_event_count(delete_files)} in "
+            f"{_count_text(len(delete_files), 'file')}"
+        )
+    row_files = [file for file in read_files if not file.has_deletes]
+    if scans is not None and any(_plain_path(file.path) not in scans.opened for file in row_files):
+        lines.append("  some files are read by Python tasks, which Spark's reader cannot read")
+    lines.append(f"  snapshot: {write_ids}")
+    for directory in read_directories[:_DIRECTORIES_SHOWN]:
+        files_inside = [file for file in read_files if file.directory == directory]
+        lines.append(
+            f"  {directory or '(originals)'}: {_count_text(len(files_inside), 'file')}, "
+            f"{size(sum(file.bytes for file in files_inside))}"
+        )
+    if len(read_directories) > _DIRECTORIES_SHOWN:
+        lines.append(
+            f"  … and {_count_text(len(read_directories) - _DIRECTORIES_SHOWN, 'directory')} more"
+        )
+    return lines
+
+
+def _snapshot_files(table: Table, listing: Listing) -> list[_File]:
+    files = []
+    for event_files, has_deletes in ((listing.data, False), (listing.deletes, True)):
+        for file in event_files:
+            directory = f"{listing.partition}/{file.directory.name}".lstrip("/")
+            bucket_id = bucket_id_of(file.path.rpartition("/")[2])
+            files.append(
+                _File(file.path, listing.partition, directory, file.size, has_deletes, bucket_id)
+            )
+    for group in listing.originals:
+        for path in group.paths:
+            original_directory = path.removeprefix(f"{table.location}/").rpartition("/")[0]
+            files.append(_File(path, listing.partition, original_directory, 0, False, None))
+    return files
+
+
+def _read_files(files: Sequence[_File], scans: Scans | None) -> list[_File]:
+    """The files that a plan reads of a table: row files, and delete files of the same buckets."""
+    if scans is None:
+        return list(files)
+    row_files = {file for file in files if not file.has_deletes and _is_read(file, scans)}
+    places = {(file.partition, file.bucket_id) for file in row_files}
+    # A file without a bucket id is an original. Its rows may belong to any bucket.
+    anywhere = {partition for partition, bucket_id in places if bucket_id is None}
+
+    def has_rows(file: _File) -> bool:
+        return file.partition in anywhere or (file.partition, file.bucket_id) in places
+
+    # Without a join with the delete events, Spark's plan does not contain the delete files.
+    return [
+        file
+        for file in files
+        if file in row_files
+        or _plain_path(file.path) in scans.selected
+        or (file.has_deletes and _plain_path(file.path) not in scans.opened and has_rows(file))
+    ]
+
+
+def _is_read(file: _File, scans: Scans) -> bool:
+    path = _plain_path(file.path)
+    # A file that Spark does not open is read by Python tasks, if the plan has any, or not at all.
+    return path in scans.selected or (scans.has_python and path not in scans.opened)
+
+
+def _plain_path(path: str) -> str:
+    """A path without scheme and host."""
+    match = _SCHEME.match(path)
+    return path[match.end() :] if match else path
+
+
+def _event_count(files: Sequence[_File]) -> str:
+    if len(files) > _FOOTERS_MAX:
+        return "?"
+    rows = run_in_threads(lambda file: read_file_info(file.path).rows, files)
+    return f"{sum(rows):,}"
+
+
+def _count_text(count: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"

@@ -1,0 +1,193 @@
+"""The rows, and the files, of one table in a snapshot or in an older version."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.table import Table
+from acidsql.acid.values.predicate import EVERYTHING, Demand
+from acidsql.acid.virtual_columns import ROW__ID
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
+from acidsql.metastore.foreign import ForeignTable
+from acidsql.metastore.interface import TxnState
+from acidsql.plan.standins.query import StandIn
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.time_travel import PointInTime, TimeTravel
+from acidsql.storage.columns import quote
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.reading.plain_tables import read_plain
+from acidsql.storage.reading.pruning.inventory import FoundFile, inventory
+from acidsql.storage.reading.read import read_rows
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.tables.listing import Listing, list_table
+from acidsql.txn import Snapshot
+
+
+class TableRows:
+    """Reads the tables of one session.
+
+    Attributes:
+        travel: Finds the write ids of older versions.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._spark, self._metastore = context.spark, context.metastore
+        self._txns, self._transactions = context.txns, context.transactions
+        self.travel = TimeTravel(context.spark, context.metastore)
+
+    def live_rows(
+        self, table: Table, *, row_id: bool, point_in_time: PointInTime | None = None
+    ) -> DataFrame:
+        """A table's live rows.
+
+        Raises:
+            UnsupportedError: ``row_id`` is true, and the table is insert-only.
+        """
+        if row_id and table.is_insert_only:
+            raise UnsupportedError(
+                f"{table.name} is an insert-only table: its rows have no row__id.",
+                condition="UNSUPPORTED_FEATURE.ROW_ID",
+            )
+        return self.rows(
+            StandIn("", table, (ROW__ID,) if row_id else ()),
+            self._transactions.read_snapshot([table.name]),
+            point_in_time,
+        )
+
+    def rows(
+        self,
+        standin: StandIn,
+        snapshot: Snapshot,
+        point_in_time: PointInTime | None = None,
+        demand: Demand | Callable[[], Demand] = lambda: EVERYTHING,
+        few: int = 0,
+    ) -> DataFrame:
+        """The rows of one stand-in.
+
+        Args:
+            standin: The stand-in.
+            snapshot: What the transaction sees.
+            point_in_time: An older version; None: the version of ``acid.snapshot(…)``, or the
+                rows of ``snapshot``.
+            demand: See ``read_rows``.
+            few: See ``read_rows``.
+
+        Raises:
+            SnapshotTooOldError: Another session changed the table in the catalog after the
+                transaction's snapshot was taken, or files of the version were deleted.
+            VersionNotFoundError: There is no such version.
+            CatalogError: Another session changed the table while its files were listed.
+        """
+        table = standin.table
+        if not table.is_transactional:
+            return select_standin_columns(self._plain_rows(standin), standin)
+        lost_partitions = self._transactions.lost_partitions(table)
+        partition_names = self._transactions.partition_names(table)
+        write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
+
+        def check_unchanged() -> None:
+            self._transactions.require_unchanged(table, partition_names, snapshot, lost_partitions)
+            if is_old:
+                self.travel.need_kept(table, write_ids)
+
+        with check_after_block(check_unchanged):
+            rows = read_rows(
+                self._spark,
+                table,
+                partition_names,
+                write_ids,
+                snapshot.valid_txns,
+                demand,
+                lambda: is_old or self._is_kept(snapshot),
+                few,
+                (lambda needed: self._transactions.refuse_lost_partitions(table, needed))
+                if lost_partitions
+                else None,
+                is_fast=self._txns.settings.fast_paths,
+                virtual=standin.virtual,
+                with_deleted=standin.with_deleted,
+            )
+        return select_standin_columns(rows, standin)
+
+    def list_files(
+        self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None = None
+    ) -> tuple[list[Listing], ValidWriteIdList]:
+        """The files of a table, and the write ids that are visible in them."""
+        write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
+        partitions = self._transactions.partition_names(table) if table.partition_columns else [""]
+        self._transactions.refuse_lost_partitions(table, partitions)
+        fs = filesystem_for(table.location)
+        listings = list_table(
+            fs, table.location, partitions, write_ids, snapshot.valid_txns, history_is_kept=True
+        )
+        if is_old:
+            self.travel.need_kept(table, write_ids)
+        return listings, write_ids
+
+    def inventory(self, table: Table, snapshot: Snapshot) -> list[FoundFile]:
+        """All directories and files of a table, and the state of each in a snapshot."""
+        columns = [column.name for column in table.partition_columns]
+        names = self._transactions.partition_names(table) if columns else None
+        keeps_versions = self._metastore.abilities.keeps_versions
+        files = inventory(
+            filesystem_for(table.location),
+            table.location,
+            names,
+            snapshot.write_ids[table.name],
+            snapshot.valid_txns,
+            columns=columns,
+            oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
+        )
+        self._transactions.refuse_lost_partitions(table, names or ())
+        return files
+
+    def _visible_write_ids(
+        self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None
+    ) -> tuple[ValidWriteIdList, bool]:
+        """The visible write ids, and whether they are those of an older version."""
+        point_in_time = point_in_time or self._transactions.pinned_moment
+        if point_in_time is None:
+            return snapshot.write_ids[table.name], False
+        return self.travel.write_ids(table, point_in_time, snapshot), True
+
+    def _plain_rows(self, standin: StandIn) -> DataFrame:
+        table = standin.table
+        foreign_table = self._metastore.find(table.name)
+        if not isinstance(foreign_table, ForeignTable) or foreign_table.table != table:
+            raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
+        foreign_table = self._metastore.with_partitions(foreign_table)
+        foreign_table.need_table()  # refuses the table if acidsql cannot read its partitions
+        text_format = foreign_table.text
+        delimiter_and_null = (text_format.field_end, text_format.null)
+        return read_plain(
+            self._spark, table, foreign_table.partitions, delimiter_and_null, standin.virtual
+        )
+
+    def _is_kept(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot's transaction is open, so that the cleaner keeps its files."""
+        holder = snapshot.held_by
+        return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
+
+
+@contextmanager
+def check_after_block(check: Callable[[], None]) -> Iterator[None]:
+    """Call ``check`` after the block. If the block fails, ``check`` may raise the better error."""
+    try:
+        yield
+    except (AcidSqlError, OSError):
+        check()
+        raise
+    check()
+
+
+def select_standin_columns(rows: DataFrame, standin: StandIn) -> DataFrame:
+    """The rows of ``scan`` with only the columns that a stand-in has."""
+    if standin.is_target:
+        return rows
+    columns = (quote(column.name) for column in standin.table.all_columns)
+    return jvm.select(rows, *standin.virtual, *columns)

@@ -1,0 +1,152 @@
+"""Describes a table or view for people: its CREATE statement, and the rows of DESCRIBE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from acidsql.acid.constraints import Constraint, Kind
+from acidsql.acid.table import Column, SortColumn, Table, ViewText
+from acidsql.plan.standins.view_text import users_properties
+from acidsql.storage.columns import quote, quoted_path
+
+
+def create_statement(table: Table) -> str:
+    """A statement that creates a table or view like this one."""
+    if table.view is not None:
+        return _create_view(table, table.view)
+    elements = [_column_sql(column, table) for column in table.columns]
+    elements += [
+        _constraint_sql(constraint)
+        for constraint in table.constraints
+        if constraint.kind is not Kind.NOT_NULL
+    ]
+    columns = ",\n  ".join(elements)
+    kind = "TABLE" if table.name.holder is None else "TEMPORARY TABLE"
+    lines = [f"CREATE {kind} {_quoted_name(table)} (\n  {columns})"]
+    if table.comment:
+        lines.append(f"COMMENT {_string_literal(table.comment)}")
+    if table.partition_columns:
+        names = ", ".join(_column_sql(column, table) for column in table.partition_columns)
+        lines.append(f"PARTITIONED BY ({names})")
+    if table.is_bucketed:
+        names = ", ".join(map(quote, table.bucket_columns))
+        order = ", ".join(_sort_sql(column) for column in table.sort_columns)
+        order = f" SORTED BY ({order})" if order else ""
+        lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
+    lines.append(f"STORED AS {table.file_format.upper()}")
+    return "\n".join([*lines, _tblproperties(table.properties)])
+
+
+def _create_view(view: Table, text: ViewText) -> str:
+    columns = ",\n  ".join(
+        quote(column.name)
+        + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
+        for column in view.columns
+    )
+    lines = [f"CREATE VIEW {_quoted_name(view)} (\n  {columns})"]
+    if view.comment:
+        lines.append(f"COMMENT {_string_literal(view.comment)}")
+    if properties := users_properties(view):
+        lines.append(_tblproperties(properties))
+    return "\n".join([*lines, f"AS {text.expanded}"])
+
+
+def _quoted_name(table: Table) -> str:
+    return quoted_path((table.name.database, table.name.shown))
+
+
+def _tblproperties(properties: Mapping[str, str]) -> str:
+    pairs = ",\n  ".join(
+        f"{_string_literal(k)}={_string_literal(v)}" for k, v in sorted(properties.items())
+    )
+    return f"TBLPROPERTIES (\n  {pairs})"
+
+
+def _sort_sql(column: SortColumn) -> str:
+    return f"{quote(column.name)} {'DESC' if column.descending else 'ASC'}"
+
+
+def _constraint_sql(constraint: Constraint) -> str:
+    return f"CONSTRAINT {quote(constraint.name)} {_constraint_definition(constraint)}"
+
+
+def _constraint_definition(constraint: Constraint) -> str:
+    """The SQL of a constraint without its name, as Hive and Spark know it."""
+    words = [constraint.kind.value]
+    if constraint.kind is Kind.CHECK:
+        words.append(f"({constraint.condition})")
+    elif constraint.kind is not Kind.NOT_NULL:
+        words.append(f"({', '.join(map(quote, constraint.columns))})")
+    if constraint.kind is Kind.FOREIGN_KEY:
+        parent = quoted_path(constraint.parent.split("."))
+        words.append(f"REFERENCES {parent} ({', '.join(map(quote, constraint.parent_columns))})")
+    if not constraint.is_enforced:
+        words.append("DISABLE NOVALIDATE")
+    if constraint.is_relied != constraint.is_enforced:
+        words.append("RELY" if constraint.is_relied else "NORELY")
+    return " ".join(words)
+
+
+def _column_sql(column: Column, table: Table) -> str:
+    sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
+    if not column.nullable:
+        sql += " NOT NULL"
+    for constraint in table.constraints:
+        if (
+            constraint.kind is Kind.NOT_NULL
+            and constraint.columns == (column.name,)
+            and column.nullable
+        ):
+            sql += f" {_constraint_sql(constraint)}"
+    if column.default is not None:
+        sql += f" DEFAULT {column.default}"
+    return sql + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
+
+
+def _string_literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def column_row(column: Column) -> tuple[str, str, str]:
+    """A row of DESCRIBE: name, type, comment."""
+    return column.name, column.type, column.comment or ""
+
+
+def detail_rows(table: Table) -> list[tuple[str, str]]:
+    """The facts about a table or view that DESCRIBE EXTENDED adds."""
+    if (text := table.view) is not None:
+        return [
+            ("Database", table.name.database),
+            ("Table", table.name.shown),
+            ("Type", "VIEW"),
+            ("View Text", text.expanded),
+            ("View Original Text", text.original),
+            ("Comment", table.comment or ""),
+            ("Table Properties", _properties_text(table)),
+        ]
+    return [
+        ("Database", table.name.database),
+        ("Table", table.name.shown),
+        *([] if table.name.holder is None else [("Type", "TEMPORARY")]),
+        ("Location", table.location),
+        ("Num Buckets", str(table.num_buckets)),
+        ("Bucket Columns", ", ".join(table.bucket_columns)),
+        ("Sort Columns", ", ".join(map(_sort_sql, table.sort_columns))),
+        *(
+            (f"Constraint {constraint.name}", _constraint_description(constraint))
+            for constraint in table.constraints
+        ),
+        ("Comment", table.comment or ""),
+        ("Table Properties", _properties_text(table)),
+    ]
+
+
+def _properties_text(table: Table) -> str:
+    return ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
+
+
+def _constraint_description(constraint: Constraint) -> str:
+    if constraint.kind is Kind.NOT_NULL:
+        return f"{quote(constraint.columns[0])} {_constraint_definition(constraint)}"
+    return _constraint_definition(constraint)

@@ -1,0 +1,355 @@
+"""SHOW, DESCRIBE, and the lists of a table's files and events, all as DataFrames.
+
+ABORT COMPACTIONS is in this module, too, because its result is rows.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid import cdc
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.statistics import column_facts, table_facts
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.errors import AnalysisError
+from acidsql.metastore.compaction_queue import CompactionInfo
+from acidsql.metastore.foreign import acid_table
+from acidsql.metastore.interface import LockInfo, TxnState
+from acidsql.metastore.lock_rules import strength
+from acidsql.sql.binder import column_of
+from acidsql.sql.parsed import statements as st
+from acidsql.statements.context.family import Context, Family, runs
+from acidsql.statements.context.result import rows_frame
+from acidsql.statements.maintenance.compaction_rows import (
+    ABORTED,
+    COMPACTIONS,
+    aborted_rows,
+    compaction_rows,
+)
+from acidsql.statements.queries.table_rows import TableRows
+from acidsql.statements.show.described import column_row, create_statement, detail_rows
+from acidsql.statements.show.waiting import WaitingRecords
+from acidsql.storage.reading.events.event_dump import dump_events
+from acidsql.storage.reading.pruning.inventory import files_frame
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.spark.views import SETTLED
+
+_ACID_CATALOG = "acidsql"
+_STREAMS = (
+    "txnAppId string, sink string, txnVersion bigint, txnId bigint, numRows bigint, "
+    "committed bigint, queryId string, runId string, user string, host string, "
+    "numWaiting bigint, oldestWaitingTxn string"
+)
+_LOCKS = (
+    "lockid string, database string, table string, partition string, lock_state string, "
+    "blocked_by string, lock_type string, transaction_id string, last_heartbeat string, "
+    "acquired_at string, user string, hostname string, agent_info string"
+)
+
+
+class ShowStatements(Family):
+    """Runs SHOW, DESCRIBE and ABORT COMPACTIONS for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._waiting, self._rows = WaitingRecords(context), TableRows(context)
+
+    def files(self, table: Table) -> DataFrame:
+        """See ``Session.files``."""
+        files = self._rows.inventory(table, self._transactions.read_snapshot([table.name]))
+        return files_frame(self._spark, files)
+
+    def events(self, path: str) -> DataFrame:
+        """See ``Session.events``."""
+        return dump_events(self._spark, path)
+
+    @runs(st.ShowDatabases)
+    def _databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
+        """The ACID databases and Spark's. The column ``catalog`` tells them apart.
+
+        While another catalog than Spark's own is current, the rows are that catalog's namespaces.
+        """
+        if self._spark_databases.is_elsewhere(None):
+            return self._spark.sql(text)
+        rows = [(database.name, _ACID_CATALOG) for database in self._metastore.databases()]
+        rows += [
+            (database.name, jvm.OWN_CATALOG) for database in self._spark.catalog.listDatabases()
+        ]
+        matching_rows = [row for row in rows if _is_like(row[0], statement.pattern)]
+        return self._frame("namespace string, catalog string", sorted(matching_rows))
+
+    @runs(st.ShowTables, st.ShowViews)
+    def _tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
+        """The tables and views of a database, or its views alone, both acidsql's and Spark's."""
+        if self._spark_databases.is_elsewhere(statement.database):
+            return self._spark.sql(text)
+        database = self._names.current_database
+        if statement.database is not None:
+            database = statement.database.parts[-1].lower()
+        is_acid_database = self._metastore.get_database(database) is not None
+        is_spark_database = self._spark.catalog.databaseExists(database)
+        if not is_acid_database and not is_spark_database:
+            raise AnalysisError(
+                f"There is no database '{database}'.",
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+            )  # fmt: skip
+        only_views = isinstance(statement, st.ShowViews)
+        rows = []
+        if is_acid_database:
+            names = [] if only_views else self._shown_tables(database)
+            names += self._metastore.views(database)
+            rows += [(database, name, False, _ACID_CATALOG) for name in names]
+        if not only_views:
+            temporary_names = [name for name in self._temporary.names if name.database == database]
+            rows += [(database, name.name, True, _ACID_CATALOG) for name in temporary_names]
+        if is_spark_database:
+            rows += [
+                (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
+                for table in self._spark.catalog.listTables(database)
+                if not only_views or table.isTemporary or table.tableType == "VIEW"
+                if not table.name.startswith(SETTLED)
+            ]
+        matching_rows = [row for row in rows if _is_like(row[1], statement.pattern)]
+        name_column = "viewName" if only_views else "tableName"
+        return self._frame(
+            f"namespace string, {name_column} string, isTemporary boolean, catalog string",
+            sorted(matching_rows),
+        )
+
+    def _shown_tables(self, database: str) -> list[str]:
+        """The ACID tables of a database, without those that AUTO CDC made beside other tables."""
+        tables = self._metastore.tables(database)
+        table_names = frozenset(tables)
+        return [
+            name
+            for name in tables
+            if not (cdc.is_cdc_table_name(name, table_names) and self._is_beside(database, name))
+        ]
+
+    def _is_beside(self, database: str, name: str) -> bool:
+        """Whether AUTO CDC made this table beside another one. The name alone does not tell."""
+        table = acid_table(self._metastore.find(TableName(database, name)))
+        return table is not None and cdc.is_cdc_table(table)
+
+    @runs(st.ShowPartitions)
+    def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
+        table = self._names.require_table(statement.name, text)
+        if not table.partition_columns:
+            raise AnalysisError(
+                f"{table.name} is not partitioned.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY",
+                sqlstate="42601",
+            )  # fmt: skip
+        partitions = self._transactions.partition_names(table)
+        if statement.partition:
+            partitions = self._partitions.filter_partitions(
+                table, statement.partition, partitions, text
+            )
+        return self._frame("partition string", [(name,) for name in partitions])
+
+    @runs(st.ShowCreateTable)
+    def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
+        table = self._names.require_table_or_view(statement.name, text)
+        return self._frame("createtab_stmt string", [(create_statement(table),)])
+
+    @runs(st.ShowTableProperties)
+    def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
+        table = self._names.require_table_or_view(statement.name, text)
+        rows = sorted(table.properties.items())
+        if statement.key is not None:
+            missing = f"Table {table.name} does not have property: {statement.key}"
+            rows = [(statement.key, table.properties.get(statement.key, missing))]
+        return self._frame("key string, value string", rows)
+
+    @runs(st.ShowColumns)
+    def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
+        table = self._names.require_table_or_view(statement.name, text)
+        return self._frame("col_name string", [(column.name,) for column in table.all_columns])
+
+    @runs(st.DescribeTable)
+    def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
+        table = self._names.require_table_or_view(statement.name, text)
+        if statement.column is not None:
+            return self._describe_column(table, statement, text)
+        rows = [column_row(column) for column in table.all_columns]
+        if table.partition_columns:
+            rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+            rows += [column_row(column) for column in table.partition_columns]
+        if statement.extended:
+            rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+            facts = [*detail_rows(table), *table_facts(self._statistics(table))]
+            rows += [(key, value, "") for key, value in facts]
+        return self._frame("col_name string, data_type string, comment string", rows)
+
+    def _describe_column(self, table: Table, statement: st.DescribeTable, text: str) -> DataFrame:
+        """Rows as Spark shows them: ``NULL`` is a text."""
+        assert statement.column is not None
+        column = column_of(text, table, statement.column)
+        rows: list[tuple[str, str | None]] = [
+            ("col_name", column.name), ("data_type", column.type), ("comment", column.comment)
+        ]  # fmt: skip
+        if statement.extended:
+            rows += column_facts(table, column, self._statistics(table))
+        shown_rows = [(name, "NULL" if value is None else value) for name, value in rows]
+        return self._frame("info_name string, info_value string", shown_rows)
+
+    def _statistics(self, table: Table) -> Mapping[str, str]:
+        return {} if table.view is not None else self._metastore.statistics(table.name)
+
+    @runs(st.DescribeDatabase)
+    def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
+        """The rows that Spark shows of its own databases."""
+        if (database := self._spark_databases.shared_database(statement.name)) is None:
+            return self._spark.sql(text)
+        rows = [
+            ("Catalog Name", jvm.OWN_CATALOG),
+            ("Namespace Name", database.name),
+            ("Comment", database.comment or ""),
+            ("Location", database.location),
+        ]
+        if statement.extended:
+            pairs = ", ".join(
+                f"({key},{value})" for key, value in sorted(database.properties.items())
+            )
+            rows.append(("Properties", f"({pairs})" if pairs else ""))
+        return self._frame("info_name string, info_value string", rows)
+
+    @runs(st.ShowTransactions)
+    def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
+        rows = [
+            (
+                str(txn.txn_id),
+                "OPEN" if txn.state is TxnState.OPEN else "ABORTED",
+                str(txn.started_ms),
+                str(txn.last_heartbeat_ms),
+                txn.user,
+                txn.host,
+            )
+            for txn in self._metastore.show_txns()
+        ]
+        return self._frame(
+            "txnid string, state string, startedtime string, lastheartbeattime string, "
+            "user string, host string",
+            rows,
+        )
+
+    @runs(st.ShowStreams)
+    def _stream_rows(self, _: st.ShowStreams, __: str) -> DataFrame:
+        entries = self._metastore.streams()
+        rows = [
+            (
+                entry.batch.app_id, entry.batch.sink or None, entry.batch.version, entry.txn_id,
+                entry.batch.rows, entry.committed_ms, entry.batch.query_id or None,
+                entry.batch.run_id or None, entry.user, entry.host,
+                *((None, None) if waiting is None else (waiting.records, waiting.oldest)),
+            )
+            for entry, waiting in zip(entries, self._waiting.count_waiting(entries), strict=True)
+        ]  # fmt: skip
+        return self._frame(_STREAMS, rows).selectExpr(
+            "txnAppId", "sink", "txnVersion", "txnId", "numRows",
+            "timestamp_millis(committed) AS committedAt", "queryId", "runId", "user", "host",
+            "numWaiting", "oldestWaitingTxn",
+        )  # fmt: skip
+
+    @runs(st.ShowLocks)
+    def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
+        """The locks, in Hive's columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
+        table = None if statement.name is None else self._names.require_table(statement.name, text)
+        database = statement.database and self._spark_databases.require_acid_name(
+            statement.database, text
+        )
+        locks = [
+            lock
+            for lock in self._metastore.show_locks()
+            if database is None or lock.database == database
+        ]
+        if table is not None:
+            locks = self._partitions.locks_on(table, statement.partition, locks, text)
+        locks.sort(key=lambda lock: (lock.state.value, strength(lock.lock_type)))
+        return self._frame(_LOCKS, map(_lock_row, locks))
+
+    @runs(st.ShowCompactions)
+    def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
+        if statement.database is not None:
+            self._spark_databases.require_acid_name(statement.database, text)
+        compactions = self._metastore.compactions()
+        table = (
+            None
+            if statement.name is None
+            else self._compacted_table(statement.name, compactions, text)
+        )
+        if statement.partition and table is not None:
+            partitions = [
+                compaction.partition
+                for compaction in compactions
+                if compaction.table == table and compaction.partition
+            ]
+            described_table = acid_table(self._metastore.find(table)) or _dropped_table(
+                table, partitions
+            )
+            named_partitions = self._partitions.filter_partitions(
+                described_table, statement.partition, partitions, text
+            )
+            compactions = [
+                compaction for compaction in compactions if compaction.partition in named_partitions
+            ]
+        return self._frame(COMPACTIONS, compaction_rows(compactions, statement, table=table))
+
+    def _compacted_table(
+        self, name: st.Name, compactions: list[CompactionInfo], text: str
+    ) -> TableName:
+        """The name of the table. A dropped table counts while the store has its compactions."""
+        table = self._names.qualify(name.parts)
+        if table is not None and any(compaction.table == table for compaction in compactions):
+            return table
+        return self._names.require_table(name, text).name
+
+    @runs(st.AbortCompactions)
+    def _abort_compactions(self, statement: st.AbortCompactions, _: str) -> DataFrame:
+        aborted_compactions = self._metastore.abort_compactions(statement.ids)
+        return self._frame(ABORTED, aborted_rows(statement.ids, aborted_compactions))
+
+    def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
+        return rows_frame(self._spark, schema, rows)
+
+
+def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
+    blocker, acquired = lock.blocked_by, lock.acquired_at_ms
+    return (
+        f"{lock.lock_id}.{lock.internal_id}",
+        lock.database,
+        None if lock.table is None else TableName(lock.database, lock.table).shown,
+        lock.partition,
+        lock.state.name,
+        None if blocker is None else f"{blocker[0]}.{blocker[1]}",
+        lock.lock_type.name,
+        str(lock.txn_id),
+        "0",  # a lock has no heartbeat of its own, only its transaction's
+        None if acquired is None else str(acquired),
+        lock.user,
+        lock.host,
+        lock.agent_info,
+    )
+
+
+def _dropped_table(name: TableName, partitions: Sequence[str]) -> Table:
+    """A dropped table, with columns from its partitions' names. They are all of type STRING."""
+    pairs = parse_partition_name(partitions[0]) if partitions else []
+    return Table(name, "", (), tuple(Column(column, "string") for column, _ in pairs))
+
+
+def _is_like(name: str, pattern: str | None) -> bool:
+    """Whether a name matches a pattern of Hive's.
+
+    In a pattern, ``*`` and ``%`` stand for any text, and ``|`` separates choices.
+    """
+    if pattern is None:
+        return True
+    choices = re.split(r"\|", pattern.lower().replace("%", "*"))
+    return any(fnmatch.fnmatchcase(name.lower(), choice) for choice in choices)

@@ -1,0 +1,133 @@
+"""Insert events joined with delete events: the live rows, or the deleted ones.
+
+For live rows, the join is used if ``deletion_vectors`` would take too much memory. Spark joins
+fastest by one BIGINT. A row id is three numbers, and the number of its partition belongs to them,
+because Hive numbers rows anew in each partition. So these numbers are mixed into one BIGINT for the
+join, and the join condition also compares them in full. If two row ids mix to the same BIGINT, the
+result is still right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.storage.columns import quote
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION_NUMBER,
+    PREFIX,
+    ROW_ID,
+    VERSION,
+    WRITE_ID,
+)
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.parallel import run_in_threads
+from acidsql.storage.reading.events.orc_reader import row_count
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.tables.listing import EventFile
+
+# At most so many delete events are broadcast (an event takes some 60 bytes of a task's memory);
+# more events are shuffled. Spark itself would decide by the bytes on disk, which may be very few.
+SENT_MAX = 3_000_000
+_SURELY_FEW_BYTES = 64 * 1024
+_DELETED = f"{PREFIX}deleted_"
+_MIXED = f"{PREFIX}mixed"
+
+
+def key_columns(partitions: int) -> list[str]:
+    """The columns, all numbers, that identify a row among the rows of so many partitions."""
+    # Hive numbers rows anew in each partition, so a row id is unique in one partition only.
+    keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
+    return [*keys, PARTITION_NUMBER] if partitions > 1 else keys
+
+
+def remove_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Leave out deleted rows.
+
+    Args:
+        events: Insert events, with ``key_columns``.
+        deletes: The row ids that delete events name, as ``key_columns``.
+        files: The files of these delete events.
+    """
+    return _join_deletes(events, deletes, files, "left_anti")
+
+
+def join_deleted_rows(
+    events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]
+) -> DataFrame:
+    """Keep only the rows that delete events name, with VERSION.
+
+    Args:
+        events: Insert events, with ``key_columns``.
+        deletes: The row ids that delete events name, as ``key_columns``, and VERSION.
+        files: The files of these delete events.
+    """
+    return _join_deletes(events, deletes, files, "inner")
+
+
+def mark_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Add VERSION to all rows: the write id under which a row was deleted, or NULL.
+
+    Args:
+        events: Insert events, with ``key_columns``.
+        deletes: The row ids that delete events name, as ``key_columns``, and VERSION.
+        files: The files of these delete events.
+    """
+    keys = [key for key in deletes.columns if key != VERSION]
+    once = deletes.groupBy(*keys).agg(F.min(VERSION).alias(VERSION))
+    return jvm.select(
+        _join_deletes(events, once, files, "left_outer"), *map(quote, events.columns), VERSION
+    )
+
+
+def _join_deletes(
+    events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], how: str
+) -> DataFrame:
+    keys = [key for key in deletes.columns if key != VERSION]
+    version_columns = [VERSION] if VERSION in deletes.columns else []
+    renamed_deletes = deletes.selectExpr(
+        f"{_mixed_key_sql(keys)} AS {_MIXED}",
+        *(f"{key} AS {_DELETED}{key}" for key in keys),
+        *version_columns,
+    )
+    # The keys are not compared by "=": Spark would join by every column that "=" compares.
+    differing = " | ".join(
+        f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
+    )
+    condition = F.expr(f"{_mixed_key_sql(keys)} = {_MIXED} AND ({differing}) = 0L")
+    return events.join(_hint_broadcast(renamed_deletes, files), condition, how)
+
+
+def _mixed_key_sql(keys: Sequence[str]) -> str:
+    """SQL of the BIGINT for the join."""
+    numbers = (
+        f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
+    )
+    if PARTITION_NUMBER in keys:
+        # The cast matters: another type gives another hash.
+        numbers += f" ^ xxhash64(CAST({PARTITION_NUMBER} AS BIGINT))"
+    return f"({numbers})"
+
+
+def _hint_broadcast(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Hint to Spark whether to broadcast the delete events."""
+    if _are_many(files):
+        return deletes.hint("merge")
+    threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    return deletes if str(threshold).startswith("-") else deletes.hint("broadcast")
+
+
+def _are_many(files: Sequence[EventFile]) -> bool:
+    if sum(file.size for file in files) <= _SURELY_FEW_BYTES:
+        return False
+    large = [file for file in files if file.size > _SURELY_FEW_BYTES // len(files)]
+    return sum(run_in_threads(lambda file: event_count(file.path, file.length), large)) > SENT_MAX
+
+
+def event_count(path: str, length: int | None) -> int:
+    """The number of events in a file. Raises SnapshotTooOldError if the file is gone."""
+    with naming_missing(path):
+        return row_count(path, length)

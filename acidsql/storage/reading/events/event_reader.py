@@ -1,0 +1,275 @@
+"""Reads, in Python tasks, the files that Spark's own ORC reader would read wrongly.
+
+These are files without event columns (``originals``), streamed files whose committed length is not
+their size, and files with timestamps if the JVM's time zone has daylight saving time. This module
+runs in workers: it imports neither pyspark nor modules of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid import event
+from acidsql.acid.event import EVENT_COLUMNS
+from acidsql.acid.layout import ORIGINALS_BASE, Kind
+from acidsql.acid.paths import url_of
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION,
+    ROW_ID,
+    WRITE_ID,
+)
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.object_store import NO_WAIT_SETTINGS
+from acidsql.storage.files.parallel import ahead
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.row_schema import RowSchema, conform
+from acidsql.storage.reading.events.orc_reader import (
+    need_events,
+    only,
+    read_batches,
+    read_events,
+    read_row_ids,
+)
+from acidsql.storage.reading.events.originals import (
+    OriginalFile,
+    original_files,
+    read_originals,
+    row_ids_of,
+)
+from acidsql.storage.tables.listing import EventFile, Listing
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One task's work: a file, and the write ids of its visible events.
+
+    Attributes:
+        partition: The directory below the table's.
+        path: The path of an event file; None for an original.
+        length: The file's committed bytes; None for the whole file.
+        original: A file without event columns; None for an event file.
+        high_water_mark: Events with a higher write id are invisible.
+        hidden: Other write ids whose events are invisible.
+        least_write_id: A lower bound of the write ids under which the file's rows were inserted.
+        size: The file's bytes on disk; 0: unknown.
+    """
+
+    partition: str
+    path: str | None
+    length: int | None
+    original: OriginalFile | None
+    high_water_mark: int
+    hidden: tuple[int, ...]
+    least_write_id: int = ORIGINALS_BASE
+    size: int = 0
+
+    @property
+    def file(self) -> str:
+        """The path of the file."""
+        path = self.path if self.original is None else self.original.path
+        assert path is not None
+        return path
+
+
+# The columns of ``read_deletes``: the row id, and the write id of the delete event.
+DELETING_WRITE_ID = "currentTransaction"
+DELETE_COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, DELETING_WRITE_ID]
+
+
+def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list[FileRead]:
+    """One read for each file of insert events or original.
+
+    The driver reads the footers of all originals here, because a row id depends on the numbers of
+    rows in the files before.
+    """
+    hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
+    reads = []
+    for listing in listings:
+        name = listing.partition
+        reads += [
+            FileRead(name, file.path, file.length, None, hwm, hidden, _least(file), file.size)
+            for file in listing.data
+        ]
+        for group in listing.originals:
+            sizes = dict(zip(group.paths, group.sizes, strict=False))
+            files = original_files(group.paths, group.write_id, group.statement_id)
+            reads += [
+                FileRead(
+                    name,
+                    None,
+                    None,
+                    original,
+                    hwm,
+                    hidden,
+                    original.write_id,
+                    sizes.get(original.path, 0),
+                )
+                for original in files
+            ]
+    return reads
+
+
+def _least(file: EventFile) -> int:
+    """A lower bound of the file's write ids.
+
+    A base has rows of all write ids up to its own, a delta only rows of its range.
+    """
+    is_base = file.directory.kind is Kind.BASE
+    return ORIGINALS_BASE if is_base else file.directory.min_write_id
+
+
+def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead]:
+    """One read for each file of delete events."""
+    hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
+    return [
+        FileRead(listing.partition, file.path, file.length, None, hwm, hidden, size=file.size)
+        for file in listing.deletes
+    ]
+
+
+def plain_reads(
+    files: Mapping[str, Sequence[str]], sizes: Mapping[str, int] = MappingProxyType({})
+) -> list[FileRead]:
+    """One read for each file of an insert-only table. The row ids have no meaning.
+
+    ``sizes``: the files' bytes on disk, as far as they are known.
+    """
+    return [
+        FileRead(
+            partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, (), size=sizes.get(path, 0)
+        )
+        for partition, paths in files.items()
+        for path in paths
+    ]
+
+
+def flat_schema(table: Table) -> RowSchema:
+    """The table's columns under names that clash with no other name.
+
+    The names in files do not matter: columns are matched by position.
+    """
+    return RowSchema.from_fields((f"c{i}", column.type) for i, column in enumerate(table.columns))
+
+
+def read_file(
+    read: FileRead, schema: RowSchema, names: Sequence[str], *, exact: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The visible insert events: row id, partition, then the columns under ``names``.
+
+    ``exact``: as for ``orc_reader.read_batches``.
+    """
+    if read.original is not None:
+        batches = read_originals(read.original, schema, exact=exact)
+    else:
+        assert read.path is not None
+        batches = read_events(read.path, schema, read.length, exact=exact)
+    for batch in batches:
+        visible_rows = only(batch, visible(read, batch.column("currentTransaction")))
+        if visible_rows.num_rows:
+            partition = pa.repeat(pa.scalar(read.partition, pa.string()), visible_rows.num_rows)
+            yield pa.RecordBatch.from_arrays(
+                [*visible_rows.columns[:3], partition, *visible_rows.columns[4:]],
+                names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
+            )
+
+
+def read_for_query(
+    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``read_file``, of all these files. The tiny ones of an object store come last:
+    threads read some ahead, as a task waits for answers longer than it decodes such a file.
+
+    ``with_path``: the URL of the file is the last column.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+    """
+
+    def rows_of(read: FileRead) -> Iterator[pa.RecordBatch]:
+        with naming_missing(read.file):
+            for batch in read_file(read, schema, names):
+                yield _add_path(batch, read) if with_path else batch
+
+    tiny = [read for read in reads if _is_tiny(read)]
+    for read in (read for read in reads if not _is_tiny(read)):
+        yield from rows_of(read)
+    for first_batch, later_batches in ahead(lambda read: _begun(rows_of(read)), tiny):
+        yield from first_batch
+        yield from later_batches
+
+
+def _begun(
+    batches: Iterator[pa.RecordBatch],
+) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+    """The first batch, and the others, which are not decoded yet: a tiny file may have many, if
+    its rows are alike."""
+    return list(islice(batches, 1)), batches
+
+
+def _is_tiny(read: FileRead) -> bool:
+    return 0 < read.size <= NO_WAIT_SETTINGS and not filesystem_for(read.file).has_directories
+
+
+def _add_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
+    url = pa.repeat(pa.scalar(url_of(read.file), pa.string()), batch.num_rows)
+    return pa.RecordBatch.from_arrays([*batch.columns, url], [*batch.schema.names, "url"])
+
+
+def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
+    """The visible delete events of a file: the row ids that they name, and their write ids."""
+    assert read.path is not None
+    for batch in read_row_ids(read.path, read.length):
+        deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
+        visible_deletes = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
+        if visible_deletes.num_rows:
+            yield pa.RecordBatch.from_arrays(visible_deletes.columns[1:], DELETE_COLUMNS)
+
+
+def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
+    """The row ids of the visible insert events of a file, without the rows."""
+    names = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
+    if read.original is not None:
+        yield from row_ids_of(read.original, names)
+        return
+    assert read.path is not None
+    for batch in read_row_ids(read.path, read.length):
+        inserts = only(batch, pc.equal(batch.column("operation"), event.INSERT))
+        visible_inserts = only(inserts, visible(read, inserts.column(DELETING_WRITE_ID)))
+        if visible_inserts.num_rows:
+            yield pa.RecordBatch.from_arrays(visible_inserts.columns[1:4], names)
+
+
+def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:
+    """All events of a file, as stored: the six event columns, then the path.
+
+    Raises:
+        FormatError: The file is not an event file.
+    """
+    with naming_damage(path):
+        for batch, info in read_batches(path, length):
+            need_events(batch, path)
+            row = cast(pa.StructArray, batch.column(5))
+            row = conform(row, schema, info.calendar, info.row_types)
+            paths = pa.repeat(pa.scalar(path, pa.string()), batch.num_rows)
+            columns = [*batch.columns[:5], row, paths]
+            yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])
+
+
+def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
+    """I1: tell for each write id whether the snapshot sees its events."""
+    is_visible = pc.less_equal(write_ids, read.high_water_mark)
+    if not read.hidden:
+        return is_visible
+    hidden = pc.is_in(write_ids, value_set=pa.array(read.hidden, write_ids.type))
+    return pc.and_(is_visible, pc.invert(hidden))

@@ -1,0 +1,47 @@
+"""Finds the values of partition directories. For names that are not canonical, it asks Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.partition_names import PartitionNames, Values, canonical, may_be_uncanonical
+from acidsql.acid.table import Table
+from acidsql.storage.columns import quote
+from acidsql.storage.event_records import PARTITION
+from acidsql.storage.reading.pruning.partition_columns import partitions_frame
+
+
+def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> PartitionNames:
+    """The names of a table's partition directories; ``names`` are all that exist."""
+    return PartitionNames.from_directories(
+        table.partition_columns, names, _values_in_spark(spark, table, names)
+    )
+
+
+def canonical_partition_values(
+    spark: SparkSession, table: Table, names: Sequence[str]
+) -> dict[str, Values]:
+    """The values of each directory, as their canonical texts."""
+    canonical_values = _values_in_spark(spark, table, names)
+    return {
+        name: canonical_values.get(name) or tuple(value for _, value in parse_partition_name(name))
+        for name in names
+    }
+
+
+def _values_in_spark(spark: SparkSession, table: Table, names: Sequence[str]) -> dict[str, Values]:
+    """The values that a query shows for directories whose names may not be canonical. No job runs
+    for this."""
+    columns = table.partition_columns
+    doubtful = may_be_uncanonical(columns, names)
+    if not doubtful:
+        return {}
+    texts = (f"CAST({quote(column.name)} AS STRING)" for column in columns)
+    rows = partitions_frame(spark, table, doubtful).selectExpr(PARTITION, *texts).collect()
+    return {
+        name: tuple(map(canonical, values, (column.type for column in columns)))
+        for name, *values in rows
+    }

@@ -1,0 +1,54 @@
+"""Tries whether executors reach directories, as the Python tasks of reads and writes do."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from acidsql.errors import AcidSqlError
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.spark.session.jobs import task_slots
+from acidsql.storage.spark.session.python_workers import prepare_workers
+
+_DDL = "location string, host string, problem string"
+
+
+def problem_of(location: str) -> str:
+    """Why this process cannot list a directory; empty if it can."""
+    try:
+        filesystem_for(location).list(location)
+    except FileNotFoundError:
+        return "there is no such directory"
+    except (OSError, AcidSqlError) as error:
+        return getattr(error, "message", None) or str(error)
+    return ""
+
+
+def list_on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Run a small job that lists each directory in every task slot, as far as Spark spreads it.
+
+    Returns:
+        Location, host and problem for each location and host; an empty problem is none.
+    """
+    prepare_workers(spark)
+    tasks = max(1, task_slots(spark))
+    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_look(tuple(locations)), _DDL)
+    problems = {(row.location, row.host): row.problem for row in frame.collect()}
+    return [(location, host, problem) for (location, host), problem in sorted(problems.items())]
+
+
+def _look(
+    locations: Sequence[str],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            host = socket.gethostname()
+            problems = [problem_of(location) for location in locations]
+            yield pa.RecordBatch.from_pydict(
+                {"location": list(locations), "host": [host] * len(problems), "problem": problems}
+            )
+
+    return look

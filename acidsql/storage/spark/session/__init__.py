@@ -1,0 +1,7 @@
+"""A Spark session: its JVM, its settings, its jobs and its Python workers.
+
+``jvm`` asks the JVM, or a server of Spark Connect. ``jobs`` names, watches and cancels jobs;
+``python_workers`` sends the code that tasks need; ``store_conf`` hands keys of object stores on.
+
+This package must not compose queries. Read ``jvm`` first.
+"""

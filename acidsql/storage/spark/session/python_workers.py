@@ -1,0 +1,129 @@
+"""Make sure that Spark's Python workers can find and run our code."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import os
+import shutil
+import site
+import subprocess
+import sys
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+
+import acidsql
+from acidsql.errors import SettingError
+from acidsql.storage.spark.session.jvm import is_on, spark_context
+
+# find_spec is cheap: it does not import pyarrow.
+_PROBE = (
+    "import importlib.util as u, sys; "
+    "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
+)
+
+_ISOLATION = "spark.sql.artifact.isolation.enabled"
+_log = logging.getLogger(__name__)
+_prepared: WeakSet[Any] = WeakSet()  # Spark contexts, and sessions of Spark Connect
+
+
+def prepare_workers(spark: SparkSession) -> None:
+    """Make sure that Spark's Python workers can find our code, and with a local master, run it.
+
+    If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
+    the virtual environment. For a local master the driver's own Python is right. On a cluster the
+    path belongs to another machine. If the Python there is wrong, Spark's own error says so. The
+    server of Spark Connect has chosen its Python; it gets our code as an artifact of the session.
+
+    Raises:
+        SettingError: PYSPARK_PYTHON names a Python of another version, or without pyarrow.
+    """
+    context = spark_context(spark)
+    owner = spark if context is None else context
+    if owner in _prepared:
+        return
+    if context is None:
+        if not isolates_artifacts(spark):
+            _log.warning(
+                "This server of Spark Connect keeps the files of all sessions together, this "
+                "session's copy of acidsql, too. After the session has ended, new executors wait "
+                "for the file in vain, and the tasks of all sessions fail. Set %s=true on the "
+                "server, as start-connect-server.sh does.", _ISOLATION,
+            )  # fmt: skip
+        spark.addArtifacts(_package(), pyfile=True)
+        _prepared.add(spark)
+        return
+    is_local = str(context.master).startswith("local")
+    if is_local and not os.environ.get("PYSPARK_PYTHON"):
+        context.pythonExec = sys.executable
+    if is_local and _is_ours(context.pythonExec):
+        _lend_our_path(context)
+    else:
+        if is_local:
+            _need_our_version(context.pythonExec)
+        # Another Python may have no copy of our code, or another version.
+        context.addPyFile(_package())
+    _prepared.add(context)
+
+
+def isolates_artifacts(spark: SparkSession) -> bool:
+    """Whether a server of Spark Connect keeps the files of its sessions apart. One that runs as a
+    plugin alone does not, unless its conf says so."""
+    return is_on(spark, _ISOLATION)
+
+
+def _is_ours(python: str) -> bool:
+    found_path = shutil.which(python)
+    return found_path is not None and os.path.abspath(found_path) == os.path.abspath(sys.executable)
+
+
+def _need_our_version(python: str) -> None:
+    executable = shutil.which(python)
+    if executable is None:
+        return  # Spark itself will raise an error
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    probe = subprocess.run([executable, "-c", _PROBE], capture_output=True, text=True, check=False)
+    if probe.stdout.strip() != f"{version} True":
+        raise SettingError(
+            f"Spark's Python workers would run '{executable}', which is not Python {version} with "
+            "pyarrow. Set the environment variable PYSPARK_PYTHON to "
+            f"'{sys.executable}' before Spark starts.",
+            python=executable,
+        )
+
+
+def _lend_our_path(context: Any) -> None:
+    """Put our package's directory on the workers' path, unless the package is installed.
+
+    A worker with the driver's Python finds installed packages, but not the entries that a program
+    has added to its own ``sys.path``.
+    """
+    place = str(Path(acidsql.__file__).parent.parent)
+    if place in {*site.getsitepackages(), site.getusersitepackages()}:
+        return
+    other_paths = context.environment.get("PYTHONPATH")
+    context.environment["PYTHONPATH"] = os.pathsep.join(
+        [place, *([other_paths] if other_paths else [])]
+    )
+
+
+@cache
+def _package() -> str:
+    """The path of an archive of our code. Other code gets another name: a server would refuse it
+    under a name that it knows."""
+    root = Path(acidsql.__file__).parent
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(root.rglob("*.py")):
+            file.write(path, path.relative_to(root.parent))
+    name = f"acidsql-{hashlib.sha256(packed.getvalue()).hexdigest()[:16]}.zip"
+    archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / name
+    archive.write_bytes(packed.getvalue())
+    return str(archive)

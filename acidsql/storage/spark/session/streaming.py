@@ -1,0 +1,26 @@
+"""What Spark's JVM tells about a streaming query, from within ``foreachBatch``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from acidsql.storage.spark.session.jvm import spark_context
+
+
+def local_property(spark: SparkSession, name: str) -> str | None:
+    """A property of the thread that runs the current batch; None if there is none."""
+    context = spark_context(spark)
+    value = None if context is None else context.getLocalProperty(name)
+    return None if value is None else str(value)
+
+
+def run_of(spark: SparkSession, query_id: str) -> tuple[str | None, str | None]:
+    """The run and the checkpoint of a running query that this session started; None for what Spark
+    does not tell."""
+    with suppress(Exception):  # another session started the query, or Spark Connect has no JVM here
+        query: Any = spark.streams.get(query_id)
+        return str(query.runId), str(query._jsq.streamingQuery().resolvedCheckpointRoot())
+    return None, None

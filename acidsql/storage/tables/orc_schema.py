@@ -1,0 +1,170 @@
+"""The columns of an ORC file as Hive's types, from its footer. Driver only, without a Spark job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.acid import event
+from acidsql.acid.values.evolution import is_cast
+from acidsql.acid.values.types import HiveType
+from acidsql.errors import FormatError
+from acidsql.storage.files.filesystem import filesystem_for, length_of
+from acidsql.storage.files.parallel import run_in_threads
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.encoding.footer import Footer, OrcType, read_footer
+from acidsql.storage.orc.lost_days import may_hold
+from acidsql.storage.tables.file_info import footer_facts, read_file_info
+from acidsql.storage.tables.listing import EventFile, Listing
+
+_NAMELESS = re.compile(r"_col\d+")
+_MISSING = "__acidsql_missing"
+
+
+def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
+    """The user's columns: the names in the file, and Hive's type texts.
+
+    Args:
+        path: A file of events (the columns are the fields of ``row``), or any other ORC file.
+        length: The committed length in bytes, if it is not the whole file (``_flush_length``).
+
+    Raises:
+        FormatError: The file is not ORC, is damaged, or has no columns.
+    """
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        end = length_of(file) if length is None else length
+        return _columns(read_footer(file, end).types, path)
+
+
+def _columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
+    if not types or types[0].kind != "struct":
+        raise FormatError(f"'{path}' has no columns", path=path)
+    root = types[0]
+    if [name.lower() for name in root.names] == [n.lower() for n in event.EVENT_COLUMNS]:
+        root = types[root.children[-1]]
+    return [
+        (name, str(_node(child, types)))
+        for name, child in zip(root.names, root.children, strict=True)
+    ]
+
+
+def _node(number: int, types: Sequence[OrcType]) -> HiveType:
+    orc = types[number]
+    children = tuple(_node(child, types) for child in orc.children)
+    return HiveType(orc.kind, orc.parameters, children, orc.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that the files of a directory have for their columns.
+
+    Attributes:
+        events: The six event columns. Hive's query-based compaction writes them in lower case.
+        row: The user's columns.
+        types: The types of the user's columns, see ``FileInfo``.
+        of_others: See ``lost_days.is_of_others``.
+    """
+
+    events: tuple[str, ...]
+    row: tuple[str, ...]
+    types: tuple[HiveType, ...] = ()
+    of_others: bool = False
+
+
+def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
+    """The names of columns, by the directory of event files.
+
+    A statement writes all its files with one schema, so one footer is read for all files of a
+    statement, in all partitions. For compactions and streams, one footer of each directory is read.
+
+    Raises:
+        FormatError: A file does not have the six event columns.
+    """
+    writers = {file.place: _writer(file) for file in files}
+    one_of_each = {_writer(file): file.path for file in files}
+    names = dict(zip(one_of_each, run_in_threads(_names, one_of_each.values()), strict=True))
+    return {directory: names[writer] for directory, writer in writers.items()}
+
+
+def _writer(file: EventFile) -> str:
+    """A key that all files of one statement, or of one directory of a compaction, share."""
+    is_statements = file.directory.statement_id is not None
+    return file.directory.name if is_statements else file.place
+
+
+def _names(path: str) -> Names:
+    info = read_file_info(path)
+    if not info.is_acid:
+        raise FormatError(f"'{path}' is no file of ACID events", path=path)
+    return Names(info.column_names, info.row_names, info.row_types, info.of_others)
+
+
+def types_in(path: str) -> tuple[HiveType, ...]:
+    """The types of the user's columns in a file, see ``FileInfo``."""
+    return read_file_info(path).row_types
+
+
+def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType, ...]]:
+    """The types of the user's columns in all files, by the directory, or by the file without event
+    columns."""
+    names = names_by_directory([file for listing in listings for file in listing.data])
+    plain = [path for listing in listings for group in listing.originals for path in group.paths]
+    types = {directory: directory_names.types for directory, directory_names in names.items()}
+    return {**types, **dict(zip(plain, run_in_threads(types_in, plain), strict=True))}
+
+
+def files_with_lost_days(paths: Sequence[str]) -> set[str]:
+    """The files that may hold days which Spark's reader shows as other days."""
+    answers = zip(paths, run_in_threads(_may_have_lost_days, paths), strict=True)
+    return {path for path, may_have in answers if may_have}
+
+
+def _may_have_lost_days(path: str) -> bool:
+    return may_hold(_footer(path))
+
+
+def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
+    """Whether Spark's reader shows other values than Hive's of one of these files of any writer.
+
+    ``types``: the types of the table's columns.
+    """
+
+    def is_misread(path: str) -> bool:
+        footer = _footer(path)
+        return may_hold(footer) or any(map(is_cast, footer_facts(footer).row_types, types))
+
+    return any(run_in_threads(is_misread, paths))
+
+
+def _footer(path: str) -> Footer:
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        return read_footer(file, length_of(file))
+
+
+def has_no_names(names: Sequence[str]) -> bool:
+    """True for Hive's ``_col0``, ``_col1`` …, which are only numbers."""
+    return all(_NAMELESS.fullmatch(name) for name in names)
+
+
+def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
+    """The names by which to read ``columns`` from a file that has them at these positions.
+
+    Args:
+        names: The file's names; fewer than ``columns`` if columns were added later.
+        columns: The table's names.
+
+    Returns:
+        ``columns`` if they agree with the file's names. None if Spark's reader cannot find columns
+        by name: the file has names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
+        which ORC does not treat as names, even if the table's columns have these names.
+    """
+    shared_count = min(len(names), len(columns))
+    if has_no_names(names):
+        return None
+    if list(names[:shared_count]) == list(columns[:shared_count]):
+        return tuple(columns)
+    if len({name.lower() for name in names}) < len(names):
+        return None
+    missing = (f"{_MISSING}{number}" for number in range(shared_count, len(columns)))
+    return (*names[:shared_count], *missing)

@@ -1,0 +1,323 @@
+"""A table as the source of a stream: the rows that were inserted, each once, or all changes.
+
+Commits are not in the order of write ids. So an offset is a snapshot, the valid write ids as text:
+a transaction that was open at one offset and commits later belongs to a later batch.
+
+The reader lives in a Python process of Spark's own, without a session. The tasks get files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
+from acidsql.errors import (
+    CatalogError,
+    SnapshotTooOldError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from acidsql.metastore.foreign import acid_table
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.older_versions import (
+    commit_at,
+    oldest_version_after_loss,
+    write_ids_at_commit,
+)
+from acidsql.storage.folding.stream_changes import FeedRead, feed_ddl, feed_reads, feed_rows
+from acidsql.storage.folding.stream_reads import (
+    Shows,
+    StreamRead,
+    live_reads,
+    new_reads,
+    stream_ddl,
+    stream_rows,
+)
+from acidsql.storage.reading.change_columns import change_keys, need_names
+from acidsql.storage.reading.changes import Changes
+from acidsql.streams.source.read_limits import (
+    SupportsTriggerAvailableNow,
+    default_limit,
+    limited_end,
+    wants_all,
+)
+from acidsql.streams.source.source_options import LATEST, source_options
+
+_NOTHING = ValidWriteIdList(-1)  # not even the rows of a converted table, which have 0
+
+
+class Split(InputPartition):
+    """A task's work."""
+
+    def __init__(self, read: StreamRead | FeedRead) -> None:
+        self.read = read
+
+
+class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The micro-batches of a table.
+
+    Args:
+        open_store: Opens the metastore.
+        options: The options of ``readStream``.
+        ddl: The columns that Spark knows; None: ask the table.
+
+    Raises:
+        SettingError: An option is missing, unknown or wrong.
+        UnsupportedError: The metastore keeps no versions, or the table cannot be a stream.
+        CatalogError: There is no such table or key column, or the table has other columns than
+            Spark knows.
+    """
+
+    def __init__(
+        self,
+        open_store: Callable[[], Metastore],
+        options: Mapping[str, str],
+        ddl: str | None = None,
+    ) -> None:
+        self._options = source_options(options)
+        self._open = open_store
+        self._name = self._options.table
+        self._store: Metastore | None = None
+        self._last: ValidWriteIdList | None = None  # where Trigger.AvailableNow ends
+        self.ddl = ddl
+        self.table = self._find_table()
+        self.ddl = self._columns_ddl(self.table)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks need the table only: no connection and no address of the metastore."""
+        return {"table": self.table}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
+        """The offset at which a new query begins."""
+        start, start_ms = self._options.start, self._options.start_ms
+        if start is None and start_ms is None:
+            return self._offset("")  # the current rows first
+        current, _ = self._current_snapshot()
+        if start_ms is not None:
+            commit = commit_at(self._metastore, start_ms - 1)
+            versions = self._metastore.versions(self._name)
+            return self._offset(str(write_ids_at_commit(self._name, current, versions, commit)))
+        if start == LATEST:
+            return self._offset(str(current))
+        assert isinstance(start, int)
+        if start and start == self._metastore.first_version(self._name):
+            return self._offset("")  # what made the table may have left no events
+        following = current.high_water_mark + 1
+        if not 1 <= start <= following:
+            raise VersionNotFoundError(
+                f"A stream of {self._name} cannot begin with version {start}: the first version "
+                f"is 1, the next one will be {following}.",
+                table=self._name, version=start,
+            )  # fmt: skip
+        return self._offset(str(current.up_to(start - 1)))
+
+    # PySpark 4.1 calls it without arguments.
+    def latestOffset(  # noqa: N802 - PySpark's name
+        self, start: dict[str, Any] | None = None, limit: Any = None
+    ) -> dict[str, Any]:
+        """The end of the next batch: the committed versions, up to the limits of a batch.
+
+        Raises:
+            CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
+        """
+        end = self._current_snapshot()[0] if self._last is None else self._last
+        if start is not None and start["snapshot"] and not wants_all(limit):
+            new = NewWriteIds(_snapshot_of_offset(start["snapshot"], end), end)
+            end = limited_end(
+                new, self._version_sizes(), self._options.max_versions, self._options.max_bytes
+            )
+        offset = self._offset(str(end))
+        self._find_table()  # after the snapshot was taken: its rows have no newer columns
+        return offset
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - PySpark's name
+        """The limit that Spark passes to ``latestOffset``."""
+        return default_limit(is_limited=self._options.is_limited)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
+        """Let the query end with the versions that are committed now, perhaps in many batches."""
+        self._last = self._current_snapshot()[0]
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The files of a batch.
+
+        Raises:
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the cleaner has deleted files of the
+                batch, or a rebalance gave the rows other row ids.
+            CatalogError: STREAM_SOURCE_CHANGED: the table was dropped and made again, or has other
+                columns now.
+        """
+        self.table = self._find_table()
+        self._need_same_table(start, end)
+        current, txns = self._current_snapshot()
+        after = _snapshot_of_offset(end["snapshot"], current)
+        before = _snapshot_of_offset(start["snapshot"], current) if start["snapshot"] else None
+        reads = self._read_files(before, after, current, txns)
+        self._need_same_table(start, end)  # and while the files were listed
+        if not self._options.is_feed:
+            return [Split(read) for read in reads]
+        new = NewWriteIds(before or _NOTHING, after)
+        commits = {
+            version.write_id: (version.committed_ms, version.txn_id)
+            for version in self._metastore.versions(self._name)
+            if version.write_id in new
+        }
+        # No row of the first batch was deleted, so there are no pairs.
+        keys = () if before is None else change_keys(self.table, self._options.keys)
+        return [Split(read) for read in feed_reads(reads, keys, commits)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a task."""
+        assert isinstance(partition, Split)
+        if isinstance(partition.read, FeedRead):
+            yield from feed_rows(partition.read, self.table)
+        else:
+            yield from stream_rows(partition.read, self.table)
+
+    def stop(self) -> None:
+        """Close the metastore."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _read_files(
+        self,
+        before: ValidWriteIdList | None,
+        after: ValidWriteIdList,
+        current: ValidWriteIdList,
+        txns: ValidTxnList,
+    ) -> list[StreamRead]:
+        directories = self._directories()
+        try:
+            if before is None:
+                reads = live_reads(self.table, directories, after, txns)
+                self._need_history(after)
+                return reads
+            table_changes = Changes(self.table, directories, NewWriteIds(before, after), txns)
+            reads = new_reads(table_changes, with_deletes=self._options.is_feed)
+            self._need_history(before)
+            return reads
+        except SnapshotTooOldError:
+            if self._options.fails_on_data_loss:
+                raise
+            live = live_reads(self.table, directories, current, txns)
+            new = NewWriteIds(before or _NOTHING, after)
+            shows = Shows.LIVE if before is None else Shows.NEW
+            return [replace(read, new=new, shows=shows) for read in live]
+
+    def _directories(self) -> list[str]:
+        if not self.table.partition_columns:
+            return [""]
+        prefix = f"{self.table.location}/"
+        partitions = self._metastore.partitions(self._name)
+        return [partition.location.removeprefix(prefix) for partition in partitions]
+
+    def _need_history(self, shown: ValidWriteIdList) -> None:
+        """Check, after the files were listed, that all files since a snapshot exist.
+
+        See ``TimeTravel.need_kept``.
+        """
+        if (oldest := oldest_version_after_loss(self._metastore, self._name, shown)) is None:
+            return
+        needed = shown.complete_up_to
+        raise SnapshotTooOldError(
+            f"The stream of {self._name} needs files since version {needed}, which the cleaner has "
+            f"deleted, or a partition was dropped. The oldest version that can be read is "
+            f"{oldest}. Begin a new stream, or set the option failOnDataLoss to false to go on "
+            "with what is left.",
+            table=self._name, version=needed, oldest=oldest,
+        )  # fmt: skip
+
+    @property
+    def _metastore(self) -> Metastore:
+        if self._store is None:
+            self._store = self._open()
+        return self._store
+
+    def _find_table(self) -> Table:
+        if not self._metastore.abilities.keeps_versions:
+            raise UnsupportedError(
+                "A Hive Metastore does not note which files were deleted, so a stream of a table "
+                "could lack rows. It needs acidsql's own metastore.",
+                condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
+            )
+        table = acid_table(self._metastore.find(self._name))
+        if table is None:
+            raise CatalogError(f"There is no table '{self._name}'.", relationName=self._name)
+        if self.ddl is not None and (now := self._columns_ddl(table)) != self.ddl:
+            raise _source_changed_error(
+                f"{self._name} has other columns now than when the stream began: {now} instead of "
+                f"{self.ddl}. Start the query again."
+            )
+        return table
+
+    def _columns_ddl(self, table: Table) -> str:
+        if not self._options.is_feed:
+            return stream_ddl(table)
+        need_names(table)
+        return feed_ddl(table, change_keys(table, self._options.keys))
+
+    def _version_sizes(self) -> dict[int, int]:
+        """The number of bytes that each version wrote."""
+        sizes: dict[int, int] = {}
+        for version in self._metastore.versions(self._name):
+            sizes[version.write_id] = sizes.get(version.write_id, 0) + version.change.bytes
+        return sizes
+
+    def _current_snapshot(self) -> tuple[ValidWriteIdList, ValidTxnList]:
+        txns = self._metastore.valid_txns()
+        return self._metastore.valid_write_ids(txns, [self._name])[self._name], txns
+
+    def _offset(self, snapshot: str) -> dict[str, Any]:
+        """The offset of a snapshot: its text, its newest version and transaction, and the table.
+
+        The version and the transaction are 0 if the snapshot has no version. They are needed
+        because a restored store may have the same identity of the table, and other versions.
+        """
+        write_ids = ValidWriteIdList.parse(snapshot) if snapshot else None
+        versions = [
+            (table_version.write_id, table_version.txn_id)
+            for table_version in self._metastore.versions(self._name)
+            if write_ids is not None
+            and table_version.write_id > 0
+            and write_ids.is_valid(table_version.write_id)
+        ]
+        version, txn = max(versions, default=(0, 0))
+        identity = self._metastore.identity(self._name)
+        return {"snapshot": snapshot, "version": version, "txn": txn, "table": identity}
+
+    def _need_same_table(self, *offsets: dict[str, Any]) -> None:
+        """Check that the offsets are of this table, and that none of them is after now."""
+        identity = self._metastore.identity(self._name)
+        txn_ids = {
+            table_version.write_id: table_version.txn_id
+            for table_version in self._metastore.versions(self._name)
+        }
+        high_water_mark = self._current_snapshot()[0].high_water_mark
+        for offset in offsets:
+            version, txn = offset["version"], offset["txn"]
+            is_same = version == 0 or (
+                version <= high_water_mark and txn_ids.get(version, txn) == txn
+            )
+            if offset["table"] != identity or not is_same:
+                raise _source_changed_error(
+                    f"{self._name} was dropped and made again, or restored from a copy, since the "
+                    "stream's checkpoint was written. Begin a new stream with a new checkpoint."
+                )
+
+
+def _source_changed_error(message: str) -> CatalogError:
+    return CatalogError(message, condition="STREAM_SOURCE_CHANGED", sqlstate="55000")
+
+
+def _snapshot_of_offset(text: str, current: ValidWriteIdList) -> ValidWriteIdList:
+    """The snapshot of an offset, in which write ids that were open then may be aborted by now."""
+    snapshot = ValidWriteIdList.parse(text)
+    aborted = tuple(write_id for write_id in snapshot.open if current.is_aborted(write_id))
+    still_open = tuple(write_id for write_id in snapshot.open if write_id not in aborted)
+    return replace(snapshot, open=still_open, aborted=snapshot.aborted + aborted)

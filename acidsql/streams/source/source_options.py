@@ -1,0 +1,146 @@
+"""The options of ``spark.readStream.format("acidsql")``. Their names ignore case, as Spark's do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from acidsql.acid.table import TableName
+from acidsql.errors import SettingError, UnsupportedError
+from acidsql.streams.source.read_limits import CAN_LIMIT
+
+_OPTIONS = (
+    "table", "warehouse", "metastore", "path", "startingVersion", "startingTimestamp",
+    "failOnDataLoss", "readChangeFeed", "keys", "maxVersionsPerTrigger", "maxBytesPerTrigger",
+)  # fmt: skip
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """The options of a stream of a table.
+
+    Attributes:
+        table: The table.
+        start: The first version, or LATEST for the versions after now; None: the current rows
+            first.
+        start_ms: The time of the first commit, in milliseconds since the epoch; None: not given.
+        fails_on_data_loss: Whether it is an error if files were deleted that the stream needs.
+        is_feed: Read deletes and updates too.
+        keys: The columns that make a deleted row and a new row the same row; None: those of the
+            table property.
+        max_versions: At most so many versions in a batch.
+        max_bytes: At most so many bytes in a batch, unless one version has more.
+    """
+
+    table: TableName
+    start: int | str | None = None
+    start_ms: int | None = None
+    fails_on_data_loss: bool = True
+    is_feed: bool = False
+    keys: tuple[str, ...] | None = None
+    max_versions: int | None = None
+    max_bytes: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit for a batch."""
+        return self.max_versions is not None or self.max_bytes is not None
+
+
+def source_options(options: Mapping[str, str]) -> SourceOptions:
+    """Read the options.
+
+    Raises:
+        SettingError: An option is unknown or wrong, or two of them contradict each other.
+        UnsupportedError: This version of Spark cannot limit a batch.
+    """
+    option_texts = {name.lower(): value for name, value in options.items()}
+    names_by_lower = {name.lower(): name for name in _OPTIONS}
+    if unknown := sorted(set(option_texts) - set(names_by_lower)):
+        raise SettingError(
+            f"A stream of a table has no option '{unknown[0]}'. It has: {', '.join(_OPTIONS)}.",
+            name=unknown[0],
+        )
+    parsed_options = SourceOptions(
+        _table_name(option_texts["table"]),
+        _starting_version(option_texts),
+        _starting_time_ms(option_texts),
+        _boolean_option(option_texts, "failOnDataLoss", default=True),
+        _boolean_option(option_texts, "readChangeFeed", default=False),
+        _key_columns(option_texts),
+        _positive_number(option_texts, "maxVersionsPerTrigger"),
+        _positive_number(option_texts, "maxBytesPerTrigger"),
+    )
+    if parsed_options.start is not None and parsed_options.start_ms is not None:
+        raise SettingError(
+            "Set startingVersion or startingTimestamp, not both.", name="startingTimestamp"
+        )
+    if parsed_options.keys is not None and not parsed_options.is_feed:
+        raise SettingError("The option keys needs the option readChangeFeed=true.", name="keys")
+    if parsed_options.is_limited and not CAN_LIMIT:
+        raise UnsupportedError(
+            "maxVersionsPerTrigger and maxBytesPerTrigger need Spark 4.2 or later. Older versions "
+            "do not tell a Python data source where a batch begins.",
+            condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
+        )
+    return parsed_options
+
+
+def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
+    if (text := option_texts.get("startingversion")) is None:
+        return None
+    if text.lower() == LATEST:
+        return LATEST
+    if not text.isdecimal():
+        raise SettingError(
+            f"startingVersion='{text}' is neither a version nor latest.", name="startingVersion"
+        )
+    return int(text)
+
+
+def _starting_time_ms(option_texts: Mapping[str, str]) -> int | None:
+    """The time of startingTimestamp. It must have an offset, because this process does not know the
+    time zone of the session."""
+    if (text := option_texts.get("startingtimestamp")) is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise SettingError(
+            f"startingTimestamp='{text}' is no time with an offset, such as "
+            "2026-11-26T08:00:00+01:00 or 2026-11-26T07:00:00Z.",
+            name="startingTimestamp",
+        )
+    return int(time.timestamp() * 1000)
+
+
+def _boolean_option(option_texts: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = option_texts.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise SettingError(f"{name}='{text}' is neither true nor false.", name=name)
+    return text == "true"
+
+
+def _positive_number(option_texts: Mapping[str, str], name: str) -> int | None:
+    if (text := option_texts.get(name.lower())) is None:
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise SettingError(f"{name}='{text}' is no number from 1 on.", name=name)
+    return int(text)
+
+
+def _key_columns(option_texts: Mapping[str, str]) -> tuple[str, ...] | None:
+    if (text := option_texts.get("keys")) is None:
+        return None
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def _table_name(text: str) -> TableName:
+    parts = text.lower().split(".")
+    if len(parts) > 2 or not all(parts):
+        raise SettingError(f"table='{text}' is not database.table.", name="table")
+    return TableName(*(parts if len(parts) == 2 else ["default", *parts]))

@@ -1,0 +1,187 @@
+"""Completes a word of a statement: keywords, databases, tables, columns.
+
+The names come from SHOW and DESCRIBE, so acidsql's tables, Spark's and views are known alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from acidsql.errors import AcidSqlError
+from acidsql.plan.analysis.lower import no_log
+from acidsql.sql.text.lookahead import RELATION_ENDS
+from acidsql.sql.text.tokens import Token, split_statements, tokenize, words
+from acidsql.storage.columns import quote, quoted_path
+
+# After these words stands the name of a table or of a database.
+_BEFORE_TABLE = words("FROM JOIN INTO UPDATE TABLE USING DESCRIBE DESC HISTORY")
+_BEFORE_DATABASE = words("USE DATABASE SCHEMA IN")
+# A word behind a table's name that is no alias.
+_NO_ALIAS = RELATION_ENDS | words(
+    "SET VALUES WHEN PARTITION VERSION TIMESTAMP RETURNING REPLACE BY TO KEYS"
+)
+# acidsql's words that Spark's own list lacks.
+_OWN_WORDS = words(
+    "ABORT AUTO CDC COMPACT COMPACTIONS CONFLICTS HISTORY KEYS LOAD LOCK MATCHED MERGE RELEASE "
+    "RETURNING REVERT ROLLBACK SAVEPOINT SEQUENCE SKIP STREAMS TRANSACTION TRANSACTIONS UNLOCK WAIT"
+)
+_WORD = re.compile(r"\w*\Z")
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass
+class Completer:
+    """Completes words of one session's statements.
+
+    Args:
+        run: ``Session.sql``.
+    """
+
+    run: Callable[[str], DataFrame]
+
+    def candidates(self, text: str, at: int) -> tuple[int, list[str]]:
+        """What the word before a place may become.
+
+        Args:
+            text: One or more statements, the last of them perhaps not complete.
+            at: The place.
+
+        Returns:
+            The start of the word, and the words that may stand there, sorted. There are none in a
+            string or in a comment. A name that needs quotes has them, and one that begins with a
+            back quote.
+        """
+        word = _WORD.search(text, 0, at)
+        assert word is not None  # it may be empty
+        start = word.start()
+        try:
+            before = tokenize(text[:start])
+        except AcidSqlError:
+            return self._quoted_candidates(text, at)
+        if _is_in_comment(text[:start], before):
+            return start, []
+        names, prefix = set(self._candidate_names(text, at, before)), word[0].lower()
+        return start, sorted(n for n in names if n.strip("`").lower().startswith(prefix))
+
+    def _quoted_candidates(self, text: str, at: int) -> tuple[int, list[str]]:
+        """What a word behind an open back quote may become; nothing if another quote is open."""
+        start = text.rfind("`", 0, at)
+        try:
+            before = tokenize(text[: max(start, 0)])
+        except AcidSqlError:
+            return at, []
+        if start < 0 or _is_in_comment(text[:start], before):
+            return at, []
+        rest = text[at:].split("\n")[0]
+        closed = rest.find("`") + 1
+        surroundings, prefix = text[:start] + text[at + closed :], text[start + 1 : at].lower()
+        names = {*self._candidate_names(surroundings, start, before)}.difference(self._keywords)
+        quoted_names = sorted(n if n.startswith("`") else quote(n) for n in names)
+        end = -1 if closed == 1 else None  # the back quote that follows stays
+        return start, [n[:end] for n in quoted_names if n[1:].lower().startswith(prefix)]
+
+    def _candidate_names(self, text: str, at: int, before: list[Token]) -> list[str]:
+        tables = _named_tables(_statement_tokens(text, at))
+        path = _dotted_prefix(before)
+        if path:
+            return self._child_names(path, tables)
+        last = before[-1].upper if before else ""
+        if last in _BEFORE_TABLE:
+            return [*self._tables(), *self._databases()]
+        if last in _BEFORE_DATABASE and not tables:
+            return self._databases()
+        columns = [name for parts in {*tables.values()} for name in self._table_columns(parts)]
+        return [*columns, *tables, *self._keywords]
+
+    def _child_names(self, path: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> list[str]:
+        """Columns of a table or of its alias, else tables of a database."""
+        if len(path) == 1 and path[0].lower() in tables:
+            return self._table_columns(tables[path[0].lower()])
+        return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
+
+    def _databases(self) -> list[str]:
+        return self._first_column("SHOW DATABASES")
+
+    def _tables(self, database: str | None = None) -> list[str]:
+        inside = "" if database is None else f" IN {quote(database)}"
+        return self._first_column(f"SHOW TABLES{inside}", "tableName")
+
+    def _table_columns(self, parts: tuple[str, ...]) -> list[str]:
+        names = self._first_column(f"DESCRIBE TABLE {quoted_path(parts)}")
+        # What follows the columns begins with an empty line or a heading.
+        return list(itertools.takewhile(lambda name: name[:1] not in ("", "#"), names))
+
+    @cached_property
+    def _keywords(self) -> list[str]:
+        return sorted({*_OWN_WORDS, *self._first_column("SELECT keyword FROM sql_keywords()")})
+
+    def _first_column(self, query: str, column: str | None = None) -> list[str]:
+        """A column of a query's rows; empty if the query fails: a completion raises no errors."""
+        with suppress(AcidSqlError, PySparkException), no_log():
+            frame = self.run(query)
+            rows = frame.select(column or frame.columns[0]).collect()
+            return [_written_name(row[0]) for row in rows]
+        return []
+
+
+def _written_name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) or name[:1] in ("", "#") else quote(name)
+
+
+def _is_in_comment(text: str, before: list[Token]) -> bool:
+    """Whether a text that can be cut into tokens ends inside of a comment of one line."""
+    return "--" in text[before[-1].end if before else 0 :].rpartition("\n")[2]
+
+
+def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
+    """The names with a dot behind each, at the end of some tokens."""
+    parts: list[str] = []
+    while len(before) > 1 and before[-1].text == "." and before[-2].is_name:
+        parts.insert(0, before[-2].value)
+        before = before[:-2]
+    return tuple(parts)
+
+
+def _statement_tokens(text: str, at: int) -> list[Token]:
+    """The tokens of the statement around a place."""
+    try:
+        spans = split_statements(text)
+    except AcidSqlError:  # behind the place
+        spans = split_statements(text[:at])
+    for span in reversed(spans):
+        if span.start <= at:
+            return [] if ";" in text[span.end : at] else tokenize(span.slice(text))
+    return []
+
+
+def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
+    """The tables that a statement names, by alias or last name, in lower case."""
+    tables: dict[str, tuple[str, ...]] = {}
+    at = 0
+    while at < len(tokens):
+        opens = tokens[at].upper in _BEFORE_TABLE or (tables and tokens[at].text == ",")
+        at += 1
+        if not opens:
+            continue
+        parts: list[str] = []
+        while at < len(tokens) and tokens[at].is_name:
+            parts.append(tokens[at].value)
+            at += 1
+            if at == len(tokens) or tokens[at].text != ".":
+                break
+            at += 1
+        if not parts:
+            continue
+        tables[parts[-1].lower()] = tuple(parts)
+        alias = at + (at < len(tokens) and tokens[at].upper == "AS")
+        if alias < len(tokens) and tokens[alias].is_name and tokens[alias].upper not in _NO_ALIAS:
+            tables[tokens[alias].value.lower()] = tuple(parts)
+    return tables

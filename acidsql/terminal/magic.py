@@ -1,0 +1,298 @@
+"""``%acidsql`` and ``%%acidsql``: run statements in a notebook by ``Session.sql``.
+
+::
+
+    %load_ext acidsql
+
+    %%acidsql --limit 10
+    UPDATE planes SET seats = 180 WHERE tailnum = :tail;     -- :tail is a variable of the notebook
+    busy << SELECT origin, count(*) AS n FROM flights GROUP BY origin;
+    SELECT * FROM planes
+
+Options stand before the text:
+
+* ``-o NAME`` or ``--out NAME`` keeps the last query's DataFrame in the variable NAME;
+* ``--limit N`` shows at most N rows;
+* ``--quiet`` shows nothing;
+* ``--format pandas|arrow|spark`` gives all rows of a query (or N) as a pandas DataFrame, an Arrow
+  table or a lazy Spark DataFrame, instead of showing the first ones;
+* ``-s NAME`` or ``--session NAME`` uses the session in the variable NAME instead of the newest one;
+* ``--connect URL`` uses a session with the metastore of this URL, and opens one if there is none;
+* ``--preview`` runs nothing: it shows what the statements would change (``Session.preview``);
+* ``--health`` shows the health of the table whose name follows, or of all tables
+  (``Session.health``);
+* ``--param name=value`` gives ``:name`` a value.
+
+``name << SELECT …`` keeps a query's DataFrame in the variable ``name`` and shows nothing.
+
+A cell stops at its first error, which is shown without a traceback. The statements before the error
+stay done. Tab completes keywords and the names of tables and columns.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.display import HTML, display
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from acidsql.api.session import Session, connect, newest_session
+from acidsql.errors import AcidSqlError
+from acidsql.plan.analysis.lower import no_log
+from acidsql.sql.text.parameters import is_value, python_value
+from acidsql.sql.text.tokens import split_statements, tokenize
+from acidsql.statements.context.result import Receipt
+from acidsql.terminal.completion import Completer
+from acidsql.terminal.progress import interruption_message, show_progress
+from acidsql.terminal.render import Changes, first_changes, first_rows, with_times
+from acidsql.terminal.terminal import progress
+
+DEFAULT_LIMIT = 20
+_FORMS: dict[str, Callable[[DataFrame], Any]] = {
+    "pandas": lambda frame: frame.toPandas(),
+    "arrow": lambda frame: frame.toArrow(),
+    "spark": lambda frame: frame,
+}
+_FLAGS = {"--quiet": "quiet", "-q": "quiet", "--preview": "preview", "--health": "health"}
+_FLAG = re.compile(r"\s*(--quiet|-q|--preview|--health)(?=\s|$)")
+_OPTION = re.compile(
+    r"\s*(--out|-o|--limit|--param|--format|--session|-s|--connect)"
+    r"""(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)"""
+)
+_UNKNOWN = re.compile(r"\s*(--?\w[\w-]*)")
+_MAGIC = re.compile(r"\s*%%?acidsql(?=\s)")
+_ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<\s*")
+
+
+@dataclass(slots=True)
+class _Options:
+    out: str | None = None
+    limit: int | None = None
+    form: str | None = None
+    session: str | None = None
+    connect: str | None = None
+    quiet: bool = False
+    preview: bool = False
+    health: bool = False
+    params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are shown."""
+        return DEFAULT_LIMIT if self.limit is None else self.limit
+
+
+@magics_class
+class AcidSqlMagics(Magics):
+    """The magics; ``load_ipython_extension`` registers them."""
+
+    shell: Any
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._connected: dict[str, Session] = {}
+
+    @line_cell_magic
+    def acidsql(self, line: str, cell: str | None = None) -> Any:
+        """Run SQL: ``%acidsql [-o NAME] [--limit N] [--format FORM] [--quiet] [--preview]
+        [--health] [--param name=value] [--session NAME] [--connect URL] statement; …``.
+
+        Returns:
+            The last statement's rows or receipt. Those of earlier statements are displayed.
+        """
+        options, start = _parse_options(line)
+        text = start if cell is None else f"{start}\n{cell}"
+        outcome, place = None, ""
+        try:
+            if options.health:
+                return self._health(text.strip().removesuffix(";").rstrip(), options)
+            statements = [span.slice(text) for span in split_statements(text)]
+            session = self._session(options)
+            for number, statement in enumerate(statements, 1):
+                if outcome is not None:
+                    display(outcome)  # type: ignore[no-untyped-call]
+                place = f"statement {number} of {len(statements)}: " if statements[1:] else ""
+                before = session.last
+                try:
+                    with no_log():  # the error is shown below
+                        outcome = self._run(session, statement, options)
+                except KeyboardInterrupt:
+                    raise UsageError(place + interruption_message(session, before)) from None
+        except (AcidSqlError, PySparkException) as error:
+            # IPython shows a UsageError without a traceback. The cell fails, so "run all" stops.
+            raise UsageError(f"{place}{error}") from None
+        return outcome
+
+    def _session(self, options: _Options) -> Session:
+        if options.connect is not None:
+            connected = self._connected.get(options.connect)
+            if connected is None or connected.closed:
+                connected = self._connected[options.connect] = connect(metastore=options.connect)
+            return connected
+        if options.session is None:
+            return newest_session() or connect()
+        named = self.shell.user_ns.get(options.session)
+        if not isinstance(named, Session):
+            raise UsageError(f"--session: the variable '{options.session}' holds no session")
+        return named
+
+    def _run(self, session: Session, text: str, options: _Options) -> Any:
+        if options.preview:
+            return self._preview(session, text, options)
+        before, assigned = session.last, _ASSIGN.match(text)
+        text = text[assigned.end() :] if assigned else text
+        with self._progress(session, text):
+            frame = session.sql(text, self._arguments(text, options.params) or None)
+        if assigned:
+            self.shell.user_ns[assigned[1]] = frame
+        receipt = None if session.last is before else session.last
+        if receipt is not None and not receipt.returns_rows:
+            return None if options.quiet else receipt
+        if receipt is not None and not options.quiet:
+            display(receipt)  # type: ignore[no-untyped-call]
+        if frame.columns and options.out is not None:
+            self.shell.user_ns[options.out] = frame
+        if assigned or options.quiet or not frame.columns:
+            return None
+        with self._progress(session, text):
+            return _formatted_rows(frame, text, options)
+
+    def _progress(self, session: Session, text: str) -> AbstractContextManager[None]:
+        """Shows what a statement does while it runs, if a person looks at a notebook or at a
+        terminal."""
+        if hasattr(self.shell, "kernel"):
+            return show_progress(session, text, _Line().show)
+        return progress(session, text)
+
+    def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
+        frame = session.preview(text, self._arguments(text, options.params) or None)
+        if options.out is not None:
+            self.shell.user_ns[options.out] = frame
+        if options.quiet:
+            return None
+        with self._progress(session, text):
+            return first_changes(frame, options.rows)
+
+    def _health(self, table: str, options: _Options) -> Any:
+        frame = self._session(options).health(table or None)
+        if options.out is not None:
+            self.shell.user_ns[options.out] = frame
+        if options.form is not None:
+            return _FORMS[options.form](frame)
+        return None if options.quiet else frame
+
+    def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The values of the text's ``:names``: those of --param first, then notebook variables."""
+        values, variables = {}, self.shell.user_ns
+        for colon, word in itertools.pairwise(tokenize(text)):
+            # `v:name`, without a blank before the colon, is Spark's path into a VARIANT.
+            before = text[colon.start - 1 : colon.start]
+            if colon.text != ":" or word.start != colon.end or re.match(r"[\w`\])]", before):
+                continue
+            if word.text in params:
+                values[word.text] = params[word.text]
+            elif word.text in variables and is_value(variables[word.text]):
+                values[word.text] = variables[word.text]
+        return values
+
+
+class _Line:
+    """A line of a notebook's output that changes."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, line: str | None) -> None:
+        """Show a line in the place of the last one; None takes it away."""
+        text = "" if line is None else f"<small>{html.escape(line)}</small>"
+        if self._handle is not None:
+            self._handle.update(HTML(text))  # type: ignore[no-untyped-call]
+        elif line is not None:
+            self._handle = display(HTML(text), display_id=True)  # type: ignore[no-untyped-call]
+
+
+def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
+    """The rows of a statement, in the form that the options say."""
+    if options.form is not None:
+        rows = frame if options.limit is None else frame.limit(options.limit)
+        return _FORMS[options.form](rows)
+    frame = with_times(frame) if _has_times(text) else frame
+    return first_rows(frame, options.rows)
+
+
+def _parse_options(line: str) -> tuple[_Options, str]:
+    """The options at the start of a line, and the rest of the line."""
+    options = _Options()
+    while match := _FLAG.match(line) or _OPTION.match(line):
+        line = line[match.end() :]
+        if match.re is _FLAG:
+            setattr(options, _FLAGS[match[1]], True)
+        elif match[1] == "--limit":
+            if not match[2].isdecimal():
+                raise UsageError(f"--limit must be a whole number, not '{match[2]}'")
+            options.limit = int(match[2])
+        elif match[1] == "--format":
+            if match[2] not in _FORMS:
+                raise UsageError(f"--format must be one of {', '.join(_FORMS)}, not '{match[2]}'")
+            options.form = match[2]
+        elif match[1] in ("--session", "-s"):
+            options.session = match[2]
+        elif match[1] == "--connect":
+            options.connect = match[2].strip("'\"")
+        elif match[1] == "--param":
+            name, equals, value = match[2].partition("=")
+            if not equals:
+                raise UsageError(f"--param must be name=value, not '{match[2]}'")
+            options.params[name] = python_value(value)
+        else:
+            options.out = match[2]
+    if unknown := _UNKNOWN.match(line):
+        raise UsageError(f"%acidsql: no option '{unknown[1]}', or no value for it")
+    return options, line
+
+
+def _has_times(text: str) -> bool:
+    """Whether Hive's milliseconds are in the rows of a statement."""
+    words = [token.upper for token in tokenize(text)[:2]]
+    return words in (["SHOW", "TRANSACTIONS"], ["SHOW", "LOCKS"], ["SHOW", "COMPACTIONS"])
+
+
+@context_matcher()  # type: ignore[untyped-decorator]
+def complete(context: CompletionContext) -> dict[str, Any]:
+    """Complete a word in a cell of ``%%acidsql`` or in a line of ``%acidsql``, for IPython."""
+    lines = context.full_text.split("\n")
+    if context.full_text.startswith("%%acidsql"):
+        before = sum(len(line) + 1 for line in lines[: context.cursor_line])
+        text, at = context.full_text, before + context.cursor_position
+    else:
+        text, at = lines[context.cursor_line], context.cursor_position
+    match, session = _MAGIC.match(text), newest_session()
+    if match is None or session is None or at < match.end():
+        return {"completions": []}
+    start, words = Completer(session.sql).candidates(text[match.end() :], at - match.end())
+    return {
+        "completions": [SimpleCompletion(word) for word in words],
+        "matched_fragment": text[match.end() + start : at],
+        "suppress": True,
+    }
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Register the magics; ``%load_ext acidsql`` calls this function."""
+    shell.register_magics(AcidSqlMagics)
+    completer: Any = shell.Completer
+    if complete not in completer.custom_matchers:
+        completer.custom_matchers.append(complete)
+    plain: Any = shell.display_formatter.formatters["text/plain"]  # type: ignore[union-attr]
+    plain.for_type(Receipt, lambda receipt, printer, cycle: printer.text(str(receipt)))

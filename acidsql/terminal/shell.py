@@ -1,0 +1,237 @@
+"""``acidsql`` without a command: a shell that runs statements by ``Session.sql``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from acidsql import __version__
+from acidsql.api.session import Session
+from acidsql.errors import AcidSqlError, SqlSyntaxError
+from acidsql.plan.analysis.lower import no_log
+from acidsql.sql.text.given_names import table_parts
+from acidsql.sql.text.tokens import split_statements, tokenize
+from acidsql.storage.columns import quote, quoted_path
+from acidsql.terminal.completion import Completer as Names
+from acidsql.terminal.progress import interruption_message
+from acidsql.terminal.terminal import print_error, print_rows, run
+
+_PAGER = "-RSX"  # for less: colours, no folded lines, and the rows stay on the screen
+_MORE = "-> "
+
+
+class Shell:
+    """Reads statements from a terminal and runs them.
+
+    Args:
+        session: Runs the statements.
+        limit: How many rows a query shows at most.
+        history: The file of the lines that were typed before; None: they are not kept.
+    """
+
+    def __init__(self, session: Session, *, limit: int = 100, history: Path | None = None) -> None:
+        self._session, self._limit, self._timing = session, limit, True
+        self._ended = False
+        self._prompt: PromptSession[str] = PromptSession(
+            history=_history(history),
+            completer=ThreadedCompleter(_PromptCompleter(Names(session.sql))),
+            complete_while_typing=False,
+            multiline=True,
+            key_bindings=_key_bindings(),
+            lexer=PygmentsLexer(SqlLexer),
+            prompt_continuation=lambda width, *_: _MORE.rjust(width),
+        )
+
+    def run(self) -> None:
+        r"""Read and run statements until ``\q`` or Ctrl-D."""
+        os.environ.setdefault("LESS", _PAGER)
+        session = self._session
+        print(f"acidsql {__version__}, Spark {session.spark.version}, {session.warehouse}")
+        print(r"Each statement ends with ; and \? lists the shortcuts.")
+        while not self._ended:
+            try:
+                text = self._prompt.prompt(self._prompt_text())
+            except KeyboardInterrupt:  # Ctrl-C takes the line back
+                continue
+            except EOFError:
+                break
+            self.take(text)
+        if session.in_transaction:
+            print("BEGIN without COMMIT: its changes are rolled back.")
+
+    def take(self, text: str) -> None:
+        """Run what was typed: a shortcut or statements. The first error ends it."""
+        try:
+            with no_log():  # the error is shown below
+                if (shortcut := _typed_shortcut(text)) is None:
+                    self._run_statements(text)
+                else:
+                    self._run_shortcut(shortcut)
+        except KeyboardInterrupt:
+            print_error("Interrupted.")
+        except (AcidSqlError, PySparkException, OSError) as error:
+            print_error(str(error))
+        except Exception as error:  # an open transaction must not end with the shell
+            print_error(f"{type(error).__name__}: {error}")
+
+    def _prompt_text(self) -> str:
+        """The prompt: the current database, and the open transaction."""
+        database, txn_id = self._session.spark.catalog.currentDatabase(), self._session.txn_id
+        return f"{database}> " if txn_id is None else f"{database} (txn {txn_id})> "
+
+    def _run_statements(self, text: str) -> None:
+        for span in split_statements(text):
+            start, before = time.perf_counter(), self._session.last
+            try:
+                run(self._session, span.slice(text), limit=self._limit, paged=True)
+            except KeyboardInterrupt:
+                print_error(interruption_message(self._session, before))
+                return
+            if self._timing:
+                print(f"Time: {time.perf_counter() - start:.3f} s")
+
+    def _run_shortcut(self, text: str) -> None:
+        word, _, argument = text.partition(" ")
+        shortcut = _SHORTCUTS.get(word)
+        if shortcut is None:
+            print_error(rf"There is no shortcut {word}. \? lists the shortcuts.")
+        else:
+            shortcut.run(self, argument.strip())
+
+    def _help(self, argument: str) -> None:
+        print_rows(
+            ("", ""),
+            [
+                (f"{word} {shortcut.argument}", shortcut.description)
+                for word, shortcut in _SHORTCUTS.items()
+                if shortcut.description
+            ],
+        )
+
+    def _end(self, argument: str) -> None:
+        self._ended = True
+
+    def _describe(self, argument: str, extended: str = "") -> None:
+        table = quoted_path(table_parts(argument)) if argument else ""
+        self._run_statements(f"DESCRIBE TABLE {extended}{table}" if table else "SHOW TABLES")
+
+    def _use_database(self, argument: str) -> None:
+        self._run_statements(f"USE {quote(argument)}")
+
+    def _run_file(self, argument: str) -> None:
+        self._run_statements(Path(argument).expanduser().read_text(encoding="utf-8-sig"))
+
+    def _toggle_timing(self, argument: str) -> None:
+        self._timing = not self._timing
+        print(f"Timing is {'on' if self._timing else 'off'}.")
+
+    def _set_limit(self, argument: str) -> None:
+        if argument.isdecimal():
+            self._limit = int(argument)
+        print(f"A query shows at most {self._limit:,} rows.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shortcut:
+    argument: str
+    description: str
+    run: Callable[[Shell, str], None]
+
+
+# The names are those of psql.
+_SHORTCUTS = {
+    r"\?": _Shortcut("", "list the shortcuts", Shell._help),
+    r"\q": _Shortcut("", "end the shell", Shell._end),
+    r"\l": _Shortcut(
+        "", "list the databases", lambda shell, _: shell._run_statements("SHOW DATABASES")
+    ),
+    r"\c": _Shortcut("DATABASE", "use a database", Shell._use_database),
+    r"\d": _Shortcut("[TABLE]", "list the tables, or the columns of one", Shell._describe),
+    r"\d+": _Shortcut(
+        "TABLE", "all that is known of a table", lambda shell, t: shell._describe(t, "EXTENDED ")
+    ),
+    r"\dv": _Shortcut("", "list the views", lambda shell, _: shell._run_statements("SHOW VIEWS")),
+    r"\i": _Shortcut("FILE", "run the statements of a file", Shell._run_file),
+    r"\timing": _Shortcut("", "show the time of each statement, or do not", Shell._toggle_timing),
+    r"\limit": _Shortcut("[N]", "how many rows a query shows at most", Shell._set_limit),
+}
+_SHORTCUTS |= dict.fromkeys(("exit", "quit"), _Shortcut("", "", Shell._end))
+
+
+def _typed_shortcut(text: str) -> str | None:
+    """The shortcut that a person typed; None if the text is no shortcut."""
+    text = text.strip().rstrip(";").rstrip()
+    return text if text.startswith("\\") or text in _SHORTCUTS else None
+
+
+def is_complete(text: str) -> bool:
+    """Whether Enter runs a text: a shortcut, nothing, or statements with a ``;`` at the end."""
+    if not text.strip() or _typed_shortcut(text) is not None:
+        return True
+    try:
+        tokens = tokenize(text)
+    except SqlSyntaxError:  # a string, a quoted name or a comment is open
+        return False
+    except AcidSqlError:  # this text fails however it goes on
+        return True
+    return not tokens or tokens[-1].text == ";"
+
+
+def _key_bindings() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None:
+            buffer.complete_state = None  # takes the completion that is shown
+        elif is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return keys
+
+
+def _history(path: Path | None) -> History:
+    """The lines that were typed before. Only their user can read the file."""
+    if path is None:
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def history_path() -> Path:
+    """The file in which the shell keeps typed lines, by the XDG Base Directory Specification."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "acidsql" / "history"
+
+
+class _PromptCompleter(Completer):
+    """The words of ``acidsql.terminal.completion`` for prompt_toolkit."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Any]:
+        at = document.cursor_position
+        start, words = self._names.candidates(document.text, at)
+        for word in words:
+            yield Completion(word, start - at)

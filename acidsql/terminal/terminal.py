@@ -1,0 +1,268 @@
+"""Shows the results of statements in a terminal, or writes them for programs."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from acidsql.api.session import Session
+from acidsql.terminal.progress import show_progress
+from acidsql.terminal.render import Rows, as_csv, as_json, csv_line, cut, first_rows
+from acidsql.terminal.top import Mark, Section
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_STYLES = {Mark.PLAIN: "", Mark.WAITS: "yellow", Mark.WORKS: "green", Mark.FAILED: "red"}
+_SHARE = 8  # of the width: no column of `top` but the last one gets more
+_WIDEST = 10_000  # columns of a text that is not folded
+
+
+def run(
+    session: Session,
+    text: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    form: str = "table",
+    limit: int,
+    paged: bool = False,
+) -> None:
+    """Run a statement and show its receipt and its rows.
+
+    Args:
+        session: The session.
+        text: The statement.
+        args: Values of its parameters.
+        form: ``table``, ``csv`` or ``json``. With the last two, receipts go to standard error.
+        limit: The greatest number of rows that a table shows.
+        paged: Show a table that is larger than the terminal in a pager.
+    """
+    before = session.last
+    with progress(session, text):
+        frame = session.sql(text, args)
+        receipt = None if session.last is before else session.last
+        has_rows = receipt.returns_rows if receipt else bool(frame.columns)
+        rows = first_rows(frame, limit) if has_rows and form == "table" else None
+    if receipt is not None:
+        print(receipt, file=sys.stdout if form == "table" else sys.stderr)
+    if rows is not None:
+        _print_table(rows, paged)
+    elif has_rows:
+        _write_frame(frame, form)
+
+
+@contextmanager
+def progress(session: Session, text: str) -> Iterator[None]:
+    """Show what a statement does while it runs; nothing if standard error is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    status = console.status("")
+
+    def show(line: str | None) -> None:
+        if line is None:
+            status.stop()
+        else:
+            status.update(Text(line, style="dim"))
+            status.start()
+
+    with show_progress(session, text, show):
+        yield
+
+
+def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
+    """Show a DataFrame; see ``run``."""
+    if form == "table":
+        _print_table(first_rows(frame, limit), paged=False)
+    else:
+        _write_frame(frame, form)
+
+
+def _write_frame(frame: DataFrame, form: str) -> None:
+    if form == "csv":
+        _write(map(csv_line, [frame.columns]))
+        _write(map(csv_line, as_csv(frame).toLocalIterator()))
+    else:
+        _write(row[0] for row in as_json(frame).toLocalIterator())
+
+
+def print_error(text: str) -> None:
+    """Show an error, in red, on standard error."""
+    Console(stderr=True, soft_wrap=True).print(Text(text, style="red"))
+
+
+def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """Show a table of texts; nothing if there are no rows."""
+    if not rows:
+        return
+    table = Table()
+    for name in columns:
+        table.add_column(_plain_text(name), overflow="fold")
+    for row in rows:
+        table.add_row(*map(_plain_text, row))
+    _console().print(table)
+
+
+def show_sections(sections: Iterable[Section]) -> None:
+    """Print tables, whole."""
+    console = _console()
+    for section in sections:
+        console.print(_section_group(section, len(section.lines), console.width), end="")
+
+
+def watch_sections(
+    head: str, look: Callable[[], Sequence[Section]], interval_s: float, errors: type[Exception]
+) -> None:
+    """Show tables on the whole terminal, again and again, until q is typed.
+
+    Args:
+        head: The line above the tables.
+        look: Gives the tables. If it fails, the error is shown until it succeeds again.
+        interval_s: The time between two looks.
+        errors: The errors that ``look`` may raise.
+    """
+    console = Console()
+    with _key_reader() as key_in, Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            title = Text.assemble(_plain_text(head), (f" · every {interval_s:g} s · q ends", "dim"))
+            try:
+                sections = look()
+                # Besides its lines, a table has a title, heads, a rule, two empty lines, and a line
+                # that says what is left out.
+                room = max(1, (console.height - 1) // max(1, len(sections)) - 7)
+                shown: list[RenderableType] = [
+                    _section_group(section, room, console.width) for section in sections
+                ]
+            except errors as error:
+                shown = [Text(_escape_controls(str(error)), style="red")]
+            live.update(Group(title, *shown), refresh=True)
+            if key_in(interval_s) in ("q", "Q"):
+                return
+
+
+@contextmanager
+def _key_reader() -> Iterator[Callable[[float], str]]:
+    """Gives a function that waits at most so many seconds for a key, and returns it, or "". The
+    terminal gives keys at once, without Enter, until the block ends."""
+    if not sys.stdin.isatty():
+        yield _wait_without_keys
+        return
+    import termios  # not on every system
+    import tty
+
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+
+    def key(seconds: float) -> str:
+        ready, _, _ = select.select([number], [], [], seconds)
+        if not ready:
+            return ""
+        return os.read(number, 1).decode(errors="replace") or "q"  # the terminal has gone
+
+    # A program that was started in the background of a script ignores Ctrl-C.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        tty.setcbreak(number)
+        yield key
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGINT, handler)
+
+
+def _wait_without_keys(seconds: float) -> str:
+    time.sleep(seconds)
+    return ""
+
+
+def _section_group(section: Section, most: int, width: int) -> Group:
+    """A section with at most so many lines, and so many columns of the terminal."""
+    hidden_count = len(section.lines) - most
+    parts: list[RenderableType] = [Text(_escape_controls(section.title), style="bold")]
+    if section.lines:
+        parts.append(_section_table(section, most, width))
+    if hidden_count > 0:
+        parts.append(Text(f"and {hidden_count:,} more", style="dim italic"))
+    return Group(*parts, "")
+
+
+def _section_table(section: Section, most: int, width: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    shown = [section.columns, *(map(_escape_controls, cells) for _, cells in section.lines[:most])]
+    # The last column has the long texts, and all the room that is left.
+    *narrow_columns, last = zip(*shown, strict=True)
+    room = width - 2 * len(section.columns)
+    widest_allowed = width // _SHARE
+    columns = []
+    for column in narrow_columns:
+        widest = min(max(map(len, column)), widest_allowed)
+        columns.append([cut(text, widest) for text in column])
+        room -= widest
+    columns.append([cut(text, max(room, 1)) for text in last])
+    heads, *lines = zip(*columns, strict=True)
+    for head in heads:
+        table.add_column(Text(head), no_wrap=True)
+    for (mark, _), cells in zip(section.lines, lines, strict=False):
+        table.add_row(*map(Text, cells), style=_STYLES[mark])
+    return table
+
+
+def _print_table(rows: Rows, paged: bool) -> None:
+    if rows.is_text:
+        print(rows)
+        return
+    table = Table()
+    for name, number in zip(rows.columns, rows.numeric, strict=True):
+        table.add_column(_plain_text(name), justify="right" if number else "left", overflow="fold")
+    for row in rows.rows:
+        table.add_row(*(Text("NULL", style="dim") if v is None else _plain_text(v) for v in row))
+    console, summary = _console(), Text(rows.summary, style="dim italic")
+    if paged and not _fits_on_terminal(table, console):
+        # The pager gets lines that are not folded; it scrolls sideways.
+        with console.pager():
+            console.print(table, summary, width=_WIDEST, crop=False, no_wrap=True)
+    else:
+        console.print(table, summary)
+
+
+def _plain_text(text: str) -> Text:
+    """A text that gives the terminal no commands: control characters are shown as escapes."""
+    return Text(_escape_controls(text))
+
+
+def _escape_controls(text: str) -> str:
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def _fits_on_terminal(table: Table, console: Console) -> bool:
+    """Whether a table is neither wider nor longer than the terminal."""
+    wide = Console(file=io.StringIO(), width=_WIDEST)
+    wide.print(table)
+    lines = wide.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    return len(lines) < console.height and max(map(len, lines)) <= console.width
+
+
+def _console() -> Console:
+    # Lines in a pipe stay whole: rich would fold them to 80 columns.
+    return Console(width=None if sys.stdout.isatty() else _WIDEST)
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Write lines for programs: in UTF-8, whatever the locale."""
+    sys.stdout.flush()
+    for line in lines:
+        sys.stdout.buffer.write(line.encode() + b"\n")
+    sys.stdout.buffer.flush()
