@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from acidsql.acid.table import Table
+from acidsql.api.core import SessionCore
 from acidsql.arguments import checked_while_open
 from acidsql.errors import SettingError
-from acidsql.statements.runner import Runner
 
 LEVELS = ("files", "rows")
 
 
-class CheckMethods:
+class CheckMethods(SessionCore):
     """What a ``Session`` offers to look at tables' files, and for their soundness."""
-
-    _runner: Runner
-    _lock: threading.RLock
-    _need_open: Callable[[], None]
-    _table: Callable[[str], Table]
 
     @checked_while_open
     def files(self, table: str) -> DataFrame:

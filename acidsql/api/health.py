@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 from pyspark.sql import DataFrame
 
-from acidsql.acid.table import Table
+from acidsql.api.core import SessionCore
 from acidsql.api.picture import Picture
 from acidsql.arguments import checked_while_open
 from acidsql.errors import SettingError
 from acidsql.statements.context.result import with_display
-from acidsql.statements.runner import Runner
 
 
-class HealthMethods:
+class HealthMethods(SessionCore):
     """What a ``Session`` offers to see how tables are."""
-
-    _runner: Runner
-    _lock: threading.RLock
-    _need_open: Callable[[], None]
-    _table: Callable[[str], Table]
 
     @checked_while_open
     def health(self, table: str | None = None, partition: str | None = None) -> DataFrame:

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from acidsql.acid.table import Table
+from acidsql.api.core import SessionCore
 from acidsql.arguments import checked_while_open, need_count
 from acidsql.sql.text.given_names import column_names, table_parts
 from acidsql.sql.text.parameters import sql_values
 from acidsql.statements.context.frames import named_frames
-from acidsql.statements.runner import Runner
 from acidsql.storage.spark.given_rows import Rows
 
 
-class HistoryMethods:
+class HistoryMethods(SessionCore):
     """What a ``Session`` offers for versions of tables."""
-
-    spark: SparkSession
-    _runner: Runner
-    _lock: threading.RLock
-    _need_open: Callable[[], None]
-    _table: Callable[[str], Table]
 
     @checked_while_open
     def table(

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-
 from acidsql.acid.table import TableName
+from acidsql.api.core import SessionCore
 from acidsql.api.opening import need_hive, open_hive
 from acidsql.arguments import checked_while_open
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.hive.wire.address import Address
-from acidsql.metastore.interface import Metastore
 from acidsql.plan.standins.names import refuse_temporary
 from acidsql.sql.text.given_names import table_parts
 from acidsql.statements.directories.moving import Move, Side
-from acidsql.statements.runner import Runner
 
 
-class Migration:
+class Migration(SessionCore):
     """The methods of a session that move tables."""
-
-    warehouse: str
-    metastore: Metastore
-    _runner: Runner
-    _user_and_host: dict[str, str]
-    _lock: threading.RLock
 
     @checked_while_open
     def export_to_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,33 +10,28 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.table import Table
 from acidsql.api.checks import CheckMethods
 from acidsql.api.dataframes.methods import DataFrameMethods
 from acidsql.api.health import HealthMethods
 from acidsql.api.history import HistoryMethods
 from acidsql.api.migration import Migration
 from acidsql.api.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
+from acidsql.api.streams import StreamMethods
 from acidsql.arguments import checked, checked_while_open, need_count
 from acidsql.compaction.service import Service
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionType
-from acidsql.metastore.interface import Metastore
-from acidsql.plan.standins.names import need_acid_table
 from acidsql.settings import Settings
-from acidsql.sql.text.given_names import table_parts
 from acidsql.sql.text.parameters import sql_values
 from acidsql.statements.context.frames import named_frames
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.unit_of_work import Transaction
-from acidsql.statements.runner import Runner
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.reading.server import need_workers
 from acidsql.storage.spark.given_rows import Rows
 from acidsql.storage.spark.session.store_conf import hand_over
 from acidsql.storage.spark.views import drop_at_last, drop_unneeded
 from acidsql.storage.writing.warm_workers import warm_workers
-from acidsql.streams.methods import StreamMethods
 
 _newest: list[Session] = []
 
@@ -116,25 +108,6 @@ class Session(
         metastore: The store of tables and transactions.
         last: The receipt of the last statement that changed something, or None.
     """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        warehouse: str,
-        metastore: Metastore,
-        settings: Settings,
-        retries: int,
-        compactor: str = "off",
-    ) -> None:
-        self.spark, self.warehouse, self.metastore = spark, warehouse, metastore
-        self._user_and_host = {"user": getpass.getuser(), "host": socket.gethostname()}
-        self._runner = Runner(
-            spark, metastore, settings, compactor=compactor,
-            user=self._user_and_host["user"], host=self._user_and_host["host"],
-        )  # fmt: skip
-        self._retries = retries
-        self._closed = False
-        self._lock = threading.RLock()
 
     @property
     def last(self) -> Receipt | None:
@@ -354,17 +327,6 @@ class Session(
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _need_open(self) -> None:
-        if self._closed:
-            raise SettingError(
-                "This session is closed. Open a new one with acidsql.connect().",
-                condition="INVALID_HANDLE.SESSION_CLOSED", sqlstate="HY000",
-            )  # fmt: skip
-
-    def _table(self, name: str) -> Table:
-        parts = table_parts(name)
-        return need_acid_table(self.spark, self._runner.resolve(parts), parts)
 
 
 def newest_session() -> Session | None:

@@ -9,8 +9,7 @@ Read ``batches.py`` first: one batch from start to finish. ``sink.py`` writes a 
 transactions of the source; ``bad_records.py`` puts records aside. ``changes.py`` reads the records
 of other tools, and ``packed.py`` keeps rows as texts. ``query.py`` knows what Spark tells about the
 running query, ``writer.py`` is the ``DataStreamWriter`` of ``Session.write_stream``,
-``identity.py`` checks the names of batches, and ``methods.py`` has the public methods of a session.
-The sinks run statements as a user does.
+``identity.py`` checks the names of batches. The sinks run statements as a user does.
 
 ``source/`` is a table as the source of a stream; ``envelopes/`` has the records of other tools as
 SQL. This package must not know the store's tables.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
+from acidsql.api.core import SessionCore
 from acidsql.api.dataframes.merge import SOURCE, MergeIntoWriter
 from acidsql.api.dataframes.text import (
     Expression,
@@ -30,11 +31,8 @@ from acidsql.storage.spark.columns.column_sql import column_sql
 from acidsql.storage.spark.given_rows import Rows, to_frame
 
 
-class DataFrameMethods:
+class DataFrameMethods(SessionCore):
     """What a ``Session`` offers beside SQL text."""
-
-    spark: SparkSession
-    sql: Callable[..., DataFrame]
 
     @checked_while_open
     def update(

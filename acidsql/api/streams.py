@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from acidsql.api.core import SessionCore
 from acidsql.arguments import checked_while_open, need_count
 from acidsql.errors import SettingError, UnsupportedError
-from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import next_batch
 from acidsql.plan.standins.names import refuse_temporary
 from acidsql.sql.text.given_names import column_name, column_names, table_parts
@@ -32,15 +31,8 @@ from acidsql.streams.writer import AcidStreamWriter
 from acidsql.txn.retry import retry_transient
 
 
-class StreamMethods:
+class StreamMethods(SessionCore):
     """The methods of a ``Session`` for streams."""
-
-    spark: SparkSession
-    metastore: Metastore
-    _runner: Runner
-    sql: Callable[..., DataFrame]
-    transaction: Callable[..., AbstractContextManager[Transaction]]
-    _need_open: Callable[[], None]
 
     @checked_while_open
     def sink(
