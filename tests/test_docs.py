@@ -237,6 +237,6 @@ def test_the_findings_of_a_check_and_the_options_of_the_magic_are_listed():
     filled = reference.filled((DOCS / "maintenance.md").read_text())
     assert all(f"| `{name}` |" in filled for name in CONDITIONS)
     filled = reference.filled((DOCS / "notebook.md").read_text())
-    magic = (ROOT / "acidsql" / "magic.py").read_text()
+    magic = (ROOT / "acidsql" / "terminal" / "magic.py").read_text()
     for option in re.findall(r"--[a-z]+", magic):
         assert f"`{option}" in filled, option

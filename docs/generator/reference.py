@@ -79,7 +79,7 @@ def findings() -> str:
 
 def options() -> str:
     """The options of ``%%acidsql``: the list in the docstring of its module."""
-    tree = ast.parse((ROOT / "acidsql" / "magic.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "acidsql" / "terminal" / "magic.py").read_text("utf-8"))
     listed = re.search(r"^\* .*?(?=\n\n)", f"{ast.get_docstring(tree)}\n\n", re.M | re.S)
     assert listed is not None
     return re.sub(r"^\* ", "- ", listed[0].replace("``", "`"), flags=re.MULTILINE)

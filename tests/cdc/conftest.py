@@ -10,14 +10,14 @@ from kit_cdc import Calendar
 from over_hive import OVER_HIVE, session_over_hive
 
 import acidsql
-from acidsql.plan.cdc import cdc_state
+from acidsql.plan.cdc import state
 
 
 @pytest.fixture
 def calendar(monkeypatch: pytest.MonkeyPatch) -> Calendar:
     """The day that state tables note. A test may change it."""
     found = Calendar()
-    monkeypatch.setattr(cdc_state, "datetime", found)
+    monkeypatch.setattr(state, "datetime", found)
     return found
 
 

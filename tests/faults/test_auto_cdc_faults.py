@@ -19,7 +19,7 @@ import test_errors
 from fault_statements import Kind
 from fault_world import World
 
-from acidsql.plan.cdc import cdc_state
+from acidsql.plan.cdc import state
 from acidsql.statements.cdc import auto_cdc
 from acidsql.storage.writing.staging import EvaluatedRows
 
@@ -62,7 +62,7 @@ class _Noon:
 @pytest.fixture(autouse=True)
 def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state table notes the time. Runs at different times must leave the same rows."""
-    monkeypatch.setattr(cdc_state, "datetime", _Noon)
+    monkeypatch.setattr(state, "datetime", _Noon)
     monkeypatch.setattr(auto_cdc, "evaluate", _evaluated)
 
 

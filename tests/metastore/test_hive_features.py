@@ -120,7 +120,7 @@ def test_a_server_that_shows_properties_from_its_memory_keeps_no_streams(opened)
 
 def test_without_thrift_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "acidsql.metastore.hive.store")
-    for name in [name for name in sys.modules if name.startswith("acidsql.metastore.hive.c")]:
+    for name in [name for name in sys.modules if name.startswith("acidsql.metastore.hive.wire.c")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "thrift.transport.TSocket", None)
     with pytest.raises(SettingError, match=r"pip install 'acidsql\[hive\]'"):

@@ -1,4 +1,4 @@
-"""Forgets old deletes of AUTO CDC, if the target says so (``plan.cdc_state``).
+"""Forgets old deletes of AUTO CDC, if the target says so (``plan/cdc/state``).
 
 Old deletes are forgotten in a transaction of its own, after the transaction that has applied
 records. If it fails, the records stay applied, and a later attempt deletes the same rows.
