@@ -60,9 +60,13 @@ def bind_insert(
     Args:
         text: The user's statement.
         table: The target.
-        columns: The column list, or None.
+        columns: The column list; None means all columns without a static partition value, in order.
         partition: The PARTITION clause.
         alias: The target's alias, which may stand before a column. Default: the table's name.
+
+    Returns:
+        The columns that the source's values go to, the columns with a static partition value, and
+        the columns that the INSERT omits (none without a column list).
 
     Raises:
         AnalysisError: A column does not exist or is named twice, the list names a field of a
@@ -98,7 +102,7 @@ def bind_insert(
 def bind_assignments(
     text: str, table: Table, alias: str, assignments: Sequence[Assignment]
 ) -> tuple[BoundAssignment, ...]:
-    """Resolve the columns of SET.
+    """Resolve the columns and fields that SET names, in the order of the assignments.
 
     Raises:
         AnalysisError: A column or field does not exist or is assigned twice, or a column is
@@ -124,7 +128,8 @@ def bind_assignments(
 
 
 def _need_apart(text: str, new: BoundAssignment, earlier: BoundAssignment, span: Span) -> None:
-    """Raise AnalysisError if two assignments give the same column or field a value."""
+    """Raise AnalysisError if two assignments give the same column or field a value, or if one
+    assigns a part of what the other assigns."""
     length = min(len(new.fields), len(earlier.fields))
     if new.column is not earlier.column or new.fields[:length] != earlier.fields[:length]:
         return
@@ -159,7 +164,8 @@ def value_span(value: Value) -> Span:
 def bind_partition(
     text: str, table: Table, partition: Sequence[PartitionItem], *, is_whole: bool = True
 ) -> tuple[tuple[Column, Span], ...]:
-    """Resolve a PARTITION clause: the columns that it names a value for, and the values.
+    """Resolve a PARTITION clause: return the columns that it gives a value, with the places of the
+    values. Columns without a value are checked, but not returned.
 
     ``is_whole``: a PARTITION clause must name all partition columns.
 
@@ -194,7 +200,8 @@ def bind_partition(
 
 
 def _resolve(text: str, table: Table, alias: str, name: Name) -> tuple[Column, tuple[str, ...]]:
-    """The column that a name means, and the names of fields behind the column."""
+    """Return the column that a name means, and the names of fields behind the column, which are not
+    checked. Raise AnalysisError if the table has no such column."""
     column, fields = column_part(table, alias, name)
     if any(column == table_column.name for table_column in table.all_columns):
         return need_column(text, table, Name((column,), name.span)), fields
@@ -202,10 +209,11 @@ def _resolve(text: str, table: Table, alias: str, name: Name) -> tuple[Column, t
 
 
 def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, ...]]:
-    """The part of a name that is a column, in lower case, and the parts behind it.
+    """Return the part of a name that is a column, in lower case, and the parts behind it.
 
     As in Spark, ``s.f`` is the column f of a table that is called s. If this table has no column f,
-    it is the field f of the column s. Without any such column, all behind a qualifier is returned.
+    it is the field f of the column s. If there is no such column at all, the first part behind the
+    qualifier counts as the column: no error is raised.
     """
     parts, starts = name.parts, [0]
     if len(parts) > 1 and parts[0].lower() == alias.lower():
@@ -218,11 +226,8 @@ def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, .
 
 
 def _resolve_fields(text: str, column: Column, names: Sequence[str], span: Span) -> tuple[str, ...]:
-    """The names of fields as a column's type has them.
-
-    Raises:
-        AnalysisError: There is no such field.
-    """
+    """Return the names of nested fields as a column's type spells them. Raise AnalysisError if
+    there is no such field, or no struct."""
     field_names: list[str] = []
     node = parse_type(column.type) if names else HiveType("void")
     for name in names:
@@ -236,6 +241,8 @@ def _resolve_fields(text: str, column: Column, names: Sequence[str], span: Span)
 
 
 def _resolve_field(text: str, path: str, node: HiveType, name: str, span: Span) -> str:
+    """Return a struct's field name as its type spells it: the exact name, or else the only one that
+    is the same but for case. Raise AnalysisError if there is none, or several."""
     if name in node.names:
         return name
     similar = [field for field in node.names if field.lower() == name.lower()]
@@ -254,6 +261,8 @@ def _resolve_field(text: str, path: str, node: HiveType, name: str, span: Span) 
 
 
 def _no_struct(text: str, path: str, node: HiveType, span: Span) -> AnalysisError:
+    """Return the error for a SET that names a field of a value that is no struct: arrays and maps
+    get advice of their own."""
     kind = str(node).upper()
     if node.kind in ("array", "map"):
         return _error(
@@ -268,7 +277,8 @@ def _no_struct(text: str, path: str, node: HiveType, span: Span) -> AnalysisErro
 
 
 def _unqualified_parts(table: Table, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """A column's name without the table's name before it."""
+    """Return a column's name without the table's name before it, which is ``table`` or
+    ``database.table``."""
     if len(parts) > 1 and parts[0].lower() == table.name.shown.lower():
         return parts[1:]
     if len(parts) > 2 and f"{parts[0]}.{parts[1]}".lower() == str(table.name):
@@ -277,10 +287,10 @@ def _unqualified_parts(table: Table, parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def need_column(text: str, table: Table, name: Name) -> Column:
-    """The column of that name, which may have the table's name before it.
+    """Return the column of that name, whatever its case; the table's name may stand before it.
 
     Raises:
-        AnalysisError: The table has no such column.
+        AnalysisError: The table has no such column, or the name goes on with a field.
     """
     parts = _unqualified_parts(table, name.parts)
     for column in table.all_columns:
@@ -290,6 +300,7 @@ def need_column(text: str, table: Table, name: Name) -> Column:
 
 
 def _no_column(text: str, table: Table, name: str, span: Span) -> AnalysisError:
+    """Return the error for a column that a table lacks; it lists the table's columns."""
     names = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
     return _error(
         text, span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
@@ -298,7 +309,11 @@ def _no_column(text: str, table: Table, name: str, span: Span) -> AnalysisError:
 
 
 def column_of(text: str, table: Table, name: Name) -> Column:
-    """The column that a statement of DDL names. Raises AnalysisError COLUMN_NOT_FOUND."""
+    """Return the column that a statement of DDL names, whatever its case. No qualifier is allowed.
+
+    Raises:
+        AnalysisError: COLUMN_NOT_FOUND: the table has no such column.
+    """
     stated = ".".join(name.parts)
     for column in table.all_columns:
         if column.name == stated.lower():

@@ -76,16 +76,22 @@ def parse(
 
     Args:
         text: The statement, with at most one ``;`` at its end.
-        is_acid: Whether a name (unquoted, perhaps qualified) is that of an ACID table, or of a view
-            of ACID tables.
+        is_acid: Whether a name (its parts unquoted, perhaps qualified) is that of an ACID table, or
+            of a view of ACID tables.
         is_setting: Whether a name is a setting of acidsql. SET of any other name is Spark's.
         double_quoted_identifiers: Whether ``"…"`` is a name; otherwise it is a string.
         plain: If given, an INSERT of plain literals gets a source of type ``Literals``, without
             being cut into tokens.
 
+    Returns:
+        The statement; a SparkStatement, with its effect, if Spark runs it. Names are not resolved,
+        and expressions stay places in the text.
+
     Raises:
         SqlSyntaxError: A statement of ours does not parse, or the text contains no statement or
             more than one.
+        AnalysisError: A statement of ours names a type, a state or a number of values that cannot
+            be.
         UnsupportedError: The statement is known, but not supported.
     """
     literal_insert = None if plain is None else plain_insert(text, plain)
@@ -117,7 +123,8 @@ def _parse_raw(text: str, statement_span: Span, word: str, is_setting: IsSetting
 
 
 def _single_statement(text: str, tokens: list[Token]) -> list[Token]:
-    """The tokens without one trailing ``;``. Any other ``;`` is refused."""
+    """Return the tokens without one trailing ``;``. Raise SqlSyntaxError for no statement or a
+    second one, and UnsupportedError for a script (BEGIN … END)."""
     if tokens and tokens[-1].upper == ";":
         tokens = tokens[:-1]
     if not tokens:
@@ -139,7 +146,8 @@ def _single_statement(text: str, tokens: list[Token]) -> list[Token]:
 
 
 def _parse_statement(c: Cursor, is_acid: IsAcid) -> Statement:
-    """Parse all tokens that are left as one statement."""
+    """Parse all tokens that are left as one statement; a SparkStatement, unread, if it is not
+    ours."""
     start = c.index
     statement_span = Span(c.token.start, c.tokens[-1].end)
     reader = _READERS.get(c.token.upper)
@@ -159,7 +167,8 @@ def _is_query(c: Cursor) -> bool:
 
 
 def _reads(c: Cursor) -> Reads:
-    """Whether a statement of Spark's that begins with one of our words may read ACID tables."""
+    """Return what a statement of Spark's reads that begins with one of our words: QUERY if it may
+    contain a query of ACID tables, NOTHING otherwise."""
     if c.is_at_any(QUERY_STARTS) or c.is_at("INSERT"):
         return Reads.QUERY
     if (
@@ -177,7 +186,8 @@ def _reads(c: Cursor) -> Reads:
 
 
 def _parse_with(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
-    """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``; None for a query."""
+    """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``; return None for a query or an INSERT of
+    Spark's, and a SparkStatement that reads nothing for another change of Spark's tables."""
     start = c.index
     if not c.skip_ctes():
         return None
@@ -196,7 +206,8 @@ def _parse_with(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement |
 
 
 def _with_cte_as_source(merge: Merge, text: str, clause: list[Token]) -> Merge:
-    """A MERGE whose source is no table if the WITH clause before it declares the source's name."""
+    """Return a MERGE without the name of its source if the WITH clause before it declares that
+    name; otherwise the MERGE itself."""
     name = merge.source_name
     if name is not None and is_cte(name.parts, declared_names(text, clause)):
         return replace(merge, source_name=None)
@@ -204,6 +215,9 @@ def _with_cte_as_source(merge: Merge, text: str, clause: list[Token]) -> Merge:
 
 
 def _parse_explain(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
+    """Parse ``EXPLAIN [mode] statement``: return an Explain of a statement of ours; a
+    SparkStatement if Spark runs the inner statement. EXPLAIN of transaction statements is refused;
+    EXPLAIN EXPLAIN is a syntax error."""
     c.expect("EXPLAIN")
     mode = None
     if c.is_at_any(("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")):
@@ -223,7 +237,8 @@ def _parse_explain(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statemen
 
 
 def _parse_explain_changes(c: Cursor, is_acid: IsAcid) -> Explain:
-    """Parse ``EXPLAIN CHANGES`` of a statement that changes rows of an ACID table."""
+    """Parse ``CHANGES statement`` behind EXPLAIN. Raise SqlSyntaxError if the statement changes no
+    rows of an ACID table."""
     c.expect("CHANGES")
     first = c.token
     statement = None if c.is_at_end else _parse_statement(c, is_acid)
@@ -234,7 +249,8 @@ def _parse_explain_changes(c: Cursor, is_acid: IsAcid) -> Explain:
 
 
 def _is_only_query(c: Cursor) -> bool:
-    """Whether a query follows that can contain no INSERT (as one after WITH or FROM can)."""
+    """Whether a query follows that can contain no INSERT (as one after WITH or FROM can). The
+    cursor does not move."""
     start = c.index
     if c.is_at("WITH"):
         c.skip_ctes()
@@ -244,6 +260,8 @@ def _is_only_query(c: Cursor) -> bool:
 
 
 def _parse_create(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+    """Parse CREATE of a database, table or view; return a SparkStatement for any other object, and
+    for tables and views of Spark's."""
     if c.peek().upper in DATABASE_WORDS[:2] or c.peek().upper == "NAMESPACE":
         return parse_create_database(c)
     # peek returns the end of the text, which is no word, wherever the text has ended.
@@ -267,6 +285,7 @@ _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSAC
 
 
 def _parse_drop(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+    """Parse DROP of a database, view or table; return None if Spark runs it."""
     if c.peek().upper in DATABASE_WORDS:
         return parse_drop_database(c)
     if c.peek().upper == "VIEW":
@@ -287,6 +306,7 @@ def _refuse_foreign(c: Cursor, is_acid: IsAcid, statement_span: Span) -> None:
 
 
 def _parse_alter(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+    """Parse ALTER of a view, database or table; return None if Spark runs it."""
     if c.peek().upper == "VIEW":
         return parse_alter_view(c, is_acid)
     if c.peek().upper in DATABASE_WORDS:
@@ -295,6 +315,8 @@ def _parse_alter(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement 
 
 
 def _parse_describe(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+    """Parse DESCRIBE of a database or of a table of ours; return a SparkStatement for a query, a
+    function, or a table of Spark's."""
     following = c.peek()
     is_query = following.upper in ("QUERY", *QUERY_STARTS) and following.upper != "TABLE"
     if is_query and c.peek(2).kind is not Kind.END:
@@ -307,9 +329,10 @@ def _parse_describe(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Stateme
 
 
 def _parse_cache(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
-    """Parse ``CACHE [LAZY] TABLE t [OPTIONS …] [AS] query``.
+    """Parse ``CACHE [LAZY] TABLE t [OPTIONS …] [AS] query`` as a SparkStatement.
 
-    Without a query the statement caches a table, which must not be an ACID table.
+    Without a query the statement caches a table, which must not be an ACID table: it reads nothing
+    then.
     """
     c.take()
     c.accept("LAZY")

@@ -29,7 +29,8 @@ _ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
 
 
 def parse_alter_columns(c: Cursor, name: Name) -> Statement | None:
-    """Parse the text after ``ALTER TABLE t``; None if it is not about columns."""
+    """Parse the text after ``ALTER TABLE t``; return None, without moving, if it is not about
+    columns. DROP COLUMN, FIRST, AFTER and PARTITION COLUMN are refused."""
     if c.is_at("ADD", "COLUMN") or c.is_at("ADD", "COLUMNS"):
         c.take(2)
         return _parse_added_columns(c, name)
@@ -57,6 +58,8 @@ def parse_alter_columns(c: Cursor, name: Name) -> Statement | None:
 
 
 def _parse_added_columns(c: Cursor, name: Name) -> AddColumns:
+    """Parse the columns of ADD COLUMNS to the statement's end. With the clause of `_WITH_VALUES`,
+    which fills the columns of old rows, return AddFilledColumns."""
     columns, start = _parse_columns(c, _WITH_VALUES), c.index
     is_filled = c.accept(*_WITH_VALUES.split()) is not None
     place = c.span_from(start) if is_filled else None
@@ -65,6 +68,8 @@ def _parse_added_columns(c: Cursor, name: Name) -> AddColumns:
 
 
 def _parse_columns(c: Cursor, *stops: str) -> tuple[ColumnDef, ...]:
+    """Parse column definitions, in brackets or without, up to one of ``stops``, and skip CASCADE or
+    RESTRICT behind them."""
     if c.is_at("("):
         columns = parse_columns_in_brackets(c)
     else:
@@ -87,6 +92,7 @@ def _accept_cascade(c: Cursor) -> None:
 
 
 def _parse_column_name(c: Cursor) -> Name:
+    """Parse the name of a column; refuse a field of a struct."""
     name = c.take_name("the name of a column")
     if len(name.parts) > 1:
         c.refuse("Changing a field of a struct is not supported", name.span)
@@ -94,6 +100,7 @@ def _parse_column_name(c: Cursor) -> Name:
 
 
 def _parse_column_rename(c: Cursor) -> ColumnChange:
+    """Parse ``a TO b`` up to the statement's end."""
     start = c.index
     column = _parse_column_name(c)
     c.expect("TO")
@@ -103,7 +110,8 @@ def _parse_column_rename(c: Cursor) -> ColumnChange:
 
 
 def _parse_hive_change(c: Cursor) -> ColumnChange:
-    """Parse Hive's ``[COLUMN] a b type [COMMENT '…'] [FIRST|AFTER c] [CASCADE|RESTRICT]``."""
+    """Parse Hive's ``a b type [COMMENT '…'] [CASCADE|RESTRICT]`` after CHANGE [COLUMN], up to the
+    statement's end; refuse FIRST and AFTER."""
     start = c.index
     column = _parse_column_name(c)
     at = c.index
@@ -156,7 +164,8 @@ class _ChangeDraft:
 
 
 def _parse_spark_change(c: Cursor) -> ColumnChange:
-    """Parse Spark's ``a TYPE … | COMMENT '…' | SET | DROP DEFAULT … | SET | DROP NOT NULL``."""
+    """Parse Spark's ``a TYPE … | COMMENT '…' | SET|DROP DEFAULT … | SET|DROP NOT NULL``; refuse
+    FIRST and AFTER."""
     start = c.index
     column = _parse_column_name(c)
     draft = _ChangeDraft()
@@ -189,6 +198,7 @@ def _parse_spark_change(c: Cursor) -> ColumnChange:
 
 
 def _refuse_position(c: Cursor) -> None:
+    """Refuse FIRST and AFTER, if one comes next: files hold columns by position."""
     if c.is_at("FIRST"):
         span = c.token.span
     elif c.is_at("AFTER"):
@@ -207,6 +217,7 @@ def _two_words(c: Cursor) -> Span:
 
 
 def _refuse_drop(c: Cursor) -> NoReturn:
+    """Refuse ALTER TABLE … DROP COLUMN, with advice."""
     c.refuse(
         "ALTER TABLE … DROP COLUMN is not supported on an ACID table (Hive 10313): files hold "
         "columns by position, so that the columns after it, or a column that is added later, would "

@@ -26,7 +26,8 @@ _LAST_WORDS = ("CASCADE", "RESTRICT")  # of ADD and REPLACE COLUMNS
 
 
 def parse_table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], list[ConstraintDef]]:
-    """Parse ``(a INT NOT NULL, …, CONSTRAINT x CHECK (…))``."""
+    """Parse ``(a INT NOT NULL, …, CONSTRAINT x CHECK (…))``: return the columns, and the
+    constraints of columns and table together."""
     columns: list[ColumnDef] = []
     constraints: list[ConstraintDef] = []
     c.expect("(")
@@ -42,7 +43,11 @@ def parse_table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], list[Constra
 def parse_columns_in_brackets(
     c: Cursor, constraints: list[ConstraintDef] | None = None
 ) -> tuple[ColumnDef, ...]:
-    """Parse ``(a INT COMMENT '…', …)``; see ``column_def``."""
+    """Parse ``(a INT COMMENT '…', …)``.
+
+    ``constraints``: the list that the columns' CHECKs and keys are added to; None: the statement
+    cannot have them, and they are refused.
+    """
     c.expect("(")
     columns = [parse_column_def(c, constraints)]
     while c.take_separator():
@@ -58,7 +63,8 @@ def parse_column_def(
 ) -> ColumnDef:
     """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to one of ``stops``.
 
-    ``constraints``: takes the column's CHECK and keys; None: the statement cannot have them.
+    ``constraints``: the list that the column's CHECKs and keys are added to; None: the statement
+    cannot have them, and they are refused.
     """
     start = c.index
     token = c.take_name_part("the name of a column")
@@ -98,6 +104,9 @@ AFTER_DEFAULT = (
 def _parse_option(
     c: Cursor, draft: _ColumnDraft, constraints: list[ConstraintDef] | None, stops: tuple[str, ...]
 ) -> None:
+    """Parse one option behind a column's type into ``draft``; a CHECK or a key goes into
+    ``constraints``. Refuse options that the statement does not have; fail on a second one of a
+    kind, except for CHECK and REFERENCES."""
     start = c.index
     name = parse_constraint_name(c)
     word = "NOT NULL" if c.is_at("NOT") else c.token.upper
@@ -131,6 +140,8 @@ def _parse_not_null(
     start: int,
     name: Name | None,
 ) -> None:
+    """Parse what follows NOT NULL: make the column not nullable, or add a constraint that is not
+    enforced to ``constraints``. Refuse the latter if ``constraints`` is None."""
     at = c.token
     not_null_traits = parse_traits(c)
     if not_null_traits.enforced is not False:
@@ -149,8 +160,8 @@ def _is_at_type_end(c: Cursor, stops: tuple[str, ...]) -> bool:
 
 
 def parse_column_type(c: Cursor, stops: tuple[str, ...] = ()) -> Span:
-    """Take the tokens of a type: all up to the column's next option outside of ``<…>``, or to one
-    of ``stops``."""
+    """Take the tokens of a type, unread, and return their span: all up to the column's next option
+    outside of ``<…>``, or to one of ``stops``."""
     start, angles = c.index, 0
     while not c.is_at_end:
         if angles == 0 and (

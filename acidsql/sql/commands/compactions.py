@@ -80,8 +80,14 @@ def parse_compact(c: Cursor, name: Name) -> CompactTable:
     """Parse ``[PARTITION (…)] COMPACT 'type' …`` after the name of the table.
 
     Args:
-        c: A cursor at a place where ``at_compact`` is true.
+        c: A cursor at a place where `is_at_compact` is true.
         name: The name of the table.
+
+    Raises:
+        SqlSyntaxError: A clause does not parse, comes twice, or is in the wrong order.
+        AnalysisError: There is no such type of compaction.
+        UnsupportedError: A clause is only for COMPACT 'rebalance', or may be a part of its ORDER
+            BY.
     """
     partition = parse_static_partition(c) if c.is_at("PARTITION") else ()
     c.expect("COMPACT")
@@ -95,6 +101,8 @@ def parse_compact(c: Cursor, name: Name) -> CompactTable:
 
 
 def _parse_type(c: Cursor) -> CompactionType:
+    """Parse a type of compaction in quotes, whatever its case; raise AnalysisError for an unknown
+    one."""
     token = c.token
     type_name = c.take_string("a type of compaction in quotes")
     kind = CompactionType.__members__.get(type_name.upper())
@@ -110,6 +118,8 @@ def _parse_type(c: Cursor) -> CompactionType:
 
 
 def _parse_clustered(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse CLUSTERED INTO n BUCKETS into ``draft``, n from 1 to 4096; refuse it if the type is not
+    REBALANCE."""
     _need_rebalance(c, draft, "CLUSTERED INTO")
     c.expect("CLUSTERED", "INTO")
     at = c.token
@@ -125,6 +135,7 @@ def _parse_and_wait(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_pool(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse ``POOL 'name'`` into ``draft``, in lower case; "" is an error."""
     c.expect("POOL")
     at = c.token
     draft.pool = c.take_string("the name of a pool in quotes").lower()
@@ -138,6 +149,8 @@ def _parse_overwrite(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_order_by(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse the ORDER BY of COMPACT 'rebalance' into ``draft``, as a span; refuse it for other
+    types, and refuse words in it that may begin a clause."""
     _need_rebalance(c, draft, "ORDER BY")
     c.expect("ORDER", "BY")
     start = c.index
@@ -166,6 +179,7 @@ def _refuse_clause_word(c: Cursor, index: int) -> None:
 
 
 def _need_rebalance(c: Cursor, draft: _CompactionDraft, clause_name: str) -> None:
+    """Refuse a clause if the compaction's type is not REBALANCE."""
     if draft.type is not CompactionType.REBALANCE:
         span = Span(c.token.start, c.peek().end)
         c.refuse(
@@ -179,7 +193,8 @@ def _need_rebalance(c: Cursor, draft: _CompactionDraft, clause_name: str) -> Non
 
 
 def parse_show_compactions(c: Cursor) -> ShowCompactions:
-    """Parse the text after ``SHOW COMPACTIONS``."""
+    """Parse the text after ``SHOW COMPACTIONS``: ``COMPACTIONID = n``, or a table or database and
+    filters."""
     if c.is_at("COMPACTIONID", "="):
         c.take(2)
         number = c.take_number()
@@ -217,6 +232,8 @@ def _parse_type_filter(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_status_filter(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse ``STATUS 'state'`` into ``draft``; case does not matter, and blanks and underscores are
+    alike. Raise AnalysisError for an unknown state."""
     c.expect("STATUS")
     token = c.token
     state_name = c.take_string("a state of compactions in quotes")
@@ -232,6 +249,7 @@ def _parse_status_filter(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_orders(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse the ORDER BY of SHOW COMPACTIONS into ``draft``."""
     c.expect("ORDER", "BY")
     orders = [_parse_order(c)]
     while c.accept(","):
@@ -240,6 +258,8 @@ def _parse_orders(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_order(c: Cursor) -> CompactionOrder:
+    """Parse ``column [ASC|DESC]``, the column perhaps in quotes; raise AnalysisError for a column
+    that SHOW COMPACTIONS cannot be ordered by."""
     start = c.index
     is_text = c.token.kind is Kind.STRING
     token = c.take() if is_text else c.take_name_part("the name of a column")
@@ -257,7 +277,7 @@ def _parse_order(c: Cursor) -> CompactionOrder:
 
 
 def _parse_limit(c: Cursor, draft: _CompactionDraft) -> None:
-    """Parse ``LIMIT n [OFFSET m]`` or ``LIMIT m, n``."""
+    """Parse ``LIMIT n [OFFSET m]`` or ``LIMIT m, n`` into ``draft``; m is the offset."""
     c.expect("LIMIT")
     draft.limit = c.take_number()
     if c.accept("OFFSET"):
@@ -287,7 +307,8 @@ _SHOW = (
 def _parse_clauses(
     c: Cursor, clauses: Sequence[_Clause], draft: _CompactionDraft, statement: str
 ) -> None:
-    """Parse all remaining clauses: each of ``clauses`` at most once, and in that order."""
+    """Parse all remaining clauses into ``draft``: each of ``clauses`` at most once, and in that
+    order."""
     places = {clause.word: place for place, clause in enumerate(clauses)}
     last = -1
     while not c.is_at_end:
@@ -309,6 +330,8 @@ def _can_have(draft: _CompactionDraft, clause: _Clause) -> bool:
 
 
 def _refuse_order(c: Cursor, token: Token, clauses: Sequence[_Clause], statement: str) -> NoReturn:
+    """Raise a SqlSyntaxError that says that a clause comes twice or in the wrong order, and which
+    order is right."""
     order = ", ".join(clause.shown for clause in clauses)
     raise SqlSyntaxError(
         f"{token.upper} stands in the wrong place: the clauses of {statement} come once each, in "

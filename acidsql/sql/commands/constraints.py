@@ -34,7 +34,8 @@ def is_at_table_constraint(c: Cursor) -> bool:
 
 
 def parse_table_constraint(c: Cursor) -> ConstraintDef:
-    """Parse ``[CONSTRAINT name] CHECK (…) | PRIMARY KEY (…) | UNIQUE (…) | FOREIGN KEY (…) …``."""
+    """Parse ``[CONSTRAINT name] CHECK (…) | PRIMARY KEY (…) | UNIQUE (…) | FOREIGN KEY (…) …``;
+    refuse keys that are enforced."""
     start = c.index
     name = parse_constraint_name(c)
     if c.is_at("CHECK"):
@@ -47,7 +48,11 @@ def parse_table_constraint(c: Cursor) -> ConstraintDef:
 def parse_column_constraint(
     c: Cursor, start: int, name: Name | None, column: Name
 ) -> ConstraintDef:
-    """Parse a CHECK or a key behind a column; ``start``: the index of the first token."""
+    """Parse a CHECK or a key behind a column's type; refuse keys that are enforced.
+
+    ``start``: the index of the constraint's first token. ``name``: the name behind CONSTRAINT,
+    which is taken already.
+    """
     if c.is_at("CHECK"):
         return _parse_check(c, start, name)
     kind = Kind.FOREIGN_KEY if c.is_at("REFERENCES") else _parse_key_kind(c)
@@ -55,7 +60,7 @@ def parse_column_constraint(
 
 
 def parse_constraint_name(c: Cursor) -> Name | None:
-    """Parse ``CONSTRAINT name``; None if another word comes."""
+    """Parse ``CONSTRAINT name``; return None, without moving, if another word comes."""
     if not c.accept("CONSTRAINT"):
         return None
     token = c.take_name_part("the name of a constraint")
@@ -63,7 +68,8 @@ def parse_constraint_name(c: Cursor) -> Name | None:
 
 
 def _parse_check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
-    """Parse ``CHECK (…)`` and the words behind the bracket."""
+    """Parse ``CHECK (condition)`` and the traits behind the bracket. The condition stays a span,
+    unread."""
     c.expect("CHECK")
     if not c.is_at("("):
         c.fail("Expected '('")
@@ -77,7 +83,8 @@ def _parse_check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
 
 
 def parse_traits(c: Cursor) -> Traits:
-    """Parse ``ENABLE | DISABLE | [NOT] ENFORCED | [NO]VALIDATE | RELY | NORELY``, in any order."""
+    """Parse ``ENABLE | DISABLE | [NOT] ENFORCED | [NO]VALIDATE | RELY | NORELY``, in any order,
+    perhaps none. Refuse VALIDATE after DISABLE; fail on a contradiction."""
     values_by_trait: dict[str, bool] = {}
     while words := next((words for words in _TRAITS if c.is_at(*words)), None):
         trait, value = _TRAITS[words]
@@ -96,7 +103,8 @@ def parse_traits(c: Cursor) -> Traits:
 
 
 def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstraint | None:
-    """Parse the text after ``ALTER TABLE t``; None if it is not about constraints."""
+    """Parse ADD or DROP of a constraint, the text after ``ALTER TABLE t``; return None, without
+    moving, if it is not about constraints."""
     if c.is_at("DROP", "CONSTRAINT"):
         c.take(2)
         if_exists = c.accept("IF", "EXISTS") is not None
@@ -118,6 +126,7 @@ def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstra
 
 
 def _parse_key_kind(c: Cursor) -> Kind:
+    """Take PRIMARY KEY, UNIQUE or FOREIGN KEY and return which; fail on any other words."""
     for kind in (Kind.PRIMARY_KEY, Kind.UNIQUE, Kind.FOREIGN_KEY):
         if c.accept(*kind.value.split()):
             return kind
@@ -128,6 +137,8 @@ def _parse_key_kind(c: Cursor) -> Kind:
 def _parse_key_constraint(
     c: Cursor, start: int, name: Name | None, kind: Kind, columns: tuple[Name, ...]
 ) -> ConstraintDef:
+    """Parse the text behind a key's columns: the parent table of a FOREIGN KEY, and the traits.
+    Refuse a key that is ENABLEd or ENFORCED, because keys are not checked."""
     parent, parent_columns = None, tuple[Name, ...]()
     if kind is Kind.FOREIGN_KEY:
         c.expect("REFERENCES")

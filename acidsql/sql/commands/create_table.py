@@ -49,8 +49,9 @@ class _TableDraft:
 
 
 def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
-    """Parse ``CREATE [OR REPLACE] [TEMPORARY] [TRANSACTIONAL | MANAGED] TABLE …``, ours or
-    Spark's."""
+    """Parse ``CREATE … TABLE …``; return a SparkStatement if a clause, as USING, makes the table
+    Spark's. Refuse a transactional one with such a clause; and LOCATION with OR REPLACE or
+    TEMPORARY."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
     words: set[str] = set()
@@ -114,7 +115,8 @@ def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Stat
 
 
 def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, Span] | None:
-    """The first clause that only Spark's tables have, and its place; None if the table is ours."""
+    """Return the first clause that makes the table Spark's, and its place; None if the table is
+    ours. A LIKE of a table of Spark's counts, too. The cursor does not move."""
     start = c.index
     try:
         for word in ("EXTERNAL", "TEMP", "GLOBAL"):
@@ -133,7 +135,8 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
 
 
 def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
-    """The first clause of Spark's between the table's name and the query, and its place."""
+    """Return the first clause between the table's name and the query that makes the table Spark's,
+    and its place; None if there is none. The cursor moves."""
     pairs: _Pairs = ()
     while not c.is_at_end and not c.is_at("AS"):
         if c.is_at("USING"):
@@ -160,7 +163,8 @@ def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
 
 
 def _accept_orc(c: Cursor) -> bool:
-    """Take STORED AS ORC in the form in which Hive's SHOW CREATE TABLE prints the clause."""
+    """Take STORED AS ORC in the form in which Hive's SHOW CREATE TABLE prints the clause. Return
+    whether it came next."""
     if c.is_at("ROW", "FORMAT", "SERDE") and c.peek(3).value == f"{_ORC}Serde":
         c.take(4)
         return True
@@ -185,6 +189,8 @@ def _is_ours(file_format: str, pairs: _Pairs) -> bool:
 
 
 def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
+    """Refuse a CREATE TABLE that says that the table is transactional and also has ``foreign``, a
+    clause that only Spark's tables have. All other tables with such a clause are Spark's."""
     clause_name, span = foreign
     pairs = _properties_ahead(c)
     sentence = (
@@ -200,7 +206,7 @@ def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> 
 
 
 def _properties_ahead(c: Cursor) -> _Pairs:
-    """The TBLPROPERTIES that follow before the query. The cursor does not move."""
+    """Return all TBLPROPERTIES that follow before the query, as pairs. The cursor does not move."""
     start, pairs = c.index, _Pairs()
     while not c.is_at_end and not c.is_at("AS"):
         if c.is_at("TBLPROPERTIES", "("):
@@ -220,6 +226,9 @@ def _properties_ahead(c: Cursor) -> _Pairs:
 
 
 def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
+    """Parse the clauses behind the table's name and columns into ``draft``; return the query of
+    CREATE TABLE AS, or None. Each clause comes at most once; CLUSTER BY and SKEWED BY are refused.
+    """
     while not c.is_at_end:
         if c.accept("AS"):
             return Query(c.take_rest()) if not c.is_at_end else c.fail("Expected a query")
@@ -261,6 +270,8 @@ def _parse_stored_as(c: Cursor, draft: _TableDraft) -> None:
 
 
 def _parse_partitioned_by(c: Cursor, draft: _TableDraft) -> None:
+    """Parse the bracket behind PARTITIONED BY into ``draft``: names alone, or definitions with
+    types. Refuse a transform such as ``days(t)``."""
     if not c.is_at("("):
         c.fail("Expected '('")
     second = c.peek(2)
@@ -274,6 +285,8 @@ def _parse_partitioned_by(c: Cursor, draft: _TableDraft) -> None:
 
 
 def _parse_clustered_by(c: Cursor, draft: _TableDraft) -> None:
+    """Parse the text behind CLUSTERED BY into ``draft``: the columns, SORTED BY and INTO n BUCKETS,
+    n from 1 to 4096."""
     draft.bucket_columns = parse_column_list(c)
     if c.accept("SORTED", "BY"):
         draft.sorted_by = _parse_sort_columns(c)
@@ -286,6 +299,7 @@ def _parse_clustered_by(c: Cursor, draft: _TableDraft) -> None:
 
 
 def _parse_sort_columns(c: Cursor) -> tuple[SortBy, ...]:
+    """Parse the columns of SORTED BY in brackets."""
     if not c.accept("("):
         c.fail("Expected '('")
     sort_columns = [_parse_sort_column(c)]
@@ -295,6 +309,7 @@ def _parse_sort_columns(c: Cursor) -> tuple[SortBy, ...]:
 
 
 def _parse_sort_column(c: Cursor) -> SortBy:
+    """Parse ``column [ASC|DESC]`` of SORTED BY; refuse NULLS FIRST and NULLS LAST."""
     start = c.index
     name = c.take_name("the name of a column")
     descending = c.accept("DESC") is not None
@@ -317,6 +332,8 @@ _CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _TableDraft], None]] = {
 
 
 def _check_draft(c: Cursor, draft: _TableDraft, query: Query | None) -> None:
+    """Refuse clauses that exclude each other: with LIKE, a query, partitions or buckets; with a
+    query, columns or constraints. Fail if there are no columns, no AS and no LIKE."""
     if draft.like is not None:
         if query is not None or draft.clause_words & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
             c.refuse(

@@ -17,7 +17,8 @@ _PROPERTIES = ("DBPROPERTIES", "PROPERTIES")
 
 
 def parse_create_database(c: Cursor) -> CreateDatabase:
-    """Parse ``CREATE DATABASE [IF NOT EXISTS] d``, then COMMENT, LOCATION and WITH DBPROPERTIES."""
+    """Parse ``CREATE DATABASE [IF NOT EXISTS] d``, then COMMENT, LOCATION and WITH DBPROPERTIES,
+    each at most once; refuse MANAGEDLOCATION."""
     c.take(2)
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     name = c.take_name("the name of the new database")
@@ -41,7 +42,8 @@ def parse_create_database(c: Cursor) -> CreateDatabase:
 
 
 def parse_alter_database(c: Cursor) -> AlterDatabase | None:
-    """Parse ``ALTER DATABASE d SET|UNSET DBPROPERTIES (…)``; None if it is Spark's."""
+    """Parse ``ALTER DATABASE d SET|UNSET DBPROPERTIES (…)``; return None for any other ALTER
+    DATABASE, which Spark runs."""
     c.take(2)
     if not c.token.is_name:
         return None
@@ -56,7 +58,7 @@ def parse_alter_database(c: Cursor) -> AlterDatabase | None:
 
 
 def parse_describe_database(c: Cursor) -> DescribeDatabase:
-    """Parse ``DESCRIBE DATABASE [EXTENDED] d``."""
+    """Parse ``DESCRIBE DATABASE [EXTENDED] d``, but not the statement's end."""
     c.take(2)
     extended = c.is_at("EXTENDED") and c.peek().is_name
     if extended:

@@ -12,7 +12,8 @@ def parse_properties(c: Cursor) -> tuple[tuple[str, str], ...]:
 
 
 def parse_properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...], tuple[Span, ...]]:
-    """Parse the same as ``properties``, and give the place of each property, too."""
+    """Parse ``('key' = 'value', …)``: return the pairs, and the place of each pair in the
+    statement."""
     if not c.accept("("):
         c.fail("Expected '('")
     pairs: list[tuple[str, str]] = []
@@ -25,7 +26,7 @@ def parse_properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...],
 
 
 def parse_property_keys(c: Cursor) -> tuple[str, ...]:
-    """Parse ``('key', key.part, …)``."""
+    """Parse ``('key', key.part, …)`` of UNSET."""
     if not c.accept("("):
         c.fail("Expected '('")
     keys = [parse_property_key(c)]
@@ -35,6 +36,8 @@ def parse_property_keys(c: Cursor) -> tuple[str, ...]:
 
 
 def _parse_property(c: Cursor) -> tuple[str, str]:
+    """Parse ``key = value``; the value is a string, a number, TRUE or FALSE. Return both as texts,
+    TRUE and FALSE in lower case."""
     key = parse_property_key(c)
     if not c.accept("=") and not c.accept("=="):
         c.fail("Expected '='")

@@ -30,7 +30,8 @@ _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 
 
 def parse_show(c: Cursor, is_acid: IsAcid) -> Statement | None:
-    """Parse a SHOW statement; None if it is Spark's."""
+    """Parse a SHOW statement; return None, after moving, if Spark runs it. SHOW DATABASES, TABLES
+    and VIEWS are ours, whatever the names."""
     c.expect("SHOW")
     if c.accept("COMPACTIONS"):
         return parse_show_compactions(c)
@@ -54,6 +55,8 @@ def parse_show(c: Cursor, is_acid: IsAcid) -> Statement | None:
 
 
 def _parse_show_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
+    """Parse SHOW PARTITIONS, CREATE TABLE, TBLPROPERTIES or COLUMNS of a table; return None if the
+    table is Spark's, or for any other SHOW. Refuse AS SERDE."""
     if c.accept("PARTITIONS"):
         return _parse_show_partitions(c, is_acid)
     if c.accept("CREATE", "TABLE"):
@@ -72,6 +75,7 @@ def _parse_show_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
 
 
 def _parse_show_partitions(c: Cursor, is_acid: IsAcid) -> ShowPartitions | None:
+    """Parse ``t [PARTITION (…)]`` after SHOW PARTITIONS; return None if the table is Spark's."""
     name = c.take_name("the name of a table")
     if not is_acid(name.parts):
         return None
@@ -81,6 +85,7 @@ def _parse_show_partitions(c: Cursor, is_acid: IsAcid) -> ShowPartitions | None:
 
 
 def _parse_show_properties(c: Cursor, is_acid: IsAcid) -> ShowTableProperties | None:
+    """Parse ``t [(key)]`` after SHOW TBLPROPERTIES; return None if the table is Spark's."""
     name = c.take_name("the name of a table")
     if not is_acid(name.parts):
         return None
@@ -93,6 +98,8 @@ def _parse_show_properties(c: Cursor, is_acid: IsAcid) -> ShowTableProperties | 
 
 
 def _parse_show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
+    """Parse ``IN|FROM t [IN|FROM d]`` after SHOW COLUMNS; return None if the table is Spark's. The
+    database behind replaces the one before the table's name."""
     if not c.accept("IN") and not c.accept("FROM"):
         c.fail("Expected IN or FROM")
     name = c.take_name("the name of a table")
@@ -107,6 +114,8 @@ def _parse_show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
 
 
 def _parse_show_locks(c: Cursor) -> ShowLocks:
+    """Parse the text after SHOW LOCKS: a database, or a table and perhaps a PARTITION, or nothing
+    for all; then EXTENDED."""
     name = database = None
     partition: tuple[PartitionItem, ...] = ()
     if c.is_at_any(DATABASE_WORDS[:2]) and c.peek().is_name:
@@ -121,6 +130,7 @@ def _parse_show_locks(c: Cursor) -> ShowLocks:
 
 
 def _parse_pattern(c: Cursor) -> str | None:
+    """Parse ``[LIKE] 'pattern'`` up to the statement's end; return None if there is no pattern."""
     pattern = None
     if c.accept("LIKE") or c.token.kind is Kind.STRING:
         pattern = c.take_string("a pattern in quotes")
@@ -129,8 +139,8 @@ def _parse_pattern(c: Cursor) -> str | None:
 
 
 def parse_describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | None:
-    """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`` or ``DESCRIBE HISTORY t``; None if
-    it is Spark's."""
+    """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`` or ``DESCRIBE HISTORY t [LIMIT
+    n]``; return None if it is Spark's. AS JSON and PARTITION are refused."""
     c.take()
     if (
         c.is_at("HISTORY")
@@ -158,7 +168,9 @@ def parse_describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistor
 
 
 def _parse_describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:
-    """DESCRIBE HISTORY t; None if it is ``DESCRIBE history column`` of an ACID table."""
+    """Parse ``HISTORY t [LIMIT n]``; return None, without moving, if it is ``DESCRIBE history
+    column``, that is, if t is not ours, but a table called history is. A table t of Spark's is not
+    refused here."""
     start = c.index
     c.take()
     name = c.take_name("the name of a table")

@@ -12,7 +12,8 @@ from acidsql.sql.text.tokens import Span
 def parse_analyze(
     c: Cursor, is_acid: IsAcid, statement_span: Span
 ) -> AnalyzeTable | AnalyzeTables | None:
-    """Parse a statement that begins with ANALYZE; None if it is Spark's."""
+    """Parse ANALYZE TABLE or ANALYZE TABLES; return None if the table is Spark's. PARTITION is
+    refused."""
     c.expect("ANALYZE")
     if c.accept("TABLES"):
         database = c.take_name("a database") if c.accept("IN") or c.accept("FROM") else None
@@ -39,7 +40,7 @@ def _parse_reads_rows(c: Cursor) -> bool:
 
 
 def _parse_columns(c: Cursor) -> tuple[Name, ...] | None:
-    """The columns behind FOR; None: all, () without FOR."""
+    """Parse FOR [ALL] COLUMNS [a, …]; return None for all columns, and () without FOR."""
     if not c.accept("FOR"):
         return ()
     if c.accept("ALL"):

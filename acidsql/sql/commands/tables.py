@@ -28,7 +28,8 @@ from acidsql.sql.parsed.statements import (
 
 
 def parse_drop_table(c: Cursor, is_acid: IsAcid) -> DropTable | None:
-    """Parse ``DROP TABLE [IF EXISTS] t [PURGE]``; None if the table is Spark's."""
+    """Parse ``DROP TABLE [IF EXISTS] t [PURGE]``; return None if the table is Spark's. PURGE is
+    ignored."""
     c.expect("DROP", "TABLE")
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.take_name("the name of a table")
@@ -40,7 +41,8 @@ def parse_drop_table(c: Cursor, is_acid: IsAcid) -> DropTable | None:
 
 
 def parse_truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
-    """Parse ``TRUNCATE [TABLE] t [PARTITION (…)]``; None if the table is Spark's."""
+    """Parse ``TRUNCATE [TABLE] t [PARTITION (…)]``; return None if the table is Spark's. COLUMNS is
+    refused, and each column of PARTITION needs a value."""
     c.expect("TRUNCATE")
     c.accept("TABLE")
     name = c.take_name("the name of a table")
@@ -54,7 +56,8 @@ def parse_truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
 
 
 def parse_alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
-    """Parse ``ALTER TABLE t …``; None if the table is Spark's."""
+    """Parse ``ALTER TABLE t …``; return None if the table is Spark's, unless the statement converts
+    it to an ACID table. An ALTER TABLE that is not supported is refused."""
     c.expect("ALTER", "TABLE")
     name = c.take_name("the name of a table")
     if not is_acid(name.parts) or c.is_at("CONVERT", "TO", "ACID"):
@@ -94,7 +97,8 @@ def parse_alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
 
 
 def _parse_conversion(c: Cursor, name: Name) -> ConvertTable | None:
-    """Parse the change of a plain table to an ACID table; None for any other statement."""
+    """Parse the change of a plain table to an ACID table: CONVERT TO ACID, or SET TBLPROPERTIES
+    ('transactional'='true'). Return None, without moving, for any other statement."""
     if c.accept("CONVERT", "TO", "ACID"):
         c.expect_end()
         return ConvertTable(name)
@@ -110,6 +114,8 @@ def _parse_conversion(c: Cursor, name: Name) -> ConvertTable | None:
 
 
 def _parse_rename_partition(c: Cursor, name: Name) -> RenamePartition | None:
+    """Parse ``PARTITION (…) RENAME TO PARTITION (…)``; return None, without moving, for other
+    words."""
     start = c.index
     if c.is_at("PARTITION", "("):
         partition = parse_static_partition(c)
@@ -122,6 +128,7 @@ def _parse_rename_partition(c: Cursor, name: Name) -> RenamePartition | None:
 
 
 def _parse_add_partitions(c: Cursor, name: Name) -> AddPartitions:
+    """Parse ``ADD [IF NOT EXISTS] PARTITION (…) PARTITION (…) …``; refuse LOCATION."""
     c.expect("ADD")
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     specs: list[tuple[PartitionItem, ...]] = []
@@ -135,6 +142,7 @@ def _parse_add_partitions(c: Cursor, name: Name) -> AddPartitions:
 
 
 def _parse_drop_partitions(c: Cursor, name: Name) -> DropPartitions:
+    """Parse ``DROP [IF EXISTS] PARTITION (…), … [PURGE]``. PURGE is ignored."""
     c.expect("DROP")
     if_exists = c.accept("IF", "EXISTS") is not None
     specs = [parse_static_partition(c)]

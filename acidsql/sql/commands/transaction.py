@@ -33,7 +33,8 @@ _DATABASE = ("DATABASE", "SCHEMA")
 
 
 def is_script(tokens: Sequence[Token]) -> bool:
-    """Whether these tokens are a script of Spark's (BEGIN … END), or its part before a ``;``."""
+    """Whether these tokens, from the first one, are a SQL script of Spark's (BEGIN … END), or its
+    part before a ``;``. BEGIN with one other word is no script."""
     words = [token.upper for token in tokens[:3]]
     if words[0] != "BEGIN" or len(words) == 1 or words[1] in (";", *_NOISE, "ISOLATION", "READ"):
         return False
@@ -42,7 +43,7 @@ def is_script(tokens: Sequence[Token]) -> bool:
 
 
 def parse_begin(c: Cursor) -> StartTransaction:
-    """Parse ``BEGIN [TRANSACTION|WORK] [mode, …]``."""
+    """Parse ``BEGIN [TRANSACTION|WORK] [mode, …]``; refuse a SQL script (BEGIN … END)."""
     if is_script(c.tokens[c.index : -1]):
         c.refuse(SCRIPT)
     c.expect("BEGIN")
@@ -56,6 +57,8 @@ def parse_start(c: Cursor) -> StartTransaction | None:
 
 
 def _parse_modes(c: Cursor) -> StartTransaction:
+    """Parse the modes after BEGIN, up to the statement's end. Each comes at most once, and READ
+    ONLY and READ WRITE exclude each other."""
     modes: list[str] = []
     if c.is_at_end:
         return StartTransaction()
@@ -74,6 +77,8 @@ def _parse_modes(c: Cursor) -> StartTransaction:
 
 
 def _parse_mode(c: Cursor) -> str:
+    """Parse one mode and return its words: ISOLATION LEVEL SNAPSHOT, READ ONLY or READ WRITE. Other
+    isolation levels are refused."""
     if c.is_at("ISOLATION"):
         c.expect("ISOLATION", "LEVEL")
         for level in _OTHER_LEVELS:
@@ -91,7 +96,8 @@ def _parse_mode(c: Cursor) -> str:
 
 
 def parse_commit(c: Cursor) -> Commit:
-    """Parse ``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``."""
+    """Parse ``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``, but not the statement's end; refuse AND
+    CHAIN."""
     c.expect("COMMIT")
     _skip_noise(c)
     _refuse_chain(c)
@@ -99,7 +105,7 @@ def parse_commit(c: Cursor) -> Commit:
 
 
 def parse_rollback(c: Cursor) -> Rollback:
-    """Parse ``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``."""
+    """Parse ``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``; refuse AND CHAIN."""
     c.expect("ROLLBACK")
     _skip_noise(c)
     if c.accept("TO"):
@@ -139,6 +145,7 @@ def _skip_noise(c: Cursor) -> None:
 
 
 def _refuse_chain(c: Cursor) -> None:
+    """Refuse AND CHAIN, if it comes next; take AND NO CHAIN."""
     start = c.index
     if c.accept("AND", "CHAIN"):
         c.refuse("AND CHAIN is not supported: BEGIN the next transaction", c.span_from(start))
@@ -150,7 +157,8 @@ def _refuse_chain(c: Cursor) -> None:
 
 
 def parse_lock(c: Cursor, is_acid: IsAcid, statement_span: Span) -> LockTable | LockDatabase | None:
-    """Parse ``LOCK TABLE|DATABASE …``; None if it is Spark's."""
+    """Parse ``LOCK TABLE t [PARTITION (…)] mode`` or ``LOCK DATABASE d mode``; return None if the
+    table is Spark's."""
     c.expect("LOCK")
     if c.is_at_any(_DATABASE):
         c.take()
@@ -173,7 +181,8 @@ def _parse_is_exclusive(c: Cursor) -> bool:
 def parse_unlock(
     c: Cursor, is_acid: IsAcid, statement_span: Span
 ) -> UnlockTable | UnlockDatabase | None:
-    """Parse ``UNLOCK TABLE|DATABASE …``; None if it is Spark's. The table may be gone."""
+    """Parse ``UNLOCK TABLE t [PARTITION (…)]`` or ``UNLOCK DATABASE d``; return None for other
+    words. It does not matter whose table t is, because it may be gone."""
     c.expect("UNLOCK")
     if c.is_at_any(_DATABASE):
         c.take()
@@ -186,7 +195,8 @@ def parse_unlock(
 
 
 def parse_abort(c: Cursor) -> AbortTransactions | AbortCompactions:
-    """Parse ``ABORT TRANSACTIONS|COMPACTIONS n n …``."""
+    """Parse ``ABORT TRANSACTIONS|COMPACTIONS n n …``; the ids are separated by blanks, not by
+    commas."""
     c.expect("ABORT")
     if not c.is_at_any(("TRANSACTIONS", "COMPACTIONS")):
         c.fail("Expected TRANSACTIONS or COMPACTIONS")

@@ -12,7 +12,8 @@ _AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"))
 
 
 def parse_restore(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Restore | None:
-    """Parse ``RESTORE [TABLE] t [TO] VERSION AS OF n|TIMESTAMP AS OF e``; None: not ours."""
+    """Parse ``RESTORE [TABLE] t [TO] VERSION AS OF n|TIMESTAMP AS OF e``; return None if the table
+    is Spark's."""
     c.expect("RESTORE")
     c.accept("TABLE")
     target = c.take_name("the name of a table")

@@ -22,7 +22,14 @@ from acidsql.sql.text.tokens import Kind
 
 
 def parse_create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
-    """Parse ``CREATE [OR REPLACE] VIEW …``; None if the view is Spark's."""
+    """Parse ``CREATE [OR REPLACE] VIEW …``; return None if the view is Spark's: neither its name is
+    ours already, nor does its query read one of our tables or views, or a DataFrame.
+
+    Raises:
+        SqlSyntaxError: The text does not parse.
+        UnsupportedError: The view has WITH, PARTITIONED ON, or both OR REPLACE and IF NOT EXISTS;
+            or its query reads a DataFrame.
+    """
     c.expect("CREATE")
     or_replace = c.accept("OR", "REPLACE") is not None
     c.expect("VIEW")
@@ -53,7 +60,8 @@ def parse_create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
 
 
 def _reads_acid(c: Cursor, is_acid: IsAcid) -> bool:
-    """Whether the query after AS names one of our tables or views, or a DataFrame."""
+    """Whether the query after AS names one of our tables or views, or a DataFrame. The cursor does
+    not move."""
     start = c.index
     c.skip_to(("AS",))
     tokens = c.tokens[c.index + 1 : -1]
@@ -64,6 +72,7 @@ def _reads_acid(c: Cursor, is_acid: IsAcid) -> bool:
 
 
 def _parse_columns(c: Cursor) -> tuple[ViewColumn, ...]:
+    """Parse ``(a [COMMENT '…'], …)``."""
     c.take()
     columns = [_parse_column(c)]
     while c.take_separator():
@@ -77,6 +86,8 @@ def _parse_column(c: Cursor) -> ViewColumn:
 
 
 def _parse_query(c: Cursor) -> Query:
+    """Parse ``AS query``, which is unread and goes to the statement's end; refuse a query that
+    reads a DataFrame, because the view would last longer."""
     c.expect("AS")
     if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected a query")
@@ -91,7 +102,8 @@ def _parse_query(c: Cursor) -> Query:
 
 
 def parse_drop_view(c: Cursor, is_acid: IsAcid) -> DropView | None:
-    """Parse ``DROP VIEW [IF EXISTS] v``; None if the view is Spark's."""
+    """Parse ``DROP VIEW [IF EXISTS] v``; return None if v is not ours. It may be a table of ours,
+    which is not refused here."""
     c.expect("DROP", "VIEW")
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.take_name("the name of a view")
@@ -102,7 +114,14 @@ def parse_drop_view(c: Cursor, is_acid: IsAcid) -> DropView | None:
 
 
 def parse_alter_view(c: Cursor, is_acid: IsAcid) -> AlterView | RenameView | None:
-    """Parse ``ALTER VIEW v …``; None if the view is Spark's."""
+    """Parse ``ALTER VIEW v AS query`` or ``… RENAME TO w``; return None if v is not ours, because
+    Spark runs the statement then.
+
+    Raises:
+        UnsupportedError: A view of Spark's would get a query of ACID tables; or the clause is SET,
+            UNSET or WITH; or the query reads a DataFrame.
+        SqlSyntaxError: Other words follow.
+    """
     c.expect("ALTER", "VIEW")
     name = c.take_name("the name of a view")
     if not is_acid(name.parts):

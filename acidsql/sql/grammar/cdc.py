@@ -18,7 +18,14 @@ _NO_ALIAS = (*_STARTS, "COLUMNS (", "COLUMNS *")
 
 
 def parse_auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
-    """Parse ``AUTO CDC INTO t FROM s KEYS (…) …``; None if the first two words are others."""
+    """Parse ``AUTO CDC INTO t FROM s KEYS (…) …`` (or APPLY CHANGES INTO …); return None if the
+    first two words are others.
+
+    Raises:
+        SqlSyntaxError: The text does not parse, or clauses are in the wrong order.
+        UnsupportedError: The target is no ACID table, a column in a list has a qualifier, the SCD
+            type is neither 1 nor 2, or TRACK HISTORY ON is without SCD type 2.
+    """
     if not c.accept("AUTO", "CDC") and not c.accept("APPLY", "CHANGES"):
         return None
     c.expect("INTO")
@@ -53,7 +60,8 @@ def parse_auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text is one expression, in which no clause of AUTO CDC begins."""
+    """Whether a text parses as one expression, in which no clause of AUTO CDC begins and no ``;``
+    stands."""
     try:
         c = Cursor(text, tokenize(text))
         c.take_expression((*_CLAUSES, ";"))
@@ -63,7 +71,8 @@ def is_expression(text: str) -> bool:
 
 
 def _parse_alias(c: Cursor, name: Name | None) -> str | None:
-    """Parse ``[AS] x``. Without AS, x is no alias if it begins a clause."""
+    """Parse ``[AS] x``; return None if there is none. Without AS, x is no alias if it begins a
+    clause. A DataFrame without an alias has its name as alias."""
     if c.accept("AS"):
         return c.take_name_part("an alias").value
     if c.token.is_name and not any(c.is_at(*clause.split()) for clause in _NO_ALIAS):
@@ -83,7 +92,8 @@ def _parse_choice(c: Cursor) -> Choice:
 
 
 def _parse_names(c: Cursor, expected: str) -> tuple[Name, ...]:
-    """Parse ``(a, b, …)``. The names have no qualifiers: a part of them would be ignored."""
+    """Parse ``(a, b, …)``; refuse names with qualifiers, because a part of them would be
+    ignored."""
     if not c.is_at("("):
         c.fail(f"Expected {expected}")
     names = parse_column_list(c)
@@ -94,7 +104,8 @@ def _parse_names(c: Cursor, expected: str) -> tuple[Name, ...]:
 
 
 def _parse_stored_as(c: Cursor) -> tuple[int | None, Choice | None]:
-    """Parse ``STORED AS SCD TYPE 2 TRACK HISTORY ON …``."""
+    """Parse ``[STORED AS SCD TYPE n] [TRACK HISTORY ON …]``: return n and the tracked columns, each
+    None if missing. Refuse an n other than 1 and 2, and TRACK HISTORY ON without n = 2."""
     start = c.index
     kind = None
     if c.accept("STORED"):
@@ -114,7 +125,8 @@ def _parse_stored_as(c: Cursor) -> tuple[int | None, Choice | None]:
 
 
 def _possible_clauses(*clauses: object) -> str:
-    """The clauses that may follow, for an error about a clause at a wrong place."""
+    """Return the names of the clauses that may follow, as text for an error about a clause at a
+    wrong place. ``clauses``: what was parsed of each, in order; None if it is not there."""
     names = (
         "KEYS", "IGNORE NULL UPDATES", "APPLY AS DELETE WHEN", "APPLY AS TRUNCATE WHEN",
         "SEQUENCE BY", "COLUMNS", "STORED AS", "TRACK HISTORY ON",

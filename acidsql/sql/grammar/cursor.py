@@ -92,7 +92,8 @@ class Cursor:
         return token
 
     def expect(self, *words: str) -> Token:
-        """Take these words and return the first token, or raise an error that names them."""
+        """Take these words and return the first token. Raise SqlSyntaxError, at the first other
+        word, if they do not come next."""
         for offset, word in enumerate(words):
             if self.peek(offset).upper != word:
                 self.index += offset
@@ -106,7 +107,7 @@ class Cursor:
         return self.take()
 
     def take_name(self, noun: str = "a name") -> Name:
-        """Take a name, which may be qualified."""
+        """Take a name, which may be qualified; refuse ``IDENTIFIER(…)``."""
         if self.is_at("IDENTIFIER", "("):
             self.refuse("IDENTIFIER(…) in the place of a name is not supported")
         first = last = self.take_name_part(noun)
@@ -123,13 +124,14 @@ class Cursor:
         return self.take().value
 
     def take_number(self) -> int:
-        """Take a whole number."""
+        """Take a whole number without a sign; fail on any other token."""
         if not self.token.text.isascii() or not self.token.text.isdigit():
             self.fail("Expected a whole number")
         return int(self.take().text)
 
     def take_separator(self) -> bool:
-        """Take the token after an item of a list in brackets: True for ``,``, False for ``)``."""
+        """Take the token after an item of a list in brackets: return True for ``,`` and False for
+        ``)``; fail on any other."""
         if self.accept(","):
             return True
         if not self.accept(")"):
@@ -180,13 +182,18 @@ class Cursor:
         refused: Mapping[str, str] | None = None,
         noun: str = "an expression",
     ) -> Span:
-        """Take an expression: all tokens up to one of ``stops`` outside brackets and CASE … END.
+        """Take an expression: all tokens up to one of ``stops`` outside brackets and CASE … END, or
+        up to the end. Only its place is found: the expression is not read.
 
         Args:
             stops: Symbols, words, or pairs of words (``"WHEN MATCHED"``) that end the expression.
             refused: Words that end the expression in other SQL dialects, each with the error
                 message that refuses it.
             noun: A name for the expression, for the error if the expression is missing.
+
+        Raises:
+            SqlSyntaxError: There is no token before the end or the stop.
+            UnsupportedError: One of the ``refused`` words ends the expression.
         """
         start = self.index
         ends = tuple(tuple(stop.split()) for stop in stops)
@@ -201,14 +208,16 @@ class Cursor:
         return self.span_from(start)
 
     def skip_to(self, *stops: tuple[str, ...]) -> None:
-        """Move to the first of ``stops`` outside brackets, or to the end."""
+        """Move to the first of ``stops`` outside brackets, or to the end. Each stop is a sequence
+        of words."""
         while not self.is_at_end:
             if any(self.is_at(*stop) for stop in stops) and not self._is_after("."):
                 return
             self._step()
 
     def skip_ctes(self) -> bool:
-        """Move past ``WITH a [(…)] [AS] (…), …``; False if the tokens do not have this form."""
+        """Move past ``WITH a [(…)] [AS] (…), …``. Return False, somewhere inside, if the tokens do
+        not have this form."""
         self.expect("WITH")
         if self.is_at("RECURSIVE") and self.peek().is_name:
             self.take()
@@ -230,6 +239,7 @@ class Cursor:
                 return True
 
     def _step(self) -> None:
+        """Move past the next token: a whole bracket if one opens here, and a whole CASE … END."""
         if self.index in self.partner:
             self.index = self.partner[self.index] + 1
         elif self.token.upper == "CASE" and (end := self._case_end()) is not None:
@@ -241,6 +251,9 @@ class Cursor:
         return self.index > 0 and self.tokens[self.index - 1].text == symbol
 
     def _ends_here(self, start: int, ends: tuple[tuple[str, ...], ...]) -> bool:
+        """Whether the next token is one of ``ends`` and really ends the expression that begins at
+        the index ``start``: it is no column or field of that name, and no FROM of IS DISTINCT FROM.
+        """
         if not any(self.is_at(*end) for end in ends):
             return False
         if self.token.kind is Kind.SYMBOL:
@@ -258,6 +271,8 @@ class Cursor:
         return following.upper in _BINARY or following.upper == self.token.upper
 
     def _follows_operand(self, start: int) -> bool:
+        """Whether an operand of the expression that begins at the index ``start`` ends before the
+        next token, so that the token is no operand itself."""
         if self.index == start or self._is_after("."):
             return False
         before = self.tokens[self.index - 1]
@@ -267,7 +282,8 @@ class Cursor:
         return before.upper not in _OPERATORS
 
     def _case_end(self) -> int | None:
-        """The index of the END of the CASE at the cursor; None if ``case`` is a name here."""
+        """Return the index of the END of the CASE at the cursor; None if ``case`` is a name
+        here."""
         if self._is_after(".") or self.peek().upper in _BINARY - {"-", "+"}:
             return None
         depth, index = 1, self.index + 1

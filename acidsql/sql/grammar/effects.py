@@ -32,7 +32,8 @@ def effect_of_word(word: str) -> Effect:
 
 
 def effect_and_name(c: Cursor) -> tuple[Effect, str]:
-    """The effect of a statement, and its name (CREATE TABLE, INSERT).
+    """Return the effect of a statement, and its name in upper case, as CREATE TABLE or INSERT. What
+    cannot be read has the effect CHANGES.
 
     Args:
         c: A cursor at the first token. The call moves the cursor.
@@ -57,6 +58,8 @@ def _may_insert(c: Cursor) -> bool:
 
 
 def _statement_name(c: Cursor) -> list[str]:
+    """Return the words that name a statement, in upper case, as [CREATE, TABLE]; the first word
+    alone if no object follows within four words."""
     first = c.token.upper or c.token.text
     if first in _ONE_WORD_NAMES:
         return [first]

@@ -35,7 +35,14 @@ _QUERY_TAIL = words(
 
 
 def parse_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
-    """Parse ``INSERT …``; None if its target is Spark's."""
+    """Parse ``INSERT …``; return None if its target is Spark's.
+
+    Raises:
+        SqlSyntaxError: The text does not parse, or clauses exclude each other.
+        AnalysisError: The rows of VALUES differ in length.
+        UnsupportedError: A clause is not supported: REPLACE ON, IF NOT EXISTS, options, or WITH
+            SCHEMA EVOLUTION without BY NAME or without a query.
+    """
     c.expect("INSERT")
     evolution = c.accept("WITH", "SCHEMA", "EVOLUTION")
     overwrite, target = _parse_head(c)
@@ -59,7 +66,8 @@ def parse_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None
 
 
 def _parse_head(c: Cursor) -> tuple[bool, Name | None]:
-    """Parse ``INTO|OVERWRITE [TABLE] t``; no name for ``OVERWRITE DIRECTORY`` of Spark's."""
+    """Parse ``INTO|OVERWRITE [TABLE] t``: return whether it is OVERWRITE, and the name, which is
+    None for Spark's ``OVERWRITE DIRECTORY``."""
     overwrite = c.accept("OVERWRITE") is not None
     if not overwrite and not c.accept("INTO"):
         c.fail("Expected INTO or OVERWRITE")
@@ -71,6 +79,8 @@ def _parse_head(c: Cursor) -> tuple[bool, Name | None]:
 
 
 def _is_at_directory(c: Cursor, ahead: int = 0) -> bool:
+    """Whether the DIRECTORY of Spark's INSERT OVERWRITE DIRECTORY comes ``ahead`` tokens after the
+    next one, and not a table called directory."""
     following = c.peek(ahead + 1)
     return c.peek(ahead).upper == "DIRECTORY" and (
         following.kind is Kind.STRING or following.upper in ("OPTIONS", "USING")
@@ -78,7 +88,8 @@ def _is_at_directory(c: Cursor, ahead: int = 0) -> bool:
 
 
 def _is_table_keyword(c: Cursor) -> bool:
-    """Whether the next word, TABLE, is the keyword. ``INSERT INTO table VALUES …`` has a name."""
+    """Whether the next word, TABLE, is the keyword, and not the name of the table as in ``INSERT
+    INTO table VALUES …``."""
     following = c.peek()
     if following.upper in _HEAD_ENDS or not following.is_name:
         return c.peek(2).upper in QUERY_STARTS - {"("} or following.upper == "PARTITION"
@@ -88,7 +99,9 @@ def _is_table_keyword(c: Cursor) -> bool:
 def _parse_destination(
     c: Cursor,
 ) -> tuple[tuple[Name, ...] | None, tuple[PartitionItem, ...], bool]:
-    """Parse ``[(columns)] [PARTITION (…)] [(columns) | BY NAME]`` after the target."""
+    """Parse ``[(columns)] [PARTITION (…)] [(columns) | BY NAME]`` after the target. Return the
+    columns (None without a list), the items of PARTITION, and whether BY NAME is there. Refuse IF
+    NOT EXISTS, options and REPLACE ON."""
     _refuse_options(c)
     columns = parse_column_list(c) if _is_at_column_list(c) else None
     partition: tuple[PartitionItem, ...] = ()
@@ -108,6 +121,7 @@ def _parse_destination(
 
 
 def _refuse_options(c: Cursor) -> None:
+    """Refuse options of an INSERT's target, and REPLACE ON behind an alias, if one comes next."""
     if c.is_at("WITH", "(") or c.is_at("OPTIONS", "("):
         c.refuse("Options of an INSERT's target are not supported")
     ahead = 2 if c.is_at("AS") else 1
@@ -117,9 +131,11 @@ def _refuse_options(c: Cursor) -> None:
 
 
 def _parse_replacing(c: Cursor, *, alone: bool) -> Replacing | None:
-    """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``; None without REPLACE.
+    """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``; return None without
+    REPLACE. Refuse REPLACE ON.
 
-    ``alone``: the statement has no clause that REPLACE excludes.
+    ``alone``: the statement has no clause that REPLACE excludes; otherwise REPLACE is a syntax
+    error.
     """
     start = c.index
     if c.is_at("REPLACE", "ON"):
@@ -143,6 +159,7 @@ def _parse_replacing(c: Cursor, *, alone: bool) -> Replacing | None:
 
 
 def _refuse_replace_on(c: Cursor) -> NoReturn:
+    """Refuse INSERT … REPLACE ON, with advice."""
     c.refuse(
         "INSERT … REPLACE ON is not supported: use REPLACE USING (columns), or MERGE with WHEN NOT "
         "MATCHED BY SOURCE"
@@ -150,6 +167,8 @@ def _refuse_replace_on(c: Cursor) -> NoReturn:
 
 
 def _refuse_second_clause(c: Cursor) -> None:
+    """Raise SqlSyntaxError if a second PARTITION clause, or BY NAME behind a column list, comes
+    next."""
     if c.is_at("PARTITION", "("):
         c.fail("Expected VALUES or a query, as there is a PARTITION clause already")
     if c.is_at("BY", "NAME"):
@@ -157,7 +176,8 @@ def _refuse_second_clause(c: Cursor) -> None:
 
 
 def _is_at_column_list(c: Cursor) -> bool:
-    """Whether a bracket with only names comes next, and is not the end of the statement."""
+    """Whether a bracket with only names, dotted or not, comes next, and does not end the
+    statement."""
     if not c.is_at("("):
         return False
     close, index = c.partner[c.index], c.index + 1
@@ -176,7 +196,7 @@ def _is_at_column_list(c: Cursor) -> bool:
 
 
 def parse_column_list(c: Cursor) -> tuple[Name, ...]:
-    """Parse ``(a, b, …)``."""
+    """Parse ``(a, b.c, …)``: one name at least, each perhaps with several parts."""
     c.expect("(")
     names = [c.take_name("the name of a column")]
     while c.take_separator():
@@ -185,7 +205,7 @@ def parse_column_list(c: Cursor) -> tuple[Name, ...]:
 
 
 def parse_partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
-    """Parse ``PARTITION (p = value, q)``."""
+    """Parse ``PARTITION (p = value, q)``. Names are not resolved, and values stay spans."""
     c.expect("PARTITION")
     c.expect("(")
     items = [_parse_partition_item(c)]
@@ -195,7 +215,7 @@ def parse_partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
 
 
 def parse_static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
-    """Parse ``PARTITION (p = value, …)``, where each column must have a value."""
+    """Parse ``PARTITION (p = value, …)``. Raise SqlSyntaxError if a column has no value."""
     start = c.index
     items = parse_partition_clause(c)
     for item in items:
@@ -206,6 +226,7 @@ def parse_static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
 
 
 def _parse_partition_item(c: Cursor) -> PartitionItem:
+    """Parse one item of a PARTITION clause: ``p = value``, or ``p`` alone."""
     start = c.index
     name = c.take_name_part("the name of a partition column").value
     value = None
@@ -217,6 +238,8 @@ def _parse_partition_item(c: Cursor) -> PartitionItem:
 
 
 def _parse_query(c: Cursor) -> Query:
+    """Take the rest of the statement as a query, unread. Fail if it cannot begin a query, or if an
+    INSERT of a multi-insert stands in it."""
     if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected VALUES or a query")
     begin = c.index
@@ -231,7 +254,9 @@ def _parse_query(c: Cursor) -> Query:
 
 
 def parse_values(c: Cursor) -> Values | None:
-    """Parse ``VALUES row, row, …`` up to the end; None, without moving, if VALUES is a query."""
+    """Parse ``VALUES row, row, …`` up to the statement's end; return None, without moving, if
+    VALUES is a query (with an alias, a UNION …). Raise AnalysisError if the rows differ in length.
+    """
     start = c.index
     c.expect("VALUES")
     rows: list[tuple[Value, ...]] = []
@@ -249,6 +274,8 @@ def parse_values(c: Cursor) -> Values | None:
 
 
 def _check_widths(c: Cursor, rows: list[tuple[Value, ...]]) -> None:
+    """Raise AnalysisError, at the row, if a row of VALUES has another number of values than the
+    first."""
     width = len(rows[0])
     for row in rows:
         if len(row) != width:
@@ -263,7 +290,8 @@ def _check_widths(c: Cursor, rows: list[tuple[Value, ...]]) -> None:
 
 
 def _parse_row(c: Cursor) -> tuple[Value, ...] | None:
-    """Parse one row; None if an alias, a UNION or the like makes VALUES a query."""
+    """Parse one row, in brackets or a single value; return None if an alias, a UNION or the like
+    makes VALUES a query."""
     if c.is_at("("):
         following = c.tokens[c.partner[c.index] + 1]
         if following.upper == "," or following.kind is Kind.END:
@@ -280,7 +308,8 @@ def _parse_row(c: Cursor) -> tuple[Value, ...] | None:
 
 
 def parse_value_list(c: Cursor) -> tuple[Value, ...]:
-    """Parse ``(value, …)``. For speed with long VALUES lists, ``expression`` is not used."""
+    """Parse ``(value, …)``: return the places of the values, and a Default for the word DEFAULT.
+    For speed with long lists it does without `Cursor.take_expression`."""
     tokens, partner = c.tokens, c.partner
     close = partner[c.index]
     index = first = c.index + 1
@@ -304,7 +333,11 @@ def parse_value_list(c: Cursor) -> tuple[Value, ...]:
 
 
 def parse_multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert | None:
-    """Parse ``FROM s INSERT … INSERT …``; None if there is no INSERT, or no target is ours."""
+    """Parse ``FROM s INSERT … INSERT …``; return None if there is no INSERT, or no target is ours.
+
+    Raises:
+        UnsupportedError: Only some of the targets are ours, or an INSERT has BY NAME or REPLACE.
+    """
     c.expect("FROM")
     start = c.index
     c.skip_to(*BRANCHES)
@@ -328,7 +361,8 @@ def parse_multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiIn
 
 
 def _targets(c: Cursor) -> list[tuple[Name | None, Span]]:
-    """The branches' targets (None for a directory) and their places. The cursor does not move."""
+    """Return the branches' targets (None for a directory) and their places. The cursor does not
+    move."""
     start, targets = c.index, []
     while not c.is_at_end:
         c.expect("INSERT")
@@ -341,6 +375,8 @@ def _targets(c: Cursor) -> list[tuple[Name | None, Span]]:
 
 
 def _parse_branch(c: Cursor) -> InsertBranch:
+    """Parse one ``INSERT … SELECT …`` of a multi-insert; its query stays a span. Refuse BY NAME and
+    REPLACE."""
     c.expect("INSERT")
     overwrite, target = _parse_head(c)
     assert target is not None  # _targets has refused directories

@@ -8,7 +8,8 @@ from acidsql.sql.parsed.statements import LoadData, PartitionItem
 
 
 def parse_load_data(c: Cursor, is_acid: IsAcid) -> LoadData | None:
-    """Parse ``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t …``; None if t is Spark's."""
+    """Parse ``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t [PARTITION (…)]``; return None
+    if t is Spark's. INPUTFORMAT is refused, and each column of PARTITION needs a value."""
     start = c.index
     c.skip_to(("INTO", "TABLE"))
     if c.is_at_end:

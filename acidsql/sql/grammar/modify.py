@@ -31,7 +31,8 @@ _NO_ALIAS = _JOINS | words(
 
 
 def _refused_clauses(statement: str) -> dict[str, str]:
-    """The clauses of other SQL dialects in this statement, with the messages that refuse them."""
+    """Return the words that begin a clause of other SQL dialects in this statement, each with the
+    message that refuses it."""
     words = {
         "ORDER": f"{statement} … ORDER BY is not supported",
         "LIMIT": f"{statement} … LIMIT is not supported",
@@ -51,7 +52,8 @@ def _refused_clauses(statement: str) -> dict[str, str]:
 
 
 def parse_update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | Merge | None:
-    """Parse ``UPDATE t [[AS] x] SET … [FROM …] [WHERE …]``; None if the target is Spark's."""
+    """Parse ``UPDATE t [[AS] x] SET … [FROM …] [WHERE …]``; return None if the target is Spark's.
+    With FROM it is a Merge, whose WHERE is the ON. Joins, ORDER BY and LIMIT are refused."""
     c.expect("UPDATE")
     target = c.take_name("the name of a table")
     if not is_acid(target.parts):
@@ -68,7 +70,8 @@ def parse_update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | Merg
 
 
 def parse_delete(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Delete | Merge | None:
-    """Parse ``DELETE FROM t [[AS] x] [USING …] [WHERE …]``; None if the target is Spark's."""
+    """Parse ``DELETE FROM t [[AS] x] [USING …] [WHERE …]``; return None if the target is Spark's.
+    With USING it is a Merge, whose WHERE is the ON. Joins, ORDER BY and LIMIT are refused."""
     c.expect("DELETE")
     c.expect("FROM")
     target = c.take_name("the name of a table")
@@ -89,9 +92,10 @@ def _merge_with_partners(
     ctes: Span | None,
     keyword: str,
 ) -> Merge:
-    """Parse the text after the FROM of UPDATE or the USING of DELETE.
+    """Parse the text after the FROM of UPDATE or the USING of DELETE, up to the statement's end.
 
-    The statement is a MERGE that changes only rows with a partner, and WHERE is its ON.
+    The statement is a MERGE that changes only rows with a partner, and WHERE, which is needed, is
+    its ON. Joins and functions as the source are refused.
     """
     start = c.index
     source, name = parse_table_or_query(c, keyword)
@@ -106,7 +110,8 @@ def _merge_with_partners(
 
 
 def _parse_alias(c: Cursor, *follows: str) -> str | None:
-    """Parse ``[AS] x``. Without AS, x is an alias only if it cannot begin the next clause."""
+    """Parse ``[AS] x``; return None if there is no alias. Without AS, x is an alias only if it
+    cannot begin the next clause, or if one of ``follows`` comes behind it."""
     if c.accept("AS"):
         return c.take_name_part("an alias").value
     if c.token.is_name and c.token.upper not in _NO_ALIAS:
@@ -122,6 +127,7 @@ def _parse_alias(c: Cursor, *follows: str) -> str | None:
 
 
 def _refuse_relations(c: Cursor, statement: str) -> None:
+    """Refuse a second table (a join) and the clauses of other dialects, if one comes next."""
     if c.is_at_any(_JOINS):
         c.refuse(f"More than one table in {statement} is not supported: use MERGE or a subquery")
     if c.token.upper in (words := _refused_clauses(statement)):
@@ -129,6 +135,8 @@ def _refuse_relations(c: Cursor, statement: str) -> None:
 
 
 def _parse_where(c: Cursor, statement: str) -> Span | None:
+    """Parse ``[WHERE condition]`` up to the statement's end and return the condition's place, or
+    None. Refuse the clauses of other dialects, as LIMIT."""
     condition = None
     if c.accept("WHERE"):
         condition = c.take_expression(("WHERE",), _refused_clauses(statement), "a condition")
@@ -140,6 +148,8 @@ def _parse_where(c: Cursor, statement: str) -> Span | None:
 
 
 def _parse_assignments(c: Cursor, stops: tuple[str, ...], statement: str) -> tuple[Assignment, ...]:
+    """Parse ``a = value, …`` up to one of ``stops``. Refuse the clauses of other dialects behind a
+    value."""
     assignments = [_parse_assignment(c, stops, statement)]
     while c.accept(","):
         assignments.append(_parse_assignment(c, stops, statement))
@@ -147,6 +157,8 @@ def _parse_assignments(c: Cursor, stops: tuple[str, ...], statement: str) -> tup
 
 
 def _parse_assignment(c: Cursor, stops: tuple[str, ...], statement: str) -> Assignment:
+    """Parse ``a.b = value`` (or ``==``) up to ``,`` or one of ``stops``; refuse ``a[i] =
+    value``."""
     target = c.take_name("the name of a column")
     if c.is_at("["):
         c.refuse(
@@ -158,6 +170,7 @@ def _parse_assignment(c: Cursor, stops: tuple[str, ...], statement: str) -> Assi
 
 
 def _parse_value(c: Cursor, stops: tuple[str, ...], statement: str) -> Value:
+    """Take a value up to one of ``stops``: return its place, or a Default for the word DEFAULT."""
     start = c.index
     span = c.take_expression(stops, _refused_clauses(statement), "a value")
     is_default = c.index == start + 1 and c.tokens[start].upper == "DEFAULT"
@@ -170,7 +183,12 @@ _WHEN = ("WHEN MATCHED", "WHEN NOT MATCHED")
 
 
 def parse_merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
-    """Parse ``MERGE INTO t … USING … ON … WHEN …``; None if the target is Spark's."""
+    """Parse ``MERGE INTO t … USING … ON … WHEN …``; return None if the target is Spark's.
+
+    Raises:
+        SqlSyntaxError: The text does not parse, or the WHEN clauses are in the wrong order.
+        UnsupportedError: There is a hint, a join, a function as the source, or ``* EXCEPT``.
+    """
     c.expect("MERGE")
     if c.token.kind is Kind.HINT:
         c.refuse("A hint in MERGE is not supported")
@@ -194,7 +212,8 @@ def parse_merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
 
 
 def parse_table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:
-    """Parse the source of MERGE or AUTO CDC: its place, and its name if it is no query."""
+    """Parse the source of MERGE, AUTO CDC, UPDATE … FROM or DELETE … USING: return its place, and
+    its name, which is None for a query in brackets and for VALUES. Refuse a function."""
     if c.is_at("("):
         if c.partner[c.index] == c.index + 1:
             c.fail("Expected a query", c.peek())
@@ -217,6 +236,8 @@ def parse_table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:
 def _parse_source_alias(
     c: Cursor, name: Name | None, follows: str
 ) -> tuple[str | None, tuple[str, ...] | None]:
+    """Parse ``[AS] x [(a, b)]`` behind a source. Return the alias and the columns, each None if
+    missing. A DataFrame without an alias has its name as alias."""
     alias = _parse_alias(c, follows)
     columns = None
     if alias is not None and c.is_at("("):
@@ -235,6 +256,8 @@ _ORDER = tuple(Matched)
 
 
 def _parse_clauses(c: Cursor) -> tuple[MergeClause, ...]:
+    """Parse the WHEN clauses up to the statement's end. Raise SqlSyntaxError if their kinds are in
+    the wrong order, or if a clause without AND is not the last of its kind."""
     if not c.is_at("WHEN"):
         c.fail("Expected WHEN MATCHED or WHEN NOT MATCHED")
     clauses: list[MergeClause] = []
@@ -260,6 +283,8 @@ def _parse_clauses(c: Cursor) -> tuple[MergeClause, ...]:
 
 
 def _parse_clause(c: Cursor) -> MergeClause:
+    """Parse ``WHEN … [AND condition] THEN action``. An action INSERT stands only behind NOT
+    MATCHED, and no other does there."""
     start = c.index
     matched = _parse_matched(c)
     condition = _parse_condition(c) if c.accept("AND") else None
@@ -274,6 +299,7 @@ def _parse_clause(c: Cursor) -> MergeClause:
 
 
 def _parse_matched(c: Cursor) -> Matched:
+    """Parse ``WHEN MATCHED | NOT MATCHED [BY TARGET] | NOT MATCHED BY SOURCE`` and return which."""
     c.expect("WHEN")
     if c.accept("MATCHED"):
         return Matched.MATCHED
@@ -290,6 +316,7 @@ def _parse_matched(c: Cursor) -> Matched:
 
 
 def _parse_condition(c: Cursor) -> Span:
+    """Take the condition between AND and THEN, which may contain a CASE or a column called then."""
     start = c.index
     actions = ("THEN UPDATE", "THEN DELETE", "THEN INSERT")
     span = c.take_expression((*actions, *_WHEN), noun="a condition")
@@ -301,6 +328,8 @@ def _parse_condition(c: Cursor) -> Span:
 
 
 def _parse_insert_action(c: Cursor) -> InsertAction | Action:
+    """Parse ``INSERT *`` or ``INSERT [(columns)] VALUES (…)``. Refuse ``* EXCEPT``; fail on UPDATE
+    and DELETE."""
     if c.is_at_any(("UPDATE", "DELETE")):
         c.fail("Expected INSERT, as a row that is not in the target cannot be changed")
     c.expect("INSERT")
@@ -317,6 +346,8 @@ def _parse_insert_action(c: Cursor) -> InsertAction | Action:
 
 
 def _parse_change_action(c: Cursor, matched: Matched) -> UpdateAction | Action:
+    """Parse ``DELETE``, ``UPDATE SET a = value, …`` or ``UPDATE SET *``. Refuse ``* EXCEPT``; fail
+    on INSERT, and on ``*`` behind NOT MATCHED BY SOURCE."""
     if c.accept("DELETE"):
         return Action.DELETE
     if c.is_at("INSERT"):

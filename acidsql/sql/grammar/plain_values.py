@@ -68,7 +68,9 @@ class LiteralRules:
 
 
 def plain_insert(text: str, plain: LiteralRules) -> Insert | None:
-    """Read ``INSERT INTO t [(columns)] VALUES (literal, …), …``; None for any other statement."""
+    """Read ``INSERT INTO t [(columns)] VALUES (literal, …), …`` by regular expressions, without
+    cutting it into tokens. Return None for any other statement, also for too many rows, for a
+    variable ``${…}``, and for timestamps with a zone unless the session's zone is UTC."""
     head = _HEAD.match(text)
     # Not if the text has a variable, which may still be substituted, or a reserved name, which is
     # refused after the grammar has read the statement.
@@ -94,7 +96,8 @@ def _columns(text: str, start: int) -> tuple[Name, ...]:
 
 
 def _rows(text: str, at: int, rows_max: int) -> tuple[tuple[str, ...], ...] | None:
-    """The literals from ``at`` to the end of the text, column by column."""
+    """Return the literals from ``at`` to the end of the text, column by column; None if the text
+    has other forms, more than ``rows_max`` rows, or too many columns."""
     first = _FIRST_ROW.match(text, at)
     width = 0 if first is None else len(_VALUE.findall(first[0]))
     if not 0 < width <= _WIDEST:

@@ -41,7 +41,8 @@ FIRST_WORDS = frozenset(words.split()[0] for words in _FOREIGN_STATEMENTS)
 
 
 def refuse_foreign_statement(c: Cursor, is_acid: IsAcid) -> None:
-    """Refuse a statement that only other systems have, if it names an ACID table."""
+    """Refuse a statement that only other systems have, if it names an ACID table. The cursor may
+    move."""
     for words, instead in _FOREIGN_STATEMENTS.items():
         count = len(words.split())
         if c.is_at(*words.split()) and c.peek(count).is_name:
@@ -53,7 +54,8 @@ def refuse_foreign_statement(c: Cursor, is_acid: IsAcid) -> None:
 
 
 def refuse_alter(c: Cursor) -> NoReturn:
-    """Refuse an ALTER TABLE of an ACID table that is not supported, or is none."""
+    """Refuse an ALTER TABLE that an ACID table does not have; if the statement ends here, raise
+    SqlSyntaxError."""
     if c.is_at_end:
         c.fail(
             "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, ADD or DROP CONSTRAINT, SET or UNSET "
@@ -69,7 +71,7 @@ def refuse_alter(c: Cursor) -> NoReturn:
 
 
 def refuse_export(c: Cursor, is_acid: IsAcid) -> None:
-    """Refuse ``EXPORT TABLE t TO '…'`` of an ACID table."""
+    """Refuse ``EXPORT TABLE t TO '…'`` of an ACID table; otherwise return, perhaps after moving."""
     if c.is_at("EXPORT", "TABLE"):
         span = c.take(2).span
         if is_acid(c.take_name("the name of a table").parts):
@@ -82,7 +84,7 @@ def refuse_export(c: Cursor, is_acid: IsAcid) -> None:
 
 
 def refuse_import(c: Cursor) -> None:
-    """Refuse Hive's ``IMPORT [[EXTERNAL] TABLE t] FROM '…'``."""
+    """Refuse Hive's ``IMPORT [[EXTERNAL] TABLE t] FROM '…'``; any other IMPORT passes."""
     if c.peek().upper in ("EXTERNAL", "TABLE", "FROM"):
         c.refuse(
             "IMPORT is not supported: CREATE TABLE … LOCATION makes a table of ORC files where "

@@ -39,7 +39,8 @@ _REFUSED = {
 
 
 def with_returning(read: _Parser) -> _Parser:
-    """The parser of a statement that may end with RETURNING, from the parser of the rest."""
+    """Return a parser of a statement that may end with RETURNING, made from the parser of the rest.
+    RETURNING of a multi-insert and of INSERT … REPLACE is refused."""
 
     def parse(
         c: Cursor, is_acid: IsAcid, ctes: Span | None
@@ -63,7 +64,8 @@ def with_returning(read: _Parser) -> _Parser:
 
 
 def _clause_index(c: Cursor) -> int | None:
-    """The index of the word RETURNING that begins the clause; None without the clause."""
+    """Return the index of the last word RETURNING, outside brackets, that begins the clause; None
+    without the clause."""
     if "returning" not in c.text.lower():  # a VALUES list may have a million tokens
         return None
     clause_index, index = None, c.index
@@ -75,6 +77,8 @@ def _clause_index(c: Cursor) -> int | None:
 
 
 def _begins_clause(c: Cursor, index: int) -> bool:
+    """Whether the word RETURNING at ``index`` begins the clause, and is no column or alias: the
+    tokens around it decide."""
     before, after = c.tokens[index - 1], c.tokens[index + 1]
     if before.kind is Kind.SYMBOL and before.text not in _OPERAND_ENDS:
         return False
@@ -87,6 +91,8 @@ def _begins_clause(c: Cursor, index: int) -> bool:
 
 
 def _parse_returning(c: Cursor) -> Returning:
+    """Parse ``RETURNING [WITH (OLD AS x, NEW AS y)] item, …`` up to the end; refuse RETURNING
+    DISTINCT."""
     start = c.index
     c.expect("RETURNING")
     names = _parse_row_names(c) if c.is_at("WITH", "(") else {}
@@ -99,7 +105,8 @@ def _parse_returning(c: Cursor) -> Returning:
 
 
 def _parse_row_names(c: Cursor) -> dict[str, str]:
-    """Parse ``WITH (OLD AS x, NEW AS y)``."""
+    """Parse ``WITH (OLD AS x, NEW AS y)``: return OLD or NEW → its name. Each comes at most
+    once."""
     c.take(2)
     row_names: dict[str, str] = {}
     while True:
@@ -116,6 +123,7 @@ def _parse_row_names(c: Cursor) -> dict[str, str]:
 
 
 def _parse_item(c: Cursor) -> Span:
+    """Take one item of RETURNING, ``*``, ``x.*`` or an expression, and return its place."""
     start = c.index
     if not _take_star(c):
         c.take_expression((",",), _REFUSED, "a column, an expression or *")
@@ -123,7 +131,8 @@ def _parse_item(c: Cursor) -> Span:
 
 
 def _take_star(c: Cursor) -> bool:
-    """Take ``*`` or ``x.*``, perhaps with EXCEPT (…). False, without moving, for another item."""
+    """Take ``*`` or ``x.*``, perhaps with EXCEPT (…). Return False, without moving, for another
+    item; fail if more follows the star."""
     ahead = 0
     while c.peek(ahead).is_name and c.peek(ahead + 1).text == ".":
         ahead += 2

@@ -26,10 +26,11 @@ class AsOf:
 
 
 def parse_time_travel(text: str, span: Span) -> AsOf:
-    """Parse the clause at a place that a scan has found.
+    """Parse ``[FOR] VERSION AS OF n`` or ``TIMESTAMP AS OF e`` at a place that a scan has found.
+    The timestamp stays a place in the text.
 
     Raises:
-        SqlSyntaxError: The version is no whole number, or the timestamp is missing.
+        SqlSyntaxError: The version is no whole number, or the value is missing.
     """
     tokens = tokenize(span.slice(text))
     words = [token.upper for token in tokens]

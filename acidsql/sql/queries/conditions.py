@@ -33,7 +33,8 @@ def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]
 def terms_about(
     text: str, condition: Span, columns: Collection[str], qualifiers: Collection[str]
 ) -> list[Span]:
-    """The terms of a condition, joined by AND at its top level, that only these columns decide.
+    """Return the places of a condition's terms, joined by AND at its top level, that only these
+    columns decide.
 
     Args:
         text: The user's statement.
@@ -42,7 +43,8 @@ def terms_about(
         qualifiers: The qualifiers that these columns may have, in lower case.
 
     Returns:
-        The terms' places. Terms with a function call, a subquery or another name are left out.
+        The terms' places. Terms with a function call, a subquery or another name are left out; so
+        are all of them if the condition has an OR or a CASE at its top level.
     """
     return [
         place
@@ -54,17 +56,20 @@ def terms_about(
 def plain_comparisons(
     text: str, condition: Span, qualifiers: Collection[str], *, leading: bool = False
 ) -> list[tuple[str, str, list[str]]]:
-    """The terms of a condition, joined by AND at its top level, that compare a name with literals.
+    """Return the terms of a condition, joined by AND at its top level, that compare a name with
+    literals.
 
     Args:
         text: The user's statement.
         condition: The condition's place in the statement.
         qualifiers: The qualifiers that the names may have, in lower case.
-        leading: Only the terms before the first of another kind (see ``where_at``).
+        leading: Only the terms before the first of another kind, for a place that may end behind
+            the condition, as `where_at` gives it.
 
     Returns:
         For each the name in lower case, ``=``, ``<``, ``<=``, ``>``, ``>=`` or ``in``, and the
-        literals: integers, ``'…'`` without escapes, and ``DATE '…'`` as ``date '…'``.
+        literals: integers, ``'…'`` without escapes, and ``DATE '…'`` as ``date '…'``. Other terms
+        are left out.
     """
     by_term = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
     return [
@@ -95,10 +100,11 @@ _CLAUSES = words(
 
 
 def where_at(text: str, start: int) -> Span:
-    """The condition of a query's WHERE, from its first character, maybe with clauses behind it.
+    """Return the place of a WHERE's condition that begins at ``start``, maybe with clauses behind
+    it.
 
-    It ends with its query, or where a clause is certain: behind a literal or a bracket, because
-    no operand can stand there. Elsewhere the word may be the name of a column.
+    It ends with its query, or where a clause is certain: behind a literal or a bracket, because no
+    operand can stand there. Elsewhere the word may be the name of a column.
     """
     depth, before = 0, None
     for token in tokenize(text[start:]):
@@ -126,6 +132,8 @@ _PLAIN_LITERAL = re.compile(r"[0-9]{1,18}|'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'", 
 def _plain_comparison(
     term: list[Token], qualifiers: Collection[str]
 ) -> list[tuple[str, str, list[str]]]:
+    """Return a term that compares one column with literals as (column in lower case, operator,
+    literals); BETWEEN gives two of them. [] for any other term, and for IN with too many values."""
     rest = deque(term)
     first = _take_literal(rest)
     if first is not None:
@@ -160,7 +168,8 @@ def _plain_comparison(
 
 
 def _take_column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
-    """Take a name, perhaps with a qualifier, from the tokens; None: they begin otherwise."""
+    """Take a name, perhaps with one of ``qualifiers``, from the tokens and return it in lower case;
+    None, without taking any, if they begin otherwise."""
     if not rest or not rest[0].is_name or rest[0].kind is Kind.FRAME:
         return None
     if rest[0].upper in _NO_COLUMNS:
@@ -173,7 +182,9 @@ def _take_column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
 
 
 def _take_literal(rest: deque[Token]) -> str | None:
-    """Take a plain literal from the tokens; None: they begin otherwise."""
+    """Take a plain literal from the tokens: an integer, a string without escapes, or ``DATE '…'``,
+    which is returned as ``date '…'``. Return None if they begin otherwise; a ``-`` or DATE may be
+    taken then."""
     before = ""
     if len(rest) > 1 and rest[0].text == "-" and rest[1].kind is Kind.NUMBER:
         before = rest.popleft().text
@@ -189,7 +200,8 @@ def _take_literal(rest: deque[Token]) -> str | None:
 
 
 def mentioned_columns(text: str, condition: Span) -> set[tuple[str, ...]]:
-    """The names of columns in an expression, in lower case, each with its qualifiers."""
+    """Return the names in an expression that may be columns, in lower case: each a tuple of its
+    qualifiers, the column and its fields. Names of functions are left out; keywords are in it."""
     names: set[tuple[str, ...]] = set()
     tokens = tokenize(condition.slice(text))
     chain: list[str] = []
@@ -210,6 +222,9 @@ _PLAIN_SYMBOLS = ("(", ")", ",", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", "
 
 
 def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collection[str]) -> bool:
+    """Whether a term names at least one of ``columns``, and otherwise only plain literals,
+    operators and parameters. A string that looks like a day counts as no plain literal, because
+    some of them depend on the moment."""
     named = False
     rest = deque(term)
     while rest:
@@ -236,7 +251,8 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
 
 
 def has_subquery(text: str, condition: Span) -> bool:
-    """Whether a condition contains a subquery."""
+    """Whether a condition contains a subquery, to be on the safe side: a column called select or
+    table counts, too."""
     tokens = tokenize(condition.slice(text))
     return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
         before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
@@ -266,7 +282,8 @@ def may_correlate(query: str) -> bool:
 
 
 def _up_to_last_query(query: str) -> list[Token]:
-    """The tokens up to the last word that may begin a query. Many rows may come behind VALUES."""
+    """Return the tokens up to the last word that may begin a query. Many rows may come behind
+    VALUES."""
     end = max((match.end() for match in _QUERY.finditer(query)), default=0)
     try:
         return tokenize(query[:end])
@@ -275,7 +292,8 @@ def _up_to_last_query(query: str) -> list[Token]:
 
 
 def window_function(text: str, expression: Span) -> Span | None:
-    """The place of the first OVER of a window function outside of the expression's subqueries."""
+    """Return the place of the first OVER of a window function outside of the expression's
+    subqueries; None if there is none."""
     depth = 0
     subqueries: list[int] = []
     before = ""
@@ -294,6 +312,8 @@ def window_function(text: str, expression: Span) -> Span | None:
 
 
 def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
+    """Return the terms that AND joins at the condition's top level, each with its place in the
+    statement; [] if it is not certain which these are."""
     return [
         (Span(condition.start + term[0].start, condition.start + term[-1].end), term)
         for term in _terms(_unwrapped_tokens(text, condition))
@@ -302,7 +322,8 @@ def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
 
 
 def _terms(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens of each term; empty if it is not certain which terms AND joins."""
+    """Return the tokens of each term that AND joins outside brackets; [] if it is not certain which
+    these are, as with OR or CASE."""
     terms: list[list[Token]] = [[]]
     depth, betweens, before = 0, 0, ""
     for token in tokens:
@@ -324,7 +345,7 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
-    """The condition's tokens, without brackets around the whole condition."""
+    """Return the condition's tokens, without brackets around the whole condition."""
     tokens = [token for token in tokenize(condition.slice(text)) if token.kind is not Kind.END]
     while len(tokens) > 2 and _is_wrapped(tokens):
         tokens = tokens[1:-1]
@@ -332,6 +353,7 @@ def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
 
 
 def _is_wrapped(tokens: list[Token]) -> bool:
+    """Whether the bracket that the first token opens is closed by the last token."""
     depth = 0
     for number, token in enumerate(tokens):
         depth += (token.text == "(") - (token.text == ")")
@@ -341,6 +363,8 @@ def _is_wrapped(tokens: list[Token]) -> bool:
 
 
 def _equated_pair(term: list[Token]) -> set[tuple[str, str]] | None:
+    """Return {(qualifier, column), (qualifier, column)} in lower case of a term ``a.x = b.y``; None
+    for any other term."""
     if len(term) != 7 or [term[1].text, term[3].text, term[5].text] != [".", "=", "."]:
         return None
     names = [term[i] for i in (0, 2, 4, 6)]

@@ -62,7 +62,8 @@ class QueryScanner(Lookahead):
     # ── queries ──────────────────────────────────────────────────────────────────────────────
 
     def scan_with_clause(self, i: int, parent: int, visible: Names) -> tuple[int, Names]:
-        """Scan ``WITH a AS (…), …``. Return the index after it, and the names it declares."""
+        """Scan ``WITH a AS (…), …`` at ``i``. Return the index after it, and the names that it
+        declares, in lower case. ``visible``: the names of the CTEs declared outside."""
         i += 1
         recursive = self._word(i) == "RECURSIVE" and self.tokens[i + 1].is_name
         i += recursive
@@ -88,7 +89,8 @@ class QueryScanner(Lookahead):
         return i, declared
 
     def _scan_query(self, i: int, end: int, parent: int | None, visible: Names) -> None:
-        """Scan ``[WITH …] term {UNION term} …`` from ``i`` to before ``end``."""
+        """Scan ``[WITH …] term {UNION term} …`` from ``i`` to before ``end``: each term becomes a
+        block inside ``parent``."""
         if i < end and self._word(i) == "WITH" and self._starts_query(i):
             if parent is None:
                 parent = self.add_block(None)
@@ -120,7 +122,8 @@ class QueryScanner(Lookahead):
         return self._scan_clauses(i, end, block, visible, "")
 
     def _scan_clauses(self, i: int, end: int, block: int, visible: Names, clause: str) -> int:
-        """Scan a block's clauses from ``i``. ``clause``: the current one, SELECT, FROM or ""."""
+        """Scan a block's clauses from ``i``. Return ``end``, or the index of the set operator that
+        ends the block. ``clause``: the current one, SELECT, FROM or ""."""
         while i < end:
             word = self._word(i)
             if self._ends_term(i):
@@ -186,7 +189,8 @@ class QueryScanner(Lookahead):
     # ── relations ────────────────────────────────────────────────────────────────────────────
 
     def _scan_relation(self, i: int, end: int, block: int, visible: Names) -> int:
-        """Scan one relation with its alias. Return the index after it."""
+        """Scan one relation with its alias: a table, a query or join in brackets, VALUES, or a
+        function. Return the index after it; ``i`` itself if no relation begins there."""
         if self._word(i) == "LATERAL" and i + 1 < end:
             i += 1
         if i >= end:
@@ -211,7 +215,7 @@ class QueryScanner(Lookahead):
         return self._scan_relation_name(i, block, visible)
 
     def _scan_relation_brackets(self, i: int, block: int, visible: Names) -> bool:
-        """Scan ``(query)`` or ``(relation JOIN relation)``. Tell whether it is a query."""
+        """Scan ``(query)`` or ``(relation JOIN relation)``. Return whether it is a query."""
         inner, close = i + 1, self.partner[i]
         is_query = self._starts_query(inner)
         if self.tokens[inner].text == "(":
@@ -231,6 +235,8 @@ class QueryScanner(Lookahead):
     def _scan_relation_name(
         self, i: int, block: int, visible: Names, *, can_alias: bool = True
     ) -> int:
+        """Scan a table's name with its clauses and alias, and note it as a relation, unless it is a
+        CTE. Return the index after it. ``can_alias``: clauses and an alias may follow."""
         parts, next_index = self._dotted_name(i)
         relation = RelationDraft(parts, self._span(i, next_index), block, None)
         if can_alias:
@@ -257,9 +263,11 @@ class QueryScanner(Lookahead):
         has_list: bool = True,
         doubt: str = "",
     ) -> int:
-        """Scan ``[AS] x [(a, b)]``. Return the index after it.
+        """Scan ``[AS] x [(a, b)]``. Return the index after it; ``i`` itself without an alias.
 
-        ``has_list``: brackets after the alias belong to the alias. ``doubt``: an alias is this one.
+        ``relation``: the table that gets the alias; None for another relation, whose alias is only
+        noted as a qualifier. ``has_list``: brackets after the alias belong to the alias. ``doubt``:
+        the kind of doubt that an alias is; "" for none.
         """
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:
@@ -276,7 +284,8 @@ class QueryScanner(Lookahead):
         return end
 
     def _scan_rows(self, i: int, end: int, block: int, visible: Names) -> int:
-        """Scan the rows after VALUES. Return the index after the last row."""
+        """Scan the rows after VALUES. Return the index after the last row, where an alias or
+        ``end`` is."""
         while i < end:
             after_operand = False
             while i < end and self.tokens[i].text != ",":
@@ -298,6 +307,8 @@ class QueryScanner(Lookahead):
     def _scan_expression(
         self, i: int, end: int, block: int, visible: Names, *, in_call: bool = False
     ) -> None:
+        """Scan the tokens of an expression from ``i`` to before ``end``, with its lambdas and
+        subqueries. ``in_call``: they are arguments of a function."""
         while i < end:
             arrow = self.partner.get(i, i) + 1
             if arrow < end and self.tokens[arrow].text == "->":
@@ -306,7 +317,8 @@ class QueryScanner(Lookahead):
                 i = self._scan_token(i, block, visible, in_call=in_call)
 
     def _scan_lambda(self, i: int, arrow: int, end: int, block: int, visible: Names) -> int:
-        """Scan ``x -> …`` or ``(x, y) -> …``. Here x may be a struct, so ``x.c`` is its field."""
+        """Scan ``x -> …`` or ``(x, y) -> …`` as a block of its own. Return the index after it. Here
+        x may be a struct, so ``x.c`` is its field."""
         inside = self.add_block(block)
         for token in self.tokens[i:arrow]:
             if token.is_name:
@@ -333,6 +345,8 @@ class QueryScanner(Lookahead):
         return i + 1
 
     def _scan_bracket(self, i: int, block: int, visible: Names) -> int:
+        """Scan the bracket at ``i``, a subquery or an expression. Return the index after it. The
+        star of ``count(*)`` is skipped."""
         close, before = self.partner[i], self.tokens[i - 1] if i else self.tokens[-1]
         if self._is_query(i + 1) and not (before.is_name and self._word(i - 1) == "TRANSFORM"):
             self._scan_query(i + 1, close, block, visible)
@@ -343,6 +357,8 @@ class QueryScanner(Lookahead):
         return close + 1
 
     def _scan_name_or_star(self, i: int, block: int, visible: Names, in_call: bool) -> int:
+        """Scan a dotted name or ``x.*``: note the columns, the qualified names and the star. Return
+        the index after it."""
         if in_call and self._word(i) == "TABLE":
             next_index = self._scan_table_argument(i, block, visible)
             if next_index is not None:
@@ -357,7 +373,8 @@ class QueryScanner(Lookahead):
         return next_index
 
     def _scan_table_argument(self, i: int, block: int, visible: Names) -> int | None:
-        """Scan ``f(TABLE t)`` or ``f(TABLE(t))``; None for other forms as ``TABLE(SELECT …)``."""
+        """Scan ``f(TABLE t)`` or ``f(TABLE(t))``. Return the index after it; None for other forms
+        as ``TABLE(SELECT …)``."""
         if self.tokens[i - 1].text not in ("(", ",", "=>"):
             return None
         if self.tokens[i + 1].is_name:
@@ -373,6 +390,9 @@ class QueryScanner(Lookahead):
     def _scan_star(
         self, start: int, i: int, qualifier: tuple[str, ...] | None, block: int, in_call: bool
     ) -> int:
+        """Scan ``* [EXCEPT (…)]``, whose ``*`` is at ``i`` and whose qualifier begins at ``start``;
+        note it in its block, and as a doubt if it is a function's argument. Return the index after
+        it."""
         next_index, kind, excepted = i + 1, "PLAIN", None
         opening = next_index + 1
         is_list = self.tokens[opening].text == "(" and not self._is_query(opening)

@@ -150,15 +150,16 @@ class References:
     changes: tuple[Span, ...] = ()
 
     def enclosing_blocks(self, block: int) -> Iterator[int]:
-        """Yield a block, and then the blocks that contain it, from the inside out."""
+        """Yield a block's number, and then those of the blocks that contain it, from the inside
+        out."""
         block_id: int | None = block
         while block_id is not None:
             yield block_id
             block_id = self.blocks[block_id].parent
 
     def virtual_columns_by_block(self) -> dict[int, set[str]]:
-        """The virtual columns that each block, or a block inside of it, mentions; blocks without
-        any are left out.
+        """Return the virtual columns that each block, or a block inside of it, mentions: the
+        block's number → names. Blocks without any are left out.
 
         A correlated subquery may mean the ``row__id`` of a block around it.
         """
@@ -177,13 +178,14 @@ def references(
     visible: frozenset[str] = frozenset(),
     is_value: bool = False,
 ) -> References:
-    """Find the tables that a statement, a query or an expression names.
+    """Find the tables that a statement, a query or an expression names, by its tokens alone. CTEs
+    are left out.
 
     Args:
         text: The user's text.
         span: The slice to scan; default: the whole text. It is a query, an expression with
-            subqueries, a WITH clause alone, or a statement that contains a query (INSERT,
-            CREATE … AS, CACHE, EXPLAIN). The statement's target is not in the result.
+            subqueries, a WITH clause alone, or a statement that contains a query (INSERT, CREATE …
+            AS, CACHE, EXPLAIN). The statement's target is not in the result.
         double_quoted_identifiers: Whether ``"…"`` is a name.
         visible: Lower-cased names of common table expressions that are declared outside ``span``.
         is_value: The slice is an expression, even if it is ``(SELECT …)``. The first block is then
@@ -202,6 +204,8 @@ def references(
 
 @contextmanager
 def _refuse_deep_nesting(text: str, start: int) -> Iterator[None]:
+    """Raise SqlSyntaxError, at ``start``, in the place of a RecursionError in the ``with``
+    block."""
     try:
         yield
     except RecursionError:
@@ -222,7 +226,8 @@ def declared_names(text: str, clause: list[Token]) -> frozenset[str]:
 
 
 def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
-    """The names of the tables that a query names, those in ``table_changes('t', …)`` included.
+    """Return the names of the tables that a query names, as parts, those in ``table_changes('t',
+    …)`` included. [] if the query is nested too deeply.
 
     Args:
         text: The user's text.
@@ -240,9 +245,11 @@ def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
 def mentioned_tables(
     text: str, span: Span | None = None, *, double_quoted_identifiers: bool = False
 ) -> tuple[Reference, ...]:
-    """Every name in a statement of Spark's that may be a table's name, including the target.
+    """Return every name in a statement of Spark's that may be a table's name, including the target,
+    in the order of the text.
 
     In doubt a name is in the result. This is for statements that must not name an ACID table.
+    Raises SqlSyntaxError if the text cannot be scanned.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
     with _refuse_deep_nesting(text, span.start if span else 0):
@@ -258,7 +265,7 @@ def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScan
 
 
 def _tokens(text: str, span: Span, double_quoted: bool) -> list[Token]:
-    """The tokens of a slice, with their places in the whole text."""
+    """Return the tokens of a slice, with their places in the whole text."""
     tokens = tokenize(span.slice(text), double_quoted_identifiers=double_quoted)
     if not span.start:
         return tokens
@@ -269,6 +276,8 @@ def _tokens(text: str, span: Span, double_quoted: bool) -> list[Token]:
 
 
 def _scan_result(scanner: StatementScanner) -> References:
+    """Return what a scanner has found: the blocks, the relations in the order of the text, the
+    doubts, the qualifiers, and the dotted names that are no functions, in lower case."""
     blocks = tuple(
         Block(
             number,
@@ -311,7 +320,8 @@ def _scan_result(scanner: StatementScanner) -> References:
 
 
 def _prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span, ...]:
-    """The places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``."""
+    """Return the places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``. ()
+    if the table has an alias, or a name of one part."""
     if len(relation.parts) == 1 or relation.alias is not None or relation.alias_at is None:
         return ()
     name_parts, spans = [part.lower() for part in relation.parts], set()
@@ -328,6 +338,7 @@ def _prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span,
 
 
 def _enclosing_blocks(scanner: StatementScanner, block: int) -> Iterator[int]:
+    """Yield a block's number, and then those of the blocks that contain it, from the inside out."""
     at: int | None = block
     while at is not None:
         yield at

@@ -12,7 +12,9 @@ class StatementScanner(QueryScanner):
     """Scans the tokens of a statement of Spark's, a query, or an expression."""
 
     def scan_statement(self, visible: Names) -> None:
-        """Scan all tokens as a statement, a query or an expression (see ``references``)."""
+        """Scan all tokens as a statement (with EXPLAIN before it or not), a query or an expression.
+        The statement's target is skipped. ``visible``: the names of CTEs that are declared outside.
+        """
         i = 0
         if self._word(0) == "EXPLAIN" and self.size > 1:
             i = 1
@@ -35,7 +37,7 @@ class StatementScanner(QueryScanner):
         self._scan_expression(start, self.size, self.add_block(None), visible)
 
     def _scan_insert(self, i: int, visible: Names) -> None:
-        """Skip the target of ``INSERT INTO t … query``, then scan the query."""
+        """Skip the target of ``INSERT INTO t … query`` at ``i``, then scan the query."""
         i = self._index_after_target(i)
         root = self.add_block(None)
         while i < self.size and not self._starts_query(i):
@@ -48,7 +50,8 @@ class StatementScanner(QueryScanner):
         self._scan_query(i, self.size, root, visible)
 
     def _scan_holder(self, i: int, visible: Names) -> None:
-        """Scan the query of ``CREATE … AS query`` and the like, if there is one."""
+        """Scan the query of ``CREATE … AS query`` and the like, if there is one; skip all before
+        it."""
         start = i
         while i < self.size:
             if self.tokens[i].text == "(":
@@ -70,7 +73,8 @@ class StatementScanner(QueryScanner):
             self._scan_query(i, self.size, None, visible)
 
     def scan_targets(self) -> None:
-        """Find the names after the words that a table's name can follow, such as INTO."""
+        """Note the names after the words that a table's name can follow, such as INTO; in doubt too
+        many."""
         root, i = self.add_block(None), 0
         declared: Names = frozenset()
         if self._word(0) == "WITH" and self._starts_query(0):

@@ -34,7 +34,8 @@ class TableChanges:
 
 
 def parse_table_changes(text: str, span: Span) -> TableChanges:
-    """Parse the call at a place that a scan has found.
+    """Parse the call ``table_changes('t', start[, end])`` at a place that a scan has found. The
+    bounds stay places in the text, and the end is None without one.
 
     Raises:
         SqlSyntaxError: The table is not given as a string, or the number of arguments is wrong.
@@ -61,7 +62,7 @@ def parse_table_changes(text: str, span: Span) -> TableChanges:
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens between the commas that are in no bracket."""
+    """Return the tokens between the commas that are in no bracket: one list for each argument."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:

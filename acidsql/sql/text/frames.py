@@ -36,7 +36,7 @@ def relation(text: str, span: Span) -> str:
 
 
 def frame_tokens(text: str, *, double_quoted: bool) -> list[Token]:
-    """The places of DataFrames in a statement."""
+    """Return the tokens ``{name}`` of a statement, which stand for DataFrames."""
     if "{" not in text:
         return []
     tokens = tokenize(text, double_quoted_identifiers=double_quoted)
@@ -48,6 +48,7 @@ def need_frames(text: str, argument_names: Collection[str], *, double_quoted: bo
 
     Raises:
         AnalysisError: The arguments have no DataFrame of that name.
+        SqlSyntaxError: The text cannot be cut into tokens.
     """
     for token in frame_tokens(text, double_quoted=double_quoted):
         if frame_argument(name := token.text[1:-1]) not in argument_names:
@@ -65,7 +66,7 @@ def need_relations(
 
     Args:
         text: The user's statement.
-        relation_places: The places where queries read DataFrames.
+        relation_places: The offsets in the text where queries read DataFrames.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:

@@ -23,10 +23,10 @@ _TABLE = re.compile(
 
 
 def table_parts(table: str) -> tuple[str, ...]:
-    """The parts of ``table`` or ``database.table``.
+    """Return the parts of ``table`` or ``database.table``, without backticks.
 
     Raises:
-        CatalogError: The text is no name of a table.
+        CatalogError: The text is no name of a table, or has an alias.
     """
     parts, alias = parts_and_alias(table)
     if alias is not None:
@@ -35,7 +35,8 @@ def table_parts(table: str) -> tuple[str, ...]:
 
 
 def parts_and_alias(table: str) -> tuple[tuple[str, ...], str | None]:
-    """The parts of ``table`` or ``database.table``, and the alias of ``table AS alias``.
+    """Return the parts of ``table`` or ``database.table``, and the alias of ``table AS alias``
+    (None without one), both without backticks.
 
     Raises:
         CatalogError: The text is no name of a table.
@@ -48,7 +49,8 @@ def parts_and_alias(table: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def column_parts(column: str) -> tuple[str, ...]:
-    """The parts of ``column``, ``table.column``, ``alias.column`` or ``column.field``.
+    """Return the parts of ``column``, ``table.column``, ``alias.column`` or ``column.field``,
+    without backticks.
 
     Raises:
         AnalysisError: The text is no name of a column.
@@ -63,7 +65,8 @@ def column_parts(column: str) -> tuple[str, ...]:
 
 
 def column_name(column: str, argument: str) -> str:
-    """A column's name that stands in a method's argument without a qualifier.
+    """Return a column's name that stands in a method's argument without a qualifier, without
+    backticks.
 
     Raises:
         AnalysisError: The text is no name of a column, or has several parts.

@@ -92,7 +92,7 @@ class Lookahead:
         return Span(self.tokens[start].start, self.tokens[max(start, end - 1)].end)
 
     def _dotted_name(self, i: int) -> tuple[tuple[str, ...], int]:
-        """The parts of the dotted name at ``i``, and the index after it."""
+        """Return the parts of the dotted name at ``i``, without quotes, and the index after it."""
         parts = [self.tokens[i].value]
         i += 1
         while self.tokens[i].text == "." and self.tokens[i + 1].is_name:
@@ -107,7 +107,8 @@ class Lookahead:
         return opening.text == "(" and are_texts and equals.text in ("=", "==")
 
     def _starts_query(self, i: int) -> bool:
-        """Whether a query begins at ``i``."""
+        """Whether a query begins at ``i``, and not a column or table called select, table,
+        values …"""
         word, following = self._word(i), self.tokens[i + 1]
         if word not in QUERY_WORDS or following.upper in AFTER_NAME:
             return False
@@ -135,7 +136,7 @@ class Lookahead:
         return self._starts_query(i)
 
     def _index_after_target(self, i: int) -> int:
-        """The index after the ``INSERT INTO|OVERWRITE [TABLE] t`` at ``i``."""
+        """Return the index after the ``INSERT INTO|OVERWRITE [TABLE] t`` at ``i``."""
         i += 1
         if self._word(i) == "WITH":
             i += 3
@@ -151,6 +152,8 @@ class Lookahead:
         return self._starts_query(i) and self.tokens[i].upper in ("SELECT", "VALUES")
 
     def _ends_term(self, i: int) -> bool:
+        """Whether the word at ``i`` is a set operator (UNION …) that ends a query's term, and no
+        column."""
         if self._word(i) not in SET_OPERATORS:
             return False
         following = self._word(i + 1)
@@ -159,6 +162,8 @@ class Lookahead:
         return following in ("ALL", "DISTINCT") or following in QUERY_WORDS
 
     def _is_from(self, i: int, clause: str) -> bool:
+        """Whether the word FROM at ``i`` begins the FROM clause: it is no column, and no part of IS
+        DISTINCT FROM. ``clause``: the current one, SELECT, FROM, OTHER or ""."""
         before, following = self.tokens[i - 1].upper if i else "", self.tokens[i + 1]
         if self._word(i + 1) == "FROM" and self.tokens[i + 2].kind is not Kind.END:
             return False  # SELECT from FROM t
@@ -169,7 +174,8 @@ class Lookahead:
         return following.is_name or following.text == "("
 
     def _is_clause(self, i: int) -> bool:
-        """Whether the word at ``i`` begins a clause, and is not a column."""
+        """Whether the word at ``i``, one that can begin a clause, begins one, and is not a
+        column."""
         following = self.tokens[i + 1]
         if self.tokens[i].upper in ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"):
             return following.upper == "BY"
@@ -178,7 +184,8 @@ class Lookahead:
         return following.upper not in AFTER_NAME
 
     def _scan_table_clauses(self, i: int, relation: RelationDraft) -> int:
-        """Scan the clauses between a table's name and its alias. Return the index after them."""
+        """Scan the clauses between a table's name and its alias into ``relation``: properties, AS
+        OF, options, TABLESAMPLE. Return the index after them."""
         if self._are_properties(i):
             close = self.partner[i] + 1
             relation.properties, i = self._span(i, close), close
@@ -211,13 +218,16 @@ class Lookahead:
         return i
 
     def _ends_time_travel(self, i: int) -> bool:
+        """Whether the value of AS OF ends before the token at ``i``: an alias, a clause or a
+        bracket begins there."""
         token = self.tokens[i]
         if token.is_name and self._word(i) not in _EXPRESSION_WORDS and self._ends_operand(i - 1):
             return True  # the alias in `OF '2024' x` and `OF now() x`
         return token.text in (")", ",", "|>") or self._word(i) in RELATION_ENDS | {"AS"}
 
     def _ends_operand(self, i: int) -> bool:
-        """Whether no operand can go on after ``i``, as ``INTERVAL 1`` does with ``DAY``."""
+        """Whether an operand is complete with the token at ``i``, so that a name after it is an
+        alias. ``INTERVAL 1`` is not, as DAY follows."""
         token, before = self.tokens[i], self.tokens[i - 1]
         if token.kind in (Kind.STRING, Kind.NUMBER):
             is_next_unit = before.is_name and self.tokens[i - 2].kind in (Kind.STRING, Kind.NUMBER)
@@ -228,7 +238,7 @@ class Lookahead:
         return token.text in (")", "?")
 
     def _is_star(self, i: int) -> bool:
-        """Whether ``*`` is at the place of an operand, and so does not multiply."""
+        """Whether the ``*`` at ``i`` is at the place of an operand, and so does not multiply."""
         before = self.tokens[i - 1] if i else self.tokens[-1]
         return (
             i == 0

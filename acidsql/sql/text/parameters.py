@@ -18,7 +18,8 @@ _MISSING = ("NaTType", "NAType")  # pandas' own, which is not asked for
 
 
 def python_value(text: str) -> Any:
-    """The value of a Python literal, else the text: ``5`` is a number, ``2013-01-01`` a string."""
+    """Return the value of a Python literal, if SQL has such values, and else the text: ``5`` is a
+    number, ``2013-01-01`` a string."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -33,7 +34,9 @@ def is_value(value: Any) -> bool:
 
 
 def sql_values(args: Mapping[str, Any] | Sequence[Any] | None) -> Any:
-    """Arguments in the form that Spark takes, see ``sql_value``. Raises AnalysisError."""
+    """Return a statement's arguments, named or by position, in the form that Spark takes: values of
+    numpy and pandas become Python's, and integers beyond BIGINT become DECIMAL. Raise AnalysisError
+    for a value that no SQL type has."""
     if not args:
         return args
     if isinstance(args, Mapping):
@@ -42,9 +45,10 @@ def sql_values(args: Mapping[str, Any] | Sequence[Any] | None) -> Any:
 
 
 def sql_value(value: Any) -> Any:
-    """A value in the form that Spark takes.
+    """Return a value in the form that Spark takes; lists and dicts are copied, with their values in
+    this form.
 
-    A scalar of numpy's becomes a Python value, a missing value of pandas or numpy becomes NULL, and
+    A scalar of numpy's becomes a Python value, a missing value of pandas or numpy becomes None, and
     an integer beyond BIGINT becomes a DECIMAL.
 
     Raises:
@@ -71,6 +75,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _invalid(value: Any) -> AnalysisError:
+    """Return the error for a parameter's value that no SQL type has."""
     return AnalysisError(
         f"No type of SQL's has the value {value}, which a parameter was given.",
         condition="INVALID_SQL_ARG", sqlstate="42K08",

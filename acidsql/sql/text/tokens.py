@@ -130,6 +130,9 @@ def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Toke
 # One statement is cut several times: for the parser, for its tables, and for its parameters.
 @lru_cache(maxsize=4)
 def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
+    """Cut a text into tokens by sqlglot's lexer, with hints and DataFrames ``{name}`` as one token
+    each. Raise SqlSyntaxError for an open string or comment, for a number with a word behind it,
+    and for comments that Spark would read differently."""
     try:
         raw = _SparkTokenizer(dialect="spark").tokenize(text)
     except TokenError:
@@ -154,7 +157,7 @@ def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
 
 
 def _join_frames(text: str, tokens: list[Token]) -> list[Token]:
-    """Make one token of each ``{name}``."""
+    """Return the tokens with one FRAME token in the place of each ``{``, name and ``}``."""
     if "{" not in text:
         return tokens
     merged_tokens: list[Token] = []
@@ -186,6 +189,8 @@ _KINDS = {
 
 
 def _token(token_type: TokenType, text: str, start: int, end: int) -> Token:
+    """Make a token of a piece of the text, whose kind follows from the lexer's type. ``upper`` is
+    "" for strings, numbers and quoted names."""
     kind = _KINDS.get(token_type)
     if kind is not None:
         return Token(kind, text, "", start, end)
@@ -197,10 +202,13 @@ def _token(token_type: TokenType, text: str, start: int, end: int) -> Token:
 
 
 def split_statements(text: str) -> list[Span]:
-    """The statements of a notebook cell or a script, separated by ``;``.
+    """Return the places of the statements of a notebook cell or a script, separated by ``;``.
 
-    A ``;`` in a string, a quoted name or a comment does not separate statements. Empty pieces
-    (only white space and comments) are left out.
+    A ``;`` in a string, a quoted name or a comment does not separate statements. Empty pieces (only
+    white space and comments) are left out.
+
+    Raises:
+        SqlSyntaxError: The text cannot be cut into tokens.
     """
     pieces: list[Span] = []
     first: Token | None = None
@@ -220,7 +228,7 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 
 def match_brackets(text: str, tokens: list[Token]) -> dict[int, int]:
-    """The index of the closing bracket by the index of each opening bracket.
+    """Return the index of the closing bracket by the index of each opening bracket.
 
     Raises:
         SqlSyntaxError: A bracket has no partner. The caret points to this bracket.
@@ -283,7 +291,7 @@ _COMMENT_EDGE = re.compile(r"/\*\+?|\*/")
 
 
 def _unterminated(text: str) -> SqlSyntaxError:
-    """The error for a text that the lexer cannot read, at the open quote or comment."""
+    """Return the error for a text that the lexer cannot read, at the open quote or comment."""
     at = 0
     while at < len(text):
         if text[at] in "'\"`" or (text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"')):
@@ -311,7 +319,8 @@ def _open_comment(text: str, at: int) -> SqlSyntaxError:
 
 
 def _comment_end(text: str, at: int) -> int | None:
-    """The end of the comment ``/*`` at ``at``; None if it has no end. Comments nest in Spark."""
+    """Return the end of the comment ``/*`` at ``at``; None if it is not closed. Comments nest in
+    Spark."""
     depth, edge = 0, _COMMENT_EDGE.match(text, at)
     while edge is not None:
         depth += -1 if edge.group() == "*/" else 1
@@ -322,7 +331,8 @@ def _comment_end(text: str, at: int) -> int | None:
 
 
 def _add_hints(text: str, tokens: list[Token]) -> list[Token]:
-    """Add ``/*+ … */`` as tokens, and refuse comments that Spark would read differently."""
+    """Return the tokens with ``/*+ … */`` as tokens, too. Raise SqlSyntaxError for comments that
+    Spark would read differently, and UnsupportedError for ``$$…$$``."""
     if not any(mark in text for mark in ("/*", "\\\n", "\\\r", "{#", "$$")):
         return tokens
     result: list[Token] = []
@@ -340,6 +350,9 @@ def _add_hints(text: str, tokens: list[Token]) -> list[Token]:
 
 
 def _read_gap(text: str, at: int, end: int, result: list[Token]) -> None:
+    """Read the text between two tokens, from ``at`` to ``end``, and append its hints to ``result``.
+    Raise SqlSyntaxError for anything but white space and comments, for an open comment, and for a
+    hint inside a comment."""
     while at < end:
         if text.startswith("/*", at):
             close = _comment_end(text, at)
@@ -359,6 +372,8 @@ def _read_gap(text: str, at: int, end: int, result: list[Token]) -> None:
 
 
 def _line_comment_end(text: str, at: int) -> int:
+    """Return the end of the comment ``--`` at ``at``. Raise SqlSyntaxError if a backslash ends its
+    line, because it goes on in the next line for Spark."""
     match = _LINE_COMMENT.match(text, at)
     assert match is not None
     # For Spark this comment goes on in the next line. A person would not expect this.
