@@ -38,6 +38,8 @@ def checked(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def checked(function: Any = None, /, **advice: str) -> Any:
     """Let a function raise ArgumentTypeError if an argument has another type than is annotated.
 
+    It gets Python values in the place of numpy scalars, except in ``*args`` and ``**kwargs``.
+
     Args:
         function: The function. Without it, a decorator is returned.
         **advice: What the error says further, by the parameter's name.
@@ -54,15 +56,17 @@ def checked_while_open(**advice: str) -> Callable[[Callable[P, R]], Callable[P, 
 
 
 def checked_while_open(function: Any = None, /, **advice: str) -> Any:
-    """As ``checked``, for a method of a session: then it raises SettingError if this is closed."""
+    """Like ``checked``, for a method of a session, which raises SettingError if the session is
+    closed."""
     return _with_checked_arguments(lambda owner: owner._need_open(), advice, function)
 
 
 def check_fields(record: Any) -> None:
-    """Raise ArgumentTypeError if a field of a dataclass has another type than is annotated."""
+    """Raise ArgumentTypeError if a field of a dataclass has another type than is annotated. The
+    fields stay as they are."""
     kind: Any = type(record)
     for name, hint in _hints(kind).items():
-        _checked_argument(kind.__name__, name, getattr(record, name), hint, "")
+        _check_and_unwrap_argument(kind.__name__, name, getattr(record, name), hint, "")
 
 
 def need_count(number: int | None, name: str) -> None:
@@ -87,6 +91,8 @@ def python_scalar(value: Any) -> Any:
 def _with_checked_arguments(
     need_open: Callable[[Any], None], advice: Mapping[str, str], function: Callable[..., Any] | None
 ) -> Any:
+    """Return the function with checks of its arguments before each call, or a decorator if there is
+    no function. ``need_open`` is called after the checks, with ``self`` or None."""
     if function is None:
         return functools.partial(_with_checked_arguments, need_open, advice)
     signature = inspect.signature(function)
@@ -95,16 +101,19 @@ def _with_checked_arguments(
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         bound = signature.bind(*args, **options)
-        _check_bound_arguments(function, bound, advice)
+        _check_and_unwrap_arguments(function, bound, advice)
         need_open(args[0] if has_owner else None)
         return function(*bound.args, **bound.kwargs)
 
     return call
 
 
-def _check_bound_arguments(
+def _check_and_unwrap_arguments(
     function: Callable[..., Any], bound: inspect.BoundArguments, advice: Mapping[str, str]
 ) -> None:
+    """Raise ArgumentTypeError for the first argument that does not fit its annotation, and replace
+    numpy scalars in ``bound`` by their Python values. ``advice``: what the error says further, by
+    parameter."""
     hints, parameters = _hints(function), bound.signature.parameters
     for name, value in bound.arguments.items():
         if name not in hints:
@@ -112,20 +121,24 @@ def _check_bound_arguments(
         words = advice.get(name, "")
         if parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
             for key, option in value.items():
-                _checked_argument(function.__name__, key, option, hints[name], words)
+                _check_and_unwrap_argument(function.__name__, key, option, hints[name], words)
         elif parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
             for element in value:
-                _checked_argument(function.__name__, name, element, hints[name], words)
+                _check_and_unwrap_argument(function.__name__, name, element, hints[name], words)
         else:
-            bound.arguments[name] = _checked_argument(
+            bound.arguments[name] = _check_and_unwrap_argument(
                 function.__name__, name, value, hints[name], words
             )
 
 
-def _checked_argument(call: str, name: str, value: Any, hint: Any, advice: str) -> Any:
-    """The argument, with a numpy scalar as a Python value. Raises ArgumentTypeError."""
+def _check_and_unwrap_argument(call: str, name: str, value: Any, hint: Any, advice: str) -> Any:
+    """Return the argument, a numpy scalar as its Python value. Raise ArgumentTypeError if it does
+    not fit ``hint``.
+
+    ``call`` is the function's name, and ``advice`` the end of the message.
+    """
     plain = python_scalar(value) if is_numpy_scalar(value) else value
-    fault = _fault(plain, hint, name)
+    fault = _find_misfit(plain, hint, name)
     if fault is None:
         return plain
     place, part, expected = fault
@@ -153,58 +166,63 @@ def _hints(owner: Any) -> dict[str, Any]:
 
 
 # A value that does not fit: its place in the argument, the value, and the type that it should have.
-_Fault = tuple[str, Any, Any]
+_Misfit = tuple[str, Any, Any]
 
 
-def _fault(value: Any, hint: Any, place: str) -> _Fault | None:
-    """The first value in an argument that does not fit; None if all of it fits."""
+def _find_misfit(value: Any, hint: Any, place: str) -> _Misfit | None:
+    """Return the first value in an argument that does not fit its type hint; None if all of it
+    fits. ``place`` is how messages name the value, as ``rows[0]``."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return None
     if origin in (Union, types.UnionType):
-        return _fault_of_union(value, hint, inner, place)
+        return _misfit_of_union(value, hint, inner, place)
     if origin is Literal:
         is_right = any(type(value) is type(choice) and value == choice for choice in inner)
     elif origin in (Sequence, list):
         if isinstance(value, origin) and not isinstance(value, str | bytes | bytearray | Mapping):
-            return _first_fault(
-                _fault(element, inner[0], f"{place}[{i}]") for i, element in enumerate(value)
+            return _first_misfit(
+                _find_misfit(element, inner[0], f"{place}[{i}]") for i, element in enumerate(value)
             )
         is_right = False
     elif origin in (Mapping, dict):
         if isinstance(value, origin):
-            keys = (_fault(key, inner[0], f"a key of {place}") for key in value)
-            entries = (_fault(entry, inner[1], f"{place}[{key!r}]") for key, entry in value.items())
-            return _first_fault(keys) or _first_fault(entries)
+            keys = (_find_misfit(key, inner[0], f"a key of {place}") for key in value)
+            entries = (
+                _find_misfit(entry, inner[1], f"{place}[{key!r}]") for key, entry in value.items()
+            )
+            return _first_misfit(keys) or _first_misfit(entries)
         is_right = False
     elif origin is tuple:
         is_right = isinstance(value, tuple) and len(value) == len(inner)
         if is_right:
-            return _first_fault(
-                _fault(value[i], part, f"{place}[{i}]") for i, part in enumerate(inner)
+            return _first_misfit(
+                _find_misfit(value[i], part, f"{place}[{i}]") for i, part in enumerate(inner)
             )
     else:
         is_right = _is_instance(value, origin or hint)
     return None if is_right else (place, value, hint)
 
 
-def _fault_of_union(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Fault | None:
-    """The fault of a value that fits none of several types.
+def _misfit_of_union(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Misfit | None:
+    """Return the misfit of a value that fits none of several types; None if it fits one.
 
-    If one of the types takes the value itself, the fault is that of the value inside of it.
+    If one of the types takes the value itself, the misfit is that of the value inside of it.
     """
-    faults = [_fault(value, choice, place) for choice in choices]
+    faults = [_find_misfit(value, choice, place) for choice in choices]
     if None in faults:
         return None
     inside = [fault for fault in faults if fault is not None and fault[0] != place]
     return inside[0] if inside else (place, value, hint)
 
 
-def _first_fault(faults: Iterable[_Fault | None]) -> _Fault | None:
+def _first_misfit(faults: Iterable[_Misfit | None]) -> _Misfit | None:
     return next((fault for fault in faults if fault is not None), None)
 
 
 def _is_instance(value: Any, kind: Any) -> bool:
+    """Whether a value is of a class: True is no number, an integer is a float, and a class of Spark
+    Connect stands for the classic one of its name."""
     if kind is Callable:
         return callable(value)
     if isinstance(value, bool):
@@ -225,7 +243,7 @@ def _is_for_columns(hint: Any) -> bool:
 
 
 def _hint_in_words(hint: Any) -> str:
-    """A type in words."""
+    """Return a type as error messages name it, such as "a list of str" or "str or None"."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         words = [_hint_in_words(choice) for choice in inner]

@@ -278,7 +278,8 @@ class MetastoreError(AcidSqlError):
 
 
 def point_at(text: str, start: int, end: int) -> str:
-    """The place of a fault: line and column, the line itself, and carets below the fault.
+    """Return the text that shows a fault: line and column, the line itself, and carets below the
+    fault.
 
     Args:
         text: The user's text.

@@ -58,7 +58,8 @@ class Java:
 
 
 def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
-    """The first usable Java: of JAVA_HOME, of the PATH, of ``install_java``, of the system.
+    """Return the first Java on which PySpark runs: of JAVA_HOME, of the PATH, of ``install_java``,
+    of the system.
 
     Args:
         directory: The directory in which ``install_java`` installs a Java.
@@ -67,7 +68,7 @@ def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
         The Java, or None if there is no usable one.
     """
     tried: set[Path] = set()
-    for home in _candidates(directory):
+    for home in _candidate_homes(directory):
         if home in tried:
             continue
         tried.add(home)
@@ -78,7 +79,7 @@ def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
 
 
 def probe(home: Path) -> Java | None:
-    """Ask a Java for its version and modules; None if it does not run."""
+    """Ask a Java for its version and modules; None if it does not run, or is older than 9."""
     try:
         answer = subprocess.run(
             [str(home / "bin" / "java"), "--list-modules"],
@@ -127,7 +128,9 @@ def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
     return None
 
 
-def _candidates(directory: Path) -> Iterator[Path]:
+def _candidate_homes(directory: Path) -> Iterator[Path]:
+    """Yield the directories that may be a JAVA_HOME, the preferred first: the variable, the PATH,
+    unpacked ones, the system's. Some may not exist or be repeated."""
     named = os.environ.get("JAVA_HOME")
     if named:
         yield Path(named)
@@ -171,7 +174,8 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Print the home of a usable Java. Install one first if there is none."""
+    """Print the home of a usable Java, installing one first if there is none. Return the exit code:
+    1 and advice on stderr if this fails."""
     java = find_java() or install_java()
     if java is None:
         _say(HELP)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from acidsql.acid.layout import Kind, parse_directory
+from acidsql.acid.layout import DirectoryKind, parse_directory
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 
@@ -35,7 +35,8 @@ def ages(
     decided_write_ids: ValidWriteIdList,
     txns: ValidTxnList,
 ) -> list[Age]:
-    """The ages in one directory, the newest first.
+    """Return the ages in one directory, the newest first; bases that have replaced nothing have
+    none.
 
     Args:
         children: The visible children of the directory.
@@ -63,7 +64,10 @@ def ages(
 
 
 def _is_base_from(child: Child, write_id: int) -> bool:
+    """Whether a child is a base whose write id is at least ``write_id``."""
     directory = parse_directory(child.name) if child.is_directory else None
     return (
-        directory is not None and directory.kind is Kind.BASE and directory.min_write_id >= write_id
+        directory is not None
+        and directory.kind is DirectoryKind.BASE
+        and directory.min_write_id >= write_id
     )

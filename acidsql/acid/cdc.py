@@ -122,7 +122,7 @@ def pending_table(target: TableName) -> Table:
 
 
 def new_bond(target: Table) -> dict[str, str]:
-    """The property of a new table beside a target, if the metastore needs bonds."""
+    """Return the property of a new table beside a target; empty if the target has no number."""
     return {f"{BOND}{_OWN}": f"{target.identity} {uuid4().hex}"} if target.identity else {}
 
 
@@ -146,7 +146,8 @@ def belongs_to(state_table: Table, target: Table) -> bool:
     """Whether a state or pending table belongs to a target, and not to another or earlier target.
 
     A target may have lost its bond, or may not have got it yet. Then a bond with the target's
-    number counts as its bond.
+    number counts as its bond. Without numbers of tables there are no bonds, and the answer is
+    always True.
     """
     bond = own_bond(state_table)
     expected_bond = bond_of(target, state_table.name) or bond

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Kind(Enum):
+class ConstraintKind(Enum):
     """The kinds of constraints, by their words in SQL."""
 
     PRIMARY_KEY = "PRIMARY KEY"
@@ -37,7 +37,7 @@ class Constraint:
     """
 
     name: str
-    kind: Kind
+    kind: ConstraintKind
     condition: str = ""
     columns: tuple[str, ...] = ()
     parent: str = ""
@@ -48,16 +48,16 @@ class Constraint:
     @property
     def body(self) -> str:
         """The text that a metastore keeps: the condition, or the columns of a key as JSON."""
-        if self.kind is Kind.CHECK:
+        if self.kind is ConstraintKind.CHECK:
             return self.condition
         return json.dumps([self.columns, self.parent, self.parent_columns], ensure_ascii=False)
 
     @classmethod
     def from_body(
-        cls, name: str, kind: Kind, body: str, *, enforced: bool, relied: bool
+        cls, name: str, kind: ConstraintKind, body: str, *, enforced: bool, relied: bool
     ) -> Constraint:
-        """Make a constraint from its name, its kind and its ``body``."""
-        if kind is Kind.CHECK:
+        """Make a constraint from its name, its kind and the text of ``body``."""
+        if kind is ConstraintKind.CHECK:
             return cls(name, kind, body, is_enforced=enforced, is_relied=relied)
         columns, parent, parent_columns = json.loads(body)
         return cls(name, kind, "", tuple(columns), parent, tuple(parent_columns), enforced, relied)
@@ -65,4 +65,4 @@ class Constraint:
 
 def check(name: str, condition: str) -> Constraint:
     """An enforced CHECK, as it is without further words."""
-    return Constraint(name, Kind.CHECK, condition, is_enforced=True, is_relied=True)
+    return Constraint(name, ConstraintKind.CHECK, condition, is_enforced=True, is_relied=True)

@@ -39,13 +39,15 @@ ACID_VERSION = "2"  # also the one byte of a directory's _orc_acid_version
 RowId = tuple[int, int, int]
 
 
-def key_index_text(last_keys: Iterable[RowId]) -> str:
-    """The value of ``hive.acid.key.index``.
+def key_index_text(last_key_of_each_stripe: Iterable[RowId]) -> str:
+    """Return the value of ``hive.acid.key.index``: ``writeId,bucket,rowId;`` for each stripe.
 
     Args:
-        last_keys: Row id (originalTransaction, bucket, rowId) of each stripe's last event.
+        last_key_of_each_stripe: The row id (originalTransaction, bucket, rowId) of its last event.
     """
-    return "".join(f"{write_id},{bucket},{row_id};" for write_id, bucket, row_id in last_keys)
+    return "".join(
+        f"{write_id},{bucket},{row_id};" for write_id, bucket, row_id in last_key_of_each_stripe
+    )
 
 
 def stats_text(inserts: int, deletes: int) -> str:
@@ -53,10 +55,13 @@ def stats_text(inserts: int, deletes: int) -> str:
     return f"{inserts},0,{deletes}"
 
 
-def footer_metadata(last_keys: Iterable[RowId], inserts: int, deletes: int) -> dict[str, str]:
-    """The three entries that Hive's readers look for in the footer of an event file."""
+def footer_metadata(
+    last_key_of_each_stripe: Iterable[RowId], inserts: int, deletes: int
+) -> dict[str, str]:
+    """Return the entries that Hive's readers look for in the footer of an event file: the key
+    index, the numbers of inserts and deletes, and the ACID version."""
     return {
-        KEY_INDEX_KEY: key_index_text(last_keys),
+        KEY_INDEX_KEY: key_index_text(last_key_of_each_stripe),
         STATS_KEY: stats_text(inserts, deletes),
         VERSION_KEY: ACID_VERSION,
     }

@@ -114,7 +114,8 @@ class Finding:
 
 
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings, the worst first, and leave repeated ones out."""
+    """Return the findings without repeated ones: errors first, then warnings; within these by
+    path."""
     return sorted(
         set(findings),
         key=lambda finding: (

@@ -56,7 +56,7 @@ _ORIGINAL = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
 
-class Kind(Enum):
+class DirectoryKind(Enum):
     """What a directory holds."""
 
     BASE = "base"
@@ -78,7 +78,7 @@ class AcidDirectory:
     """
 
     name: str
-    kind: Kind
+    kind: DirectoryKind
     min_write_id: int
     max_write_id: int
     statement_id: int | None = None
@@ -131,12 +131,12 @@ def replaced_bucket_id(file_name: str) -> int | None:
 
 
 def parse_directory(name: str) -> AcidDirectory | None:
-    """Parse a directory's name. None if it is not the name of an ACID directory."""
+    """Parse the name of a base, a delta or a delete delta; None for any other name."""
     if base_match := _BASE.fullmatch(name):
         write_id, visibility = int(base_match[1]), int(base_match[2] or 0)
-        return AcidDirectory(name, Kind.BASE, write_id, write_id, None, visibility)
+        return AcidDirectory(name, DirectoryKind.BASE, write_id, write_id, None, visibility)
     if base_match := _DELTA.fullmatch(name):
-        kind = Kind.DELETE_DELTA if base_match[1] else Kind.DELTA
+        kind = DirectoryKind.DELETE_DELTA if base_match[1] else DirectoryKind.DELTA
         statement = None if base_match[4] is None else int(base_match[4])
         return AcidDirectory(
             name, kind, int(base_match[2]), int(base_match[3]), statement, int(base_match[5] or 0)
@@ -167,7 +167,7 @@ def partition_name(columns: Sequence[str], values: Sequence[str | None]) -> str:
 
 
 def parse_partition_name(name: str) -> list[tuple[str, str | None]]:
-    """The columns and values of ``p1=a/p2=1``; None stands for the default partition.
+    """Return the unescaped (column, value) pairs of ``p1=a/p2=1``; None is the default partition.
 
     Raises:
         FormatError: A part is not of the form ``column=value``.
@@ -195,6 +195,7 @@ def _unescape(text: str) -> str:
 
 
 def _valid_statement_id(statement_id: int) -> int:
+    """Return the statement id. Raise FormatError if it is not in 0..4095."""
     if not 0 <= statement_id <= STATEMENT_ID_MAX:
         raise FormatError(
             f"A transaction has at most {STATEMENT_ID_MAX + 1} writing statements; commit it",

@@ -19,7 +19,7 @@ from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name, partiti
 from acidsql.acid.table import Column
 from acidsql.acid.values.types import HiveType, parse_type
 
-Values = tuple[str | None, ...]
+PartitionValues = tuple[str | None, ...]
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
@@ -39,14 +39,19 @@ class PartitionNames:
 
     @classmethod
     def from_directories(
-        cls, columns: tuple[Column, ...], existing: Collection[str], doubtful: Mapping[str, Values]
+        cls,
+        columns: tuple[Column, ...],
+        existing: Collection[str],
+        doubtful: Mapping[str, PartitionValues],
     ) -> PartitionNames:
-        """The names for a table with these directories.
+        """Make the names for a table that has these directories.
 
         Args:
             columns: The partition columns.
             existing: All partition directories of the table.
-            doubtful: The directories whose names may not be canonical, with their values.
+            doubtful: The directories whose names may not be canonical, with their values as Spark
+                casts
+                them to STRING.
         """
         names, names_by_value = cls(columns), dict[str, list[str]]()
         for name, values in doubtful.items():
@@ -95,8 +100,12 @@ def canonical(text: str | None, hive_type: str) -> str | None:
 
 
 def may_be_uncanonical(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
-    """The directories whose names may not be canonical. Only Spark can tell their values."""
-    checks = [_check(parse_type(column.type)) for column in columns]
+    """Return the directories whose names may not be canonical. Only Spark can tell their values.
+
+    Raises:
+        FormatError: A name is not of the form ``p1=a/p2=1``.
+    """
+    checks = [_canonical_test(parse_type(column.type)) for column in columns]
     names = [column.name for column in columns]
     doubtful = []
     for name in existing:
@@ -110,34 +119,40 @@ def may_be_uncanonical(columns: Sequence[Column], existing: Collection[str]) -> 
 def _canonical_first(
     canonical_name: str, names: Sequence[str], existing: Collection[str]
 ) -> tuple[str, ...]:
-    """The directories of one value. A readable name comes first: the canonical one, if that
-    directory exists or there is no other."""
-    nulls = _nulls(canonical_name)
+    """Return all directories of one value, the one for new rows first: the canonical one, if it
+    exists or no other existing one can be read."""
+    nulls = _null_flags(canonical_name)
     # If the text in a name is no value of the column's type, queries show NULL. But new rows with
     # NULL do not belong into such a directory.
-    readable = sorted(name for name in names if name != canonical_name and _nulls(name) == nulls)
-    unreadable = sorted(name for name in names if name != canonical_name and _nulls(name) != nulls)
+    readable = sorted(
+        name for name in names if name != canonical_name and _null_flags(name) == nulls
+    )
+    unreadable = sorted(
+        name for name in names if name != canonical_name and _null_flags(name) != nulls
+    )
     first = [canonical_name] if canonical_name in existing or not readable else []
     return (*first, *readable, *unreadable)
 
 
-def _nulls(name: str) -> list[bool]:
+def _null_flags(name: str) -> list[bool]:
     return [value is None for _, value in parse_partition_name(name)]
 
 
-def _check(kind: HiveType) -> Callable[[str], object]:
-    """A function that tells whether a text is canonical for this type; if in doubt, it says no."""
+def _canonical_test(kind: HiveType) -> Callable[[str], object]:
+    """Return a function that tells (truthy) whether a text certainly is canonical for this type."""
     if kind.kind in _DIGITS:
         # One digit less than the longest number: a number of full length could be out of range.
         return re.compile(rf"0|-?[1-9]\d{{0,{_DIGITS[kind.kind] - 2}}}", re.ASCII).fullmatch
     if kind.kind == "decimal":
-        return _decimal(*kind.parameters).fullmatch
+        return _canonical_decimal(*kind.parameters).fullmatch
     if kind.kind == "char":
         return re.compile(rf".{{0,{kind.parameters[0] - 1}}}[^ ]", re.DOTALL).fullmatch
     return _CHECKS.get(kind.kind, lambda _: False)
 
 
-def _decimal(precision: int, scale: int) -> re.Pattern[str]:
+def _canonical_decimal(precision: int, scale: int) -> re.Pattern[str]:
+    """Return the pattern of canonical texts of DECIMAL(precision, scale): all digits of the scale,
+    no needless zeros in front, no -0."""
     digits = precision - scale
     integer_part = rf"(?:0|[1-9]\d{{0,{digits - 1}}})" if digits else "0"
     fraction = rf"\.\d{{{scale}}}" if scale else ""
@@ -145,6 +160,7 @@ def _decimal(precision: int, scale: int) -> re.Pattern[str]:
 
 
 def _is_date(text: str) -> bool:
+    """Whether a text is a date in the form 2024-01-31."""
     try:
         return dt.date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -152,6 +168,8 @@ def _is_date(text: str) -> bool:
 
 
 def _is_timestamp(text: str) -> bool:
+    """Whether a text is a time without a zone as Spark writes it: 2024-01-31 10:00:00.5, without
+    zeros at the end of the fraction."""
     try:
         stamp = dt.datetime.fromisoformat(text)
     except ValueError:

@@ -28,7 +28,7 @@ S3_SCHEMES = ("s3a", "s3", "s3n")  # names of the same place; Hadoop has forgott
 _ODD = "table_"
 
 
-class _Place(NamedTuple):
+class _ParsedLocation(NamedTuple):
     scheme: str  # "" for this machine's files
     host: str
     port: str
@@ -36,7 +36,7 @@ class _Place(NamedTuple):
 
 
 def scheme_and_root(location: str) -> tuple[str, str]:
-    """The scheme and root of a location, as ``hdfs`` and ``hdfs://name:8020``.
+    """Return the scheme and the root of a location, as ``hdfs`` and ``hdfs://name:8020``.
 
     Both are empty for a plain path. The root is empty if the location names no host.
     """
@@ -53,7 +53,8 @@ def is_local(location: str) -> bool:
 
 
 def plain_path(path: str) -> str:
-    """A path without ``file:``. Raises FormatError if ``file:`` names another host."""
+    """Return a path without ``file:`` and localhost. Raises FormatError if ``file:`` names another
+    host."""
     if path[:5].lower() != "file:":
         return path
     rest = path[len("file:") :]
@@ -74,7 +75,12 @@ def local_path_of(uri: str) -> str:
 
 
 def url_of(path: str) -> str:
-    """The URL of a file, with the escapes of Java's ``URI``: as Spark's ``input_file_name()``."""
+    """Return the URL of a file, escaped like Java's ``URI``, as Spark's ``input_file_name()`` shows
+    it.
+
+    Raises:
+        FormatError: ``file:`` names another host.
+    """
     if is_local(path):
         return "file://" + "".join(map(_in_url, plain_path(path)))
     scheme, root = scheme_and_root(path)
@@ -83,6 +89,8 @@ def url_of(path: str) -> str:
 
 
 def _in_url(character: str) -> str:
+    """Return a character as Java's ``URI`` writes it: blanks, control characters and other special
+    characters of ASCII as %XX."""
     if character.isascii():
         is_plain = character.isalnum() or character in _PLAIN_IN_URL
     else:
@@ -99,30 +107,31 @@ def directory_of(path: str) -> str:
 
 
 def normal(location: str) -> str:
-    """The normal form of a path: no ``..``, no ``//``, no ``/`` at the end."""
+    """Return a path without ``..``, ``//``, a ``/`` at the end and ``file:``. The host stays as it
+    is."""
     scheme, root = scheme_and_root(location)
     if scheme == "file":
         root = ""
-    return f"{root or (scheme and f'{scheme}:')}{_place(location).path}"
+    return f"{root or (scheme and f'{scheme}:')}{_parse_location(location).path}"
 
 
 def is_same(path: str, other_path: str) -> bool:
     """Whether two paths are certainly the same."""
-    return _place(path) == _place(other_path)
+    return _parse_location(path) == _parse_location(other_path)
 
 
 def is_within(path: str, directory: str) -> bool:
     """Whether a path certainly is the directory, or is inside of it."""
-    inner, outer = _place(path), _place(directory)
-    return inner[:3] == outer[:3] and _holds(outer.path, inner.path)
+    inner, outer = _parse_location(path), _parse_location(directory)
+    return inner[:3] == outer[:3] and _is_path_within(outer.path, inner.path)
 
 
 def may_be_within(path: str, directory: str) -> bool:
     """Whether a path may be the directory, or be inside of it. A path that names no host may be on
     any host."""
-    inner, outer = _place(path), _place(directory)
+    inner, outer = _parse_location(path), _parse_location(directory)
     is_one_root = inner[1:3] == outer[1:3] or not (inner.host and outer.host)
-    return inner.scheme == outer.scheme and is_one_root and _holds(outer.path, inner.path)
+    return inner.scheme == outer.scheme and is_one_root and _is_path_within(outer.path, inner.path)
 
 
 def overlap(path: str, other_path: str) -> bool:
@@ -130,7 +139,10 @@ def overlap(path: str, other_path: str) -> bool:
     return may_be_within(path, other_path) or may_be_within(other_path, path)
 
 
-def _place(location: str) -> _Place:
+def _parse_location(location: str) -> _ParsedLocation:
+    """Split a location into parts that can be compared: the path without ``..`` and ``//``, the
+    host in lower case, and one name for all schemes of S3. This machine's files have neither scheme
+    nor host; HDFS without a port has 8020."""
     scheme, root = scheme_and_root(location)
     authority = root.partition("://")[2]
     rest = location[len(scheme) + 1 :] if scheme else location
@@ -143,10 +155,10 @@ def _place(location: str) -> _Place:
     if scheme == "file":
         scheme, host = "", "" if host == "localhost" else host
     scheme = S3_SCHEMES[0] if scheme in S3_SCHEMES else scheme
-    return _Place(scheme, host, (port or _PORT.get(scheme, "")) if host else "", path)
+    return _ParsedLocation(scheme, host, (port or _PORT.get(scheme, "")) if host else "", path)
 
 
-def _holds(outer: str, inner: str) -> bool:
+def _is_path_within(outer: str, inner: str) -> bool:
     return f"{inner}/".startswith(f"{outer.rstrip('/')}/")
 
 
@@ -160,8 +172,9 @@ def short_name(path: str) -> str:
 
 
 def why_no_place(location: str) -> str | None:
-    """Why a path cannot be the directory of a table or database; None if it can."""
-    path = _place(location).path
+    """Return the reason why a path cannot be the directory of a table or database; None if it
+    can."""
+    path = _parse_location(location).path
     if _CONTROL.search(location):
         return "there are control characters in it"
     if not path.startswith("/"):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from acidsql.acid.layout import (
     ORIGINALS_BASE,
     AcidDirectory,
-    Kind,
+    DirectoryKind,
     parse_directory,
 )
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
@@ -126,7 +126,12 @@ def acid_state(
 
 
 def history_is_gone(newer: Sequence[str], write_ids: ValidWriteIdList) -> FormatError:
-    """The error for a reader whose snapshot's files may have been deleted."""
+    """Make the error for a reader whose snapshot's files may have been deleted.
+
+    Args:
+        newer: The names of the compacted bases that have replaced the files.
+        write_ids: The write ids that the snapshot sees.
+    """
     return FormatError(
         f"The files of this snapshot are gone: {min(newer)} has replaced them, and the snapshot's "
         f"highest write id is {write_ids.high_water_mark}. Read again with a newer snapshot.",
@@ -138,7 +143,9 @@ def history_is_gone(newer: Sequence[str], write_ids: ValidWriteIdList) -> Format
 def best_deltas(
     deltas: Sequence[AcidDirectory], base: AcidDirectory | None, write_ids: ValidWriteIdList
 ) -> tuple[list[AcidDirectory], list[str]]:
-    """The deltas to read, in order, and the names of the deltas that other deltas hide."""
+    """Return the deltas to read, in Hive's order, and the names of the deltas that these or the
+    base hide. A delta is in neither if it goes beyond the write ids taken so far, but none of these
+    is valid."""
     current = base.min_write_id if base else 0
     last_statement = -1
     previous: AcidDirectory | None = None
@@ -146,7 +153,7 @@ def best_deltas(
     hidden_names: list[str] = []
     for delta in sorted(deltas, key=_hives_order):
         if delta.max_write_id > current:
-            if write_ids.is_range_valid(current + 1, delta.max_write_id) is Range.NONE:
+            if write_ids.range_validity(current + 1, delta.max_write_id) is Range.NONE:
                 continue
             current, last_statement = delta.max_write_id, _statement(delta)
         elif not (
@@ -166,6 +173,8 @@ def _sort_children(
     txns: ValidTxnList,
     since: ValidWriteIdList | None,
 ) -> _SortedChildren:
+    """Sort the children of a directory by what the snapshot does with them. In no list are deltas
+    without a valid write id, and bases of an INSERT OVERWRITE that the snapshot does not see."""
     sorted_children = _SortedChildren()
     for child in sorted(children, key=lambda child: child.name):
         directory = parse_directory(child.name) if child.is_directory else None
@@ -175,12 +184,12 @@ def _sort_children(
             sorted_children.aborted.append(child.name)
         elif not txns.is_valid(directory.visibility_txn_id):
             sorted_children.unseen.append(child.name)
-        elif directory.kind is Kind.BASE:
+        elif directory.kind is DirectoryKind.BASE:
             _sort_base(sorted_children, directory, child.is_compacted, write_ids, since)
         elif write_ids.is_range_aborted(directory.min_write_id, directory.max_write_id):
             sorted_children.aborted.append(child.name)
         elif (
-            write_ids.is_range_valid(directory.min_write_id, directory.max_write_id)
+            write_ids.range_validity(directory.min_write_id, directory.max_write_id)
             is not Range.NONE
         ):
             sorted_children.working.append(directory)
@@ -194,6 +203,8 @@ def _sort_base(
     write_ids: ValidWriteIdList,
     since: ValidWriteIdList | None,
 ) -> None:
+    """Put a base into the list to which it belongs. The best usable one stays in
+    ``sorted_children.base``; the base that it replaces there becomes obsolete."""
     compacted = is_compacted or base.visibility_txn_id > 0
     if not compacted and write_ids.is_aborted(base.min_write_id):
         sorted_children.aborted.append(base.name)

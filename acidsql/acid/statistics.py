@@ -44,7 +44,8 @@ class AnalyzedStatistics:
     columns: Mapping[Column, Sequence[str | None]] = field(default_factory=dict)
 
     def entries(self, table: Table) -> dict[str, str]:
-        """The entries for the metastore."""
+        """Return the entries for the metastore: key → JSON with the facts, the version and the
+        time. ``table`` has the columns, whose ordinals are in the keys."""
         facts_by_key: dict[str, dict[str, Any]] = {
             _SIZE: {"bytes": self.bytes, "files": self.files}
         }
@@ -65,7 +66,7 @@ class AnalyzedStatistics:
 
 
 def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The rows of DESCRIBE EXTENDED about a whole table, in Spark's words; none: not counted.
+    """Return the rows (name, text) of DESCRIBE EXTENDED about a whole table; none: not counted.
 
     The number of rows is shown only beside the size of the same version.
     """
@@ -85,7 +86,8 @@ def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
 def column_facts(
     table: Table, column: Column, entries: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
-    """The rows of DESCRIBE EXTENDED about one column; None: not known."""
+    """Return the rows (name, text) of DESCRIBE EXTENDED about one column. A text is None if the
+    fact is not known, or if the column had another name or type when it was counted."""
     entry = _entry(entries, _key(table, column))
     if (entry.get("name"), entry.get("type")) != (column.name, column.type):
         entry = {}
@@ -93,15 +95,21 @@ def column_facts(
     return [*facts, ("statistics_of", _origin_text(entry) if entry else None)]
 
 
-def renamed_entries(
-    table: Table, names: Mapping[str, str], entries: Mapping[str, str]
+def entries_with_new_names(
+    table: Table, new_names: Mapping[str, str], entries: Mapping[str, str]
 ) -> dict[str, str]:
-    """The entries that change when columns are renamed (old name → new name)."""
+    """Return the entries of renamed columns, each under its old key, with the new name in its JSON.
+
+    Args:
+        table: The table before the change.
+        new_names: Old name → new name.
+        entries: All entries of the table's statistics.
+    """
     changed: dict[str, str] = {}
     for column in table.columns:
         entry = _entry(entries, key := _key(table, column))
-        if column.name in names and entry.get("name") == column.name:
-            renamed_entry = {**entry, "name": names[column.name]}
+        if column.name in new_names and entry.get("name") == column.name:
+            renamed_entry = {**entry, "name": new_names[column.name]}
             changed[key] = json.dumps(renamed_entry, ensure_ascii=False)
     return changed
 
@@ -117,7 +125,7 @@ def _origin_text(entry: Mapping[str, Any]) -> str:
 
 
 def _entry(entries: Mapping[str, str], key: str) -> dict[str, Any]:
-    """Parse an entry. Empty if there is no entry, or if it is not one of acidsql's."""
+    """Parse an entry; empty if there is none, or if it is no JSON object."""
     try:
         entry = json.loads(entries.get(key, "{}"))
     except ValueError:

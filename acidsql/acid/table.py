@@ -69,14 +69,14 @@ class TableName:
         return _TEMPORARY.sub("", self.name)
 
     @property
-    def holder(self) -> int | None:
-        """The transaction that a temporary table lives with; None for any other table."""
+    def session_txn_id(self) -> int | None:
+        """The SESSION transaction that a temporary table lives with; None for any other table."""
         name_match = _TEMPORARY.search(self.name)
         return None if name_match is None else int(name_match[1])
 
-    def for_holder(self, holder: int) -> TableName:
+    def for_session(self, session_txn_id: int) -> TableName:
         """The name under which the metastore keeps a temporary table of this name."""
-        return TableName(self.database, f"{self.shown}{TEMPORARY}{holder}")
+        return TableName(self.database, f"{self.shown}{TEMPORARY}{session_txn_id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Table:
 
     @property
     def checks(self) -> dict[str, str]:
-        """The CHECK constraints that are enforced: name → SQL text."""
+        """The CHECK constraints that are enforced: name → SQL text of the condition."""
         return {
             constraint.name: constraint.condition
             for constraint in self.constraints
@@ -184,7 +184,9 @@ class Table:
         return 2 if self.properties.get(BUCKETING_VERSION) == "2" else 1
 
     def has_same_storage(self, other_table: Table) -> bool:
-        """True if both tables have their files in the same place and in the same layout."""
+        """Whether both are one table by the metastore's number, in the same place, and with the
+        same layout of files: partitions, buckets, insert-only or not. Other columns and properties
+        may differ."""
         return (
             self.location == other_table.location
             and self.identity == other_table.identity

@@ -18,9 +18,9 @@ TYPES: Mapping[str, str] = {
 
 
 def virtual_columns(table: Table, requested: Collection[str]) -> tuple[str, ...]:
-    """The requested virtual columns that a table has, in the order of ``TYPES``.
+    """Return the requested virtual columns that a table has, in the order of ``TYPES``.
 
-    A table of Hive's may have a column with such a name, which hides the virtual column.
+    Names are in lower case. A column of the table with such a name hides the virtual column.
     """
     table_columns = {column.name for column in table.all_columns}
     return tuple(

@@ -25,7 +25,7 @@ class Range(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Snapshot:
+class _ValidIds:
     """All ids up to ``high_water_mark`` are valid, except ``open`` and ``aborted`` ones.
 
     Attributes:
@@ -57,15 +57,17 @@ class _Snapshot:
 
     def is_valid(self, number: int) -> bool:
         """I1: True if events of this id are visible."""
-        return number <= self.high_water_mark and not _count(self.exceptions, number, number)
+        return number <= self.high_water_mark and not _count_in_range(
+            self.exceptions, number, number
+        )
 
     def is_aborted(self, number: int) -> bool:
         """True if events of this id will never be visible."""
         return self.is_any_aborted(number, number)
 
-    def is_range_valid(self, first: int, last: int) -> Range:
-        """How many ids of ``first..last`` (both included) are valid."""
-        hidden_count = _count(self.exceptions, first, last)
+    def range_validity(self, first: int, last: int) -> Range:
+        """Return how many ids of ``first..last`` (both included) are valid: none, some or all."""
+        hidden_count = _count_in_range(self.exceptions, first, last)
         # No exception lies above the mark, so the two counts do not overlap.
         hidden_count += max(0, last - max(self.high_water_mark, first - 1))
         if hidden_count == 0:
@@ -74,11 +76,11 @@ class _Snapshot:
 
     def is_range_aborted(self, first: int, last: int) -> bool:
         """True if every id of ``first..last`` was aborted."""
-        return _count(self.aborted, first, last) == last - first + 1
+        return _count_in_range(self.aborted, first, last) == last - first + 1
 
     def is_any_aborted(self, first: int, last: int) -> bool:
         """True if one of ``first..last`` was aborted."""
-        return _count(self.aborted, first, last) > 0
+        return _count_in_range(self.aborted, first, last) > 0
 
     def is_any_open(self, first: int, last: int) -> bool:
         """True if one of ``first..last`` is open, or begun after the snapshot."""
@@ -94,31 +96,31 @@ class _Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidTxnList(_Snapshot):
+class ValidTxnList(_ValidIds):
     """The committed transactions, ``hwm:minOpen:open,…:aborted,…``."""
 
     @classmethod
     def parse(cls, text: str) -> ValidTxnList:
         """Parse Hive's text; it may have ranges like ``10-20``. Raises FormatError."""
-        return cls(*_parse(text, text))
+        return cls(*_parse_fields(text, text))
 
     def __str__(self) -> str:
         return self._text()
 
 
 @dataclass(frozen=True, slots=True)
-class ValidWriteIdList(_Snapshot):
+class ValidWriteIdList(_ValidIds):
     """A table's visible write ids, ``db.table:hwm:minOpen:open,…:aborted,…``."""
 
     table: str = ""
 
     @classmethod
     def parse(cls, text: str) -> ValidWriteIdList:
-        """Parse Hive's text. Raises FormatError."""
+        """Parse Hive's text ``db.table:hwm:minOpen:open,…:aborted,…``. Raises FormatError."""
         table, colon, rest = text.partition(":")
         if not colon:
             raise FormatError(f"'{text}' is no list of valid write ids", text=text)
-        return cls(*_parse(rest, text), table=table)
+        return cls(*_parse_fields(rest, text), table=table)
 
     def is_base_valid(self, write_id: int) -> bool:
         """True if a compacted base of this id is usable: the snapshot knows the id, and no id up
@@ -131,25 +133,26 @@ class ValidWriteIdList(_Snapshot):
         return min(self.high_water_mark, self.min_open - 1)
 
     def up_to(self, write_id: int) -> ValidWriteIdList:
-        """The list without the ids above this one."""
+        """Return the list without the ids above this one."""
         mark = min(write_id, self.high_water_mark)
         parts = (self.open, self.aborted)
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
 
-    def without_ids(self, later: Collection[int]) -> ValidWriteIdList:
-        """The list without some committed ids."""
+    def without_ids(self, later_ids: Collection[int]) -> ValidWriteIdList:
+        """Return the list without some committed ids, as if they were still open."""
         mark = self.high_water_mark
-        while mark in later or (mark > 0 and not self.is_valid(mark)):
+        while mark in later_ids or (mark > 0 and not self.is_valid(mark)):
             mark -= 1
-        return self.up_to(mark).hide(number for number in later if number < mark)
+        return self.up_to(mark).hide(number for number in later_ids if number < mark)
 
-    def sql(self, number: str) -> str:
-        """SQL that is true if a number, given as SQL, is visible."""
-        visible = f"{number} <= {self.high_water_mark}L"
+    def sql(self, number_sql: str) -> str:
+        """Return an SQL condition that a write id is visible. ``number_sql``: SQL of the write
+        id."""
+        visible = f"{number_sql} <= {self.high_water_mark}L"
         if self.exceptions:
             hidden_ids = ", ".join(f"{write_id}L" for write_id in self.exceptions)
-            visible += f" AND {number} NOT IN ({hidden_ids})"
+            visible += f" AND {number_sql} NOT IN ({hidden_ids})"
         return visible
 
     def intersect(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
@@ -178,7 +181,7 @@ class NewWriteIds:
     def has_any(self, first: int, last: int) -> bool:
         """True if one of ``first..last`` (both included) is new."""
         first_above = max(first, self.before.high_water_mark + 1)
-        if first_above <= last and self.after.is_range_valid(first_above, last) is not Range.NONE:
+        if first_above <= last and self.after.range_validity(first_above, last) is not Range.NONE:
             return True
         hidden_ids = self.before.exceptions
         hidden_in_range = hidden_ids[
@@ -195,9 +198,10 @@ class NewWriteIds:
         numbers_above = range(self.before.high_water_mark + 1, self.after.high_water_mark + 1)
         return [number for number in (*self.before.exceptions, *numbers_above) if number in self]
 
-    def sql(self, number: str) -> str:
-        """SQL that is true if a number, given as SQL, is one of these."""
-        return f"{self.after.sql(number)} AND NOT ({self.before.sql(number)})"
+    def sql(self, number_sql: str) -> str:
+        """Return an SQL condition that a write id is one of these. ``number_sql``: SQL of the write
+        id."""
+        return f"{self.after.sql(number_sql)} AND NOT ({self.before.sql(number_sql)})"
 
 
 class CompactorWriteIdList(ValidWriteIdList):
@@ -211,13 +215,14 @@ class CompactorWriteIdList(ValidWriteIdList):
 
     @classmethod
     def from_snapshot(cls, write_ids: ValidWriteIdList) -> CompactorWriteIdList:
-        """The write ids of a snapshot that a compaction can take."""
+        """Return the write ids of a snapshot that a compaction can take: those below the lowest
+        open one."""
         mark = min(write_ids.high_water_mark, write_ids.min_open - 1)
         aborted = tuple(number for number in write_ids.aborted if number <= mark)
         return cls(mark, (), aborted, table=write_ids.table)
 
-    def is_range_valid(self, first: int, last: int) -> Range:
-        """ALL if the compaction takes the directory of this range, otherwise NONE."""
+    def range_validity(self, first: int, last: int) -> Range:
+        """Return ALL if the compaction takes the directory of this range, otherwise NONE."""
         return Range.ALL if last <= self.high_water_mark else Range.NONE
 
 
@@ -225,17 +230,20 @@ class CompactorWriteIdList(ValidWriteIdList):
 ALL_TXNS = ValidTxnList(NONE_OPEN)
 
 
-def _count(ids: Sequence[int], first: int, last: int) -> int:
+def _count_in_range(ids: Sequence[int], first: int, last: int) -> int:
     """How many of these ascending ids are in ``first..last``."""
     return bisect_right(ids, last) - bisect_left(ids, first)
 
 
-def _parse(fields: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+def _parse_fields(fields: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Parse ``hwm:minOpen:open,…:aborted,…`` into the high-water mark, the open and the aborted
+    ids. ``minOpen`` is not used. Raise FormatError, which shows ``text``, if the fields have
+    another form."""
     parts = fields.split(":")
     try:
         if len(parts) != 4:
             raise ValueError(fields)
-        return int(parts[0]), _ids(parts[2]), _ids(parts[3])
+        return int(parts[0]), _parse_ids(parts[2]), _parse_ids(parts[3])
     except ValueError:
         # Hive's own parser takes an empty text for "everything is visible". Here it is an error.
         raise FormatError(
@@ -243,7 +251,8 @@ def _parse(fields: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...
         ) from None
 
 
-def _ids(text: str) -> tuple[int, ...]:
+def _parse_ids(text: str) -> tuple[int, ...]:
+    """Parse ids and ranges, as ``1,3,10-12``, into all of their numbers."""
     ids: list[int] = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")

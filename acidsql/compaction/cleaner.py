@@ -31,7 +31,7 @@ from itertools import groupby
 from pyspark.sql import SparkSession
 
 from acidsql.acid.ages import ages
-from acidsql.acid.layout import Kind, parse_directory
+from acidsql.acid.layout import DirectoryKind, parse_directory
 from acidsql.acid.paths import is_within
 from acidsql.acid.state import acid_state
 from acidsql.acid.table import Table, TableName
@@ -150,7 +150,7 @@ class Cleaner:
         ]
 
     def _drop_temporary(self, name: TableName) -> list[RemovedPath]:
-        table, holder = acid_table(self._metastore.find(name)), name.holder
+        table, holder = acid_table(self._metastore.find(name)), name.session_txn_id
         if table is None or holder is None:
             return []
         if self._metastore.txn_state(holder) is TxnState.OPEN:
@@ -294,7 +294,7 @@ class Cleaner:
                 is_aborted = (bool(within) or always) and entry.name in state.aborted
                 if is_aborted and link is None:
                     removed.append(_delete(fs, name, entry, "aborted"))
-                elif is_aborted or directory.kind is not Kind.BASE:
+                elif is_aborted or directory.kind is not DirectoryKind.BASE:
                     write_ids_on_disk |= (
                         within  # not for a base: it has no events of aborted write ids
                     )
@@ -348,7 +348,9 @@ class Cleaner:
             fs = filesystem_for(cleanup.location)
             try:
                 size = total_bytes(fs, cleanup.location)
-                with self._txns.open(agent_info="the cleaner", waits=NO_WAIT_SETTINGS) as txn:
+                with self._txns.open(
+                    agent_info="the cleaner", lock_settings=NO_WAIT_SETTINGS
+                ) as txn:
                     # The name of a replaced table has a table, which others use.
                     locks = (
                         load_locks(cleanup.location)

@@ -45,7 +45,7 @@ def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> s
         LockTimeoutError: Somebody uses the table.
     """
     with txns.open(
-        agent_info=f"the end of the temporary table {name}", waits=NO_WAIT_SETTINGS
+        agent_info=f"the end of the temporary table {name}", lock_settings=NO_WAIT_SETTINGS
     ) as txn:
         txn.lock([exclusive_lock(name)])
         if (table := acid_table(metastore.find(name))) is None:

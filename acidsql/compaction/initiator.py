@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from acidsql.acid.layout import Kind
+from acidsql.acid.layout import DirectoryKind
 from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
@@ -172,8 +172,10 @@ class Initiator:
             plain=table.is_insert_only,
         )  # fmt: skip
         state = listing.state
-        in_base = [file.size for file in listing.data if file.directory.kind is Kind.BASE]
-        in_deltas = [file.size for file in listing.data if file.directory.kind is not Kind.BASE]
+        in_base = [file.size for file in listing.data if file.directory.kind is DirectoryKind.BASE]
+        in_deltas = [
+            file.size for file in listing.data if file.directory.kind is not DirectoryKind.BASE
+        ]
         plain = {
             in_delta: [p for group in listing.originals if group.in_delta == in_delta
                        for p in group.paths]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from acidsql.acid.layout import Kind, parse_directory
+from acidsql.acid.layout import DirectoryKind, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known, job_properties, max_remaining_deltas
@@ -340,7 +340,7 @@ def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
         directory = parse_directory(entry.name) if entry.is_dir else None
         if (
             directory is not None
-            and directory.kind is Kind.DELETE_DELTA
+            and directory.kind is DirectoryKind.DELETE_DELTA
             and directory.max_write_id > mark
         ):
             raise TransientTxnError(

@@ -68,7 +68,7 @@ class Catalog(Protocol):
         *Read-only.*"""
 
     def temporary_tables(self) -> list[TableName]:
-        """The temporary tables of all sessions (``TableName.holder``). *Read-only.*"""
+        """The temporary tables of all sessions (``TableName.session_txn_id``). *Read-only.*"""
 
     def find(self, name: TableName) -> CatalogEntry:
         """The entry of a name; ``foreign.acid_table`` and ``foreign.view_of`` say what it is.

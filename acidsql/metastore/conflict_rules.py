@@ -48,7 +48,7 @@ _LONGEST_STATEMENT = 200  # characters of another's statement in a message
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RecordedChange:
     """The change of one object by a transaction: a row of TXN_COMPONENTS or of WRITE_SET.
 
     Attributes:
@@ -80,7 +80,7 @@ class Rival:
     user: str
     host: str
     agent_info: str
-    changes: Sequence[Change]
+    changes: Sequence[RecordedChange]
 
 
 class _CommonObject(NamedTuple):
@@ -91,15 +91,15 @@ class _CommonObject(NamedTuple):
     partition: str | None
 
 
-def rival_operations(ours: Iterable[Operation]) -> frozenset[Operation]:
-    """The operations of rivals that can matter to a transaction with the operations ``ours``."""
-    if set(ours) <= {Operation.INSERT}:
+def rival_operations(own_operations: Iterable[Operation]) -> frozenset[Operation]:
+    """Return the operations of rivals that can matter to a transaction with these operations."""
+    if set(own_operations) <= {Operation.INSERT}:
         return frozenset({Operation.OVERWRITE})
     # A rival's INSERT may not conflict by itself, but it makes ``by_row`` false.
     return frozenset(RECORDED)
 
 
-def is_conflict(own_change: Change, rival_change: Change) -> bool:
+def is_conflict(own_change: RecordedChange, rival_change: RecordedChange) -> bool:
     """Whether two changes of a common object conflict, by the table in the module's docstring."""
     pair = (own_change.operation, rival_change.operation)
     if Operation.INSERT not in pair:
@@ -113,24 +113,30 @@ def is_conflict(own_change: Change, rival_change: Change) -> bool:
     return own_change.write_id < rival_change.write_id
 
 
-def conflicts(ours: Sequence[Change], rivals: Iterable[Rival]) -> list[WriteConflict]:
-    """The conflicts, one for each common object, in the order of the rivals' numbers.
+def conflicts(
+    own_changes: Sequence[RecordedChange], rivals: Iterable[Rival]
+) -> list[WriteConflict]:
+    """Return the conflicts, one for each common object, in the order of the rivals' numbers.
 
     Args:
-        ours: Our transaction's changes.
+        own_changes: Our transaction's changes.
         rivals: The rivals with their changes.
     """
-    own = LocksByObject((change, change) for change in ours)
+    own = LocksByObject((change, change) for change in own_changes)
     by_number = sorted(rivals, key=lambda rival: rival.txn_id)
     return [conflict for rival in by_number for conflict in _conflicts_with(own, rival)]
 
 
-def _conflicts_with(ours: LocksByObject[Change], rival: Rival) -> Iterator[WriteConflict]:
+def _conflicts_with(
+    own_changes: LocksByObject[RecordedChange], rival: Rival
+) -> Iterator[WriteConflict]:
+    """Yield the conflicts with one rival, by database, table and partition. ``by_row`` is true if
+    both sides only update or delete there."""
     changes_of_rival = LocksByObject((change, change) for change in rival.changes)
     write_ids_by_place = {
         _CommonObject(their.database, their.table, our.partition or their.partition): their.write_id
         for their in rival.changes
-        for our in ours.overlapping(their)
+        for our in own_changes.overlapping(their)
         if is_conflict(our, their)
     }
     for conflict_place in sorted(
@@ -138,7 +144,7 @@ def _conflicts_with(ours: LocksByObject[Change], rival: Rival) -> Iterator[Write
         key=lambda conflict_place: (*conflict_place[:2], conflict_place.partition or ""),
     ):
         changes_there = (
-            *ours.overlapping(conflict_place),
+            *own_changes.overlapping(conflict_place),
             *changes_of_rival.overlapping(conflict_place),
         )
         yield WriteConflict(
@@ -154,7 +160,7 @@ def _conflicts_with(ours: LocksByObject[Change], rival: Rival) -> Iterator[Write
 
 
 def conflict_error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError:
-    """The error for the transaction that lost: which transaction was first, where, and advice.
+    """Make the error for the transaction that lost: which transaction was first, where, and advice.
 
     Args:
         txn_id: The transaction that lost.
@@ -164,8 +170,8 @@ def conflict_error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConf
     where = f"{first.table}/{first.partition}" if first.partition else str(first.table)
     write_conflict = WriteConflictError(
         f"{author_text(first)} committed a change to {where} first, and transaction {txn_id}, "
-        f"which changes it too, does not see it{_and_others(first, conflicts)}. ROLLBACK, and "
-        "run it again on a fresh snapshot; retries=n does so.",
+        f"which changes it too, does not see it{_other_winners_text(first, conflicts)}. "
+        "ROLLBACK, and run it again on a fresh snapshot; retries=n does so.",
         txnId=txn_id,
         winnerTxnId="" if first.txn_id is None else first.txn_id,
         table=first.table,
@@ -178,7 +184,9 @@ def conflict_error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConf
     return write_conflict
 
 
-def _and_others(first: WriteConflict, conflicts: Collection[WriteConflict]) -> str:
+def _other_winners_text(first: WriteConflict, conflicts: Collection[WriteConflict]) -> str:
+    """Return " (2 other transactions did so, too)", or "" if all conflicts are with one
+    transaction."""
     count = len({conflict.txn_id for conflict in conflicts} - {first.txn_id})
     if count == 0:
         return ""

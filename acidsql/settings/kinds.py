@@ -48,7 +48,7 @@ class Setting:
     doc: str
 
     def read(self, value: object) -> Any:
-        """The value, parsed. Raises SettingError for a bad one."""
+        """Return the value, parsed from its text. Raises SettingError for a bad one."""
         try:
             return self.parse(str(value).strip())
         except (ValueError, KeyError, OverflowError):
@@ -68,7 +68,15 @@ def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: in
 def duration_setting(
     name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1
 ) -> Setting:
-    """The setting of ``duration``, also for what is no setting of a session."""
+    """Make a setting whose value is a time in whole milliseconds, as from ``300s`` or ``5min``.
+
+    Args:
+        name: The setting's name.
+        default: The default, as text.
+        doc: What the setting is for.
+        unit: The unit of a number without one.
+        least_ms: The least value.
+    """
 
     def parse(text: str) -> int:
         match = _DURATION.fullmatch(text)
@@ -85,7 +93,8 @@ def duration_setting(
 
 
 def count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
-    """A dataclass field that is a whole number."""
+    """Make a dataclass field that is a whole number of at least ``least``, with at most 18
+    digits."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
@@ -97,7 +106,7 @@ def count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
 
 
 def fraction(name: str, default: str, doc: str) -> Any:
-    """A dataclass field that is a number of 0 or more, such as 0.1."""
+    """Make a dataclass field that is a finite number of 0 or more, such as 0.1."""
 
     def parse(text: str) -> float:
         number = float(text)
@@ -115,7 +124,8 @@ def boolean(name: str, default: str, doc: str) -> Any:
 
 
 def choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
-    """A dataclass field whose text is one of a few words, in upper or lower case."""
+    """Make a dataclass field whose text is a key of ``values``, in upper or lower case; its value
+    there is the field's. Keys are in lower case."""
     shown = {value: text for text, value in values.items()}
     expects = f"one of {', '.join(values)}"
 
@@ -126,7 +136,8 @@ def choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
 
 
 def fixed(name: str, value: str, doc: str) -> Any:
-    """A dataclass field for a parameter that Hive lets users change, and acidsql does not."""
+    """Make a dataclass field that has one value only: Hive lets users change it, acidsql does
+    not."""
 
     def parse(text: str) -> str:
         if text != value:

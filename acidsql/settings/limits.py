@@ -155,7 +155,8 @@ class Settings(CompactorSettings):
 
     @classmethod
     def of(cls, values: Mapping[str, object] | None = None) -> Settings:
-        """The defaults, changed by these values (setting's name → value). Raises SettingError."""
+        """Return the defaults, changed by these values (setting's name → value). Raises
+        SettingError for an unknown name or a bad value."""
         settings = cls()
         for name, value in (values or {}).items():
             settings = settings.with_(name, value)
@@ -163,7 +164,7 @@ class Settings(CompactorSettings):
 
     def with_(self, name: str, value: object) -> Settings:
         """A copy with one value changed. Raises SettingError for an unknown name or a bad value."""
-        attribute, setting = _find(name)
+        attribute, setting = _find_setting(name)
         return dataclasses.replace(self, **{attribute: setting.read(value)})
 
     def items(self) -> Iterator[tuple[str, str]]:
@@ -183,10 +184,11 @@ class Settings(CompactorSettings):
 
     @property
     def lock_wait_ms(self) -> int:
-        """The longest wait for a lock: the sum of all sleeps of Hive's DbLockManager.
+        """The longest wait for a lock, in milliseconds: the sum of all sleeps of Hive's
+        DbLockManager.
 
-        Hive sleeps hive.lock.numretries times: 100, 200, 400 … ms, but at most
-        max(15 s, hive.lock.sleep.between.retries). With the defaults that is 91 min 42 s.
+        Hive sleeps hive.lock.numretries times: 100, 200, 400 … ms, but at most max(15 s,
+        hive.lock.sleep.between.retries). With the defaults that is 91 min 42 s.
         """
         cap = max(LEAST_LOCK_SLEEP_CAP_MS, self.lock_sleep_between_retries_ms)
         total, sleep = 0, FIRST_LOCK_SLEEP_MS
@@ -213,7 +215,9 @@ def is_setting(name: str) -> bool:
     return name in _BY_NAME
 
 
-def _find(name: str) -> tuple[str, Setting]:
+def _find_setting(name: str) -> tuple[str, Setting]:
+    """Return the attribute's name and the setting of this name. Raise SettingError UNKNOWN_SETTING,
+    with the most similar name, if there is none."""
     try:
         return _BY_NAME[name]
     except KeyError:

@@ -10,7 +10,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.metastore.interface import LockState
 from acidsql.storage.files.sizes import size
 from acidsql.storage.spark.session.job_progress import Tasks, tagged_jobs, watched_tasks
-from acidsql.txn.locks import describe
+from acidsql.txn.locks import describe_lock
 
 # Shows a line in the place of the last one; None takes it away.
 Show = Callable[[str | None], None]
@@ -71,5 +71,5 @@ def _waits_for(session: Session, text: str) -> str | None:
     for lock in locks:
         is_ours = bool(lock.agent_info) and text.startswith(lock.agent_info.rstrip("…"))
         if lock.state is LockState.WAITING and is_ours and lock.blocked_by in places:
-            return f"waits for a lock. {describe(places[lock.blocked_by])}"
+            return f"waits for a lock. {describe_lock(places[lock.blocked_by])}"
     return None

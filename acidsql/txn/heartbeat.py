@@ -68,7 +68,12 @@ class Heartbeat:
             self._dead.pop(txn_id, None)
 
     def check(self, txn_id: int) -> None:
-        """Raise the error of an earlier heartbeat: TxnAbortedError or NoSuchTxnError."""
+        """Raise the error by which an earlier heartbeat learned that the transaction has ended.
+
+        Raises:
+            TxnAbortedError: The transaction was aborted.
+            NoSuchTxnError: The store has no open transaction of this number.
+        """
         with self._guard:
             error = self._dead.get(txn_id)
         if error is not None:
@@ -76,7 +81,8 @@ class Heartbeat:
             raise type(error)(error.message, **dict(error.parameters))
 
     def stop(self) -> None:
-        """Stop the heartbeats and wait for the thread's end. May be called twice."""
+        """Stop the heartbeats, and wait for the thread's end, at most an interval and a second. May
+        be called twice."""
         self._stopped = True
         self._signal.set()
         thread = self._thread
@@ -89,7 +95,8 @@ class Heartbeat:
         self._signal.set()
 
     def beat(self) -> bool:
-        """Send one heartbeat for each transaction. Returns False if the store did not answer."""
+        """Send one heartbeat for each transaction that is still in use. Return False if the store
+        did not answer to one of them."""
         with self._guard:
             txns = list(self._alive.items())
         answered = True
@@ -103,6 +110,8 @@ class Heartbeat:
         return answered
 
     def _beat_for(self, txn_id: int) -> bool:
+        """Send a heartbeat for one transaction. Return False, and log, if the store did not answer.
+        If the transaction has ended, send no more, and keep the error for ``check``."""
         try:
             self._store.heartbeat(txn_id)
         except (TxnAbortedError, NoSuchTxnError) as error:
@@ -117,6 +126,8 @@ class Heartbeat:
         return True
 
     def _run(self) -> None:
+        """Send heartbeats until ``stop``; ten times as often while the store does not answer. An
+        unexpected error is logged, and ends the thread."""
         wait_ms = float(self._interval_ms)
         try:
             while True:

@@ -57,7 +57,8 @@ class Leases:
     def hold(self) -> int:
         """Make sure that a lease protects the next snapshot, and return the lease's number.
 
-        Raises as ``open_lease`` does.
+        A new lease is opened if the newest has served a tenth of its time, or has ended in the
+        store. Errors of ``open_lease`` are passed on.
         """
         self.end_old()
         with self._guard:
@@ -67,8 +68,8 @@ class Leases:
             return self._held[-1][1].id
 
     def newest(self) -> int | None:
-        """The lease that ``hold`` would return if the store still has it. The store is not
-        asked."""
+        """Return the number of the newest lease if it is young enough for another snapshot,
+        otherwise None. The store is not asked whether it still has the lease."""
         self.end_old()
         with self._guard:
             if not self._held or self._has_served(self._held[-1][0], self._elapsed()):
@@ -82,7 +83,7 @@ class Leases:
         return now - since >= self.timeout_ms / 1000 / _PARTS
 
     def end_old(self) -> None:
-        """End the leases that are older than the time-out."""
+        """End the leases that are older than the time-out. A failure is only logged."""
         oldest = self._elapsed() - self.timeout_ms / 1000
         while True:
             with self._guard:
@@ -92,7 +93,7 @@ class Leases:
             lease.end_quietly()
 
     def close(self) -> None:
-        """End all leases."""
+        """End all leases. A failure is only logged."""
         with self._guard:
             held, self._held = self._held, deque()
         for _, lease in held:

@@ -84,7 +84,9 @@ class LockWaiter:
         Raises:
             LockTimeoutError: The lock was not granted in ``lock_wait_ms``.
             TxnAbortedError: The transaction was aborted meanwhile, perhaps to end a deadlock.
-            TxnError: SESSION_LOCKS_LOST, as ``SessionLocks.need_held``. These locks are held.
+            TxnError: SESSION_LOCKS_LOST: the locks of the same session have ended. Here the locks
+                that
+                were asked for are held, and stay.
         """
         session = None if self.own is None else self.own.txn_id
         response = self.store.lock(txn_id, components, agent_info=agent_info, session=session)
@@ -102,12 +104,14 @@ class LockWaiter:
     def _wait(
         self, txn_id: int, response: LockResponse, components: Sequence[LockComponent]
     ) -> None:
+        """Check the lock with growing pauses until it is granted, and abort transactions that have
+        timed out. Raise LockTimeoutError after ``lock_wait_ms``."""
         start, limit_s = self.elapsed(), self.settings.lock_wait_ms / 1000
         pause_s = FIRST_LOCK_SLEEP_MS / 1000
         while response.state is LockState.WAITING:
             left_s = start + limit_s - self.elapsed()
             if left_s <= 0:
-                raise _timed_out(txn_id, limit_s, components, response.blocked_by)
+                raise _lock_timeout_error(txn_id, limit_s, components, response.blocked_by)
             self.sleep(min(pause_s, left_s))
             pause_s = min(pause_s * 2, self.settings.lock_poll_interval_ms / 1000)
             # The holder may be a process that died. Only a waiter needs the holder aborted.
@@ -120,12 +124,14 @@ class LockWaiter:
             self.store.unlock(txn_id, lock_id)
 
 
-def _timed_out(
+def _lock_timeout_error(
     txn_id: int,
     waited_s: float,
     components: Sequence[LockComponent],
     blocker: LockInfo | None,
 ) -> LockTimeoutError:
+    """Make the error that says which locks were not granted, and which transaction is in the
+    way."""
     requested = ", ".join(
         f"{lock.lock_type.name} on {lock_object_name(lock.database, lock.table, lock.partition)}"
         for lock in components
@@ -134,8 +140,8 @@ def _timed_out(
     if blocker is None:
         return LockTimeoutError(f"{message} Run the statement again.", txnId=txn_id)
     return LockTimeoutError(
-        f"{message} {describe(blocker)} Wait for it and run the statement again, or end it with "
-        f"ABORT TRANSACTIONS {blocker.txn_id}; hive.lock.numretries and "
+        f"{message} {describe_lock(blocker)} Wait for it and run the statement again, or end it "
+        f"with ABORT TRANSACTIONS {blocker.txn_id}; hive.lock.numretries and "
         "hive.lock.sleep.between.retries say how long to wait.",
         txnId=txn_id,
         blockerTxnId=blocker.txn_id,
@@ -145,8 +151,9 @@ def _timed_out(
     )
 
 
-def describe(lock: LockInfo) -> str:
-    """A sentence about a lock: its transaction and user, the locked thing, and the statement."""
+def describe_lock(lock: LockInfo) -> str:
+    """Return a sentence about a lock: its transaction and user, the locked object, and the
+    statement."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = lock_object_name(lock.database, lock.table, lock.partition)
     statement = brief(lock.agent_info)
@@ -158,7 +165,7 @@ def describe(lock: LockInfo) -> str:
 
 
 def lock_object_name(database: str, table: str | None, partition: str | None) -> str:
-    """``db``, ``db.table`` or ``db.table/p=1``."""
+    """Return ``database db``, ``db.table`` or ``db.table/p=1``."""
     if table is None:
         return f"database {database}"
     return str(TableName(database, table)) + (f"/{partition}" if partition else "")

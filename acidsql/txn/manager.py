@@ -52,7 +52,7 @@ class TxnManager:
         sleep: Callable[[float], None] = time.sleep,
         passed: OwnLocks | None = None,
     ) -> None:
-        _check(settings, store)
+        _refuse_unsupported_settings(settings, store)
         self._settings, self._store, self._sleep = settings, store, sleep
         self._user, self._host, self._agent_info = user, host, agent_info
         self._timeout_ms = store.abilities.txn_timeout_ms
@@ -77,7 +77,9 @@ class TxnManager:
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
-        _check(settings, self._store)
+        """Replace the settings at once; the heartbeat does not become rarer by a longer time-out.
+        Raises SettingError if the metastore cannot keep them."""
+        _refuse_unsupported_settings(settings, self._store)
         # Leases and the heartbeat change at once, for open transactions, too: other sessions may
         # already use the shorter time-out.
         self._settings = settings
@@ -87,7 +89,8 @@ class TxnManager:
         self.heartbeat.change_interval(self._beat_ms)
 
     def _interval_ms(self, settings: Settings) -> int:
-        """How often to send heartbeats: twice in the shorter time-out, ours or the store's."""
+        """Return the milliseconds between heartbeats: half of the shorter time-out, ours or the
+        store's."""
         own_interval_ms = settings.heartbeat_interval_ms
         return (
             own_interval_ms
@@ -100,12 +103,16 @@ class TxnManager:
         *,
         agent_info: str | None = None,
         txn_type: TxnType = TxnType.DEFAULT,
-        several: bool = False,
-        waits: Settings | None = None,
+        multi_statement: bool = False,
+        lock_settings: Settings | None = None,
     ) -> Txn:
-        """Begin a transaction. Sessions that wait for it see ``agent_info``, the statement.
+        """Begin a transaction in the store, and send heartbeats for it.
 
-        ``several``: it may have several statements. ``waits``: other limits for its locks.
+        Args:
+            agent_info: The statement, which sessions that wait for the transaction see.
+            txn_type: Its type.
+            multi_statement: Whether it may have several statements, which share a snapshot.
+            lock_settings: Other settings for its waits for locks.
         """
         info = self._agent_info if agent_info is None else agent_info
         txn_id = self._store.open_txn(
@@ -117,17 +124,20 @@ class TxnManager:
             max_open_txns=self.settings.max_open_txns,
             batch=self.batch,
         )
-        waiter = LockWaiter(self._store, waits or self.settings, self._sleep, own=self._own)
-        txn = Txn(txn_id, self._store, self.heartbeat, waiter, several=several)
+        waiter = LockWaiter(self._store, lock_settings or self.settings, self._sleep, own=self._own)
+        txn = Txn(txn_id, self._store, self.heartbeat, waiter, multi_statement=multi_statement)
         self.heartbeat.watch(txn)
         self._txns.add(txn)
         return txn
 
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """A snapshot outside of any transaction: what is committed now.
+        """Return what is committed now in these tables, outside of any transaction.
 
         A lease, opened before the snapshot is taken, keeps the snapshot's files from the cleaner
         until the lease ends.
+
+        Raises:
+            TxnError: SESSION_LOCKS_LOST: the locks of the session have ended.
         """
         lease = self._leases.newest()
         valid = None if lease is None else self._store.valid_txns_under(lease)
@@ -138,7 +148,10 @@ class TxnManager:
         return snapshot_of(self._store, valid, tables, lease)
 
     def catalog_changes(self, snapshot: Snapshot, table: TableName) -> list[CatalogChange]:
-        """Changes that others have made to a name in the catalog since the snapshot ``seen``.
+        """Return the changes that others have made to a table's name in the catalog since a
+        snapshot.
+
+        The list is empty, too, if the metastore does not remember such changes.
 
         Raises:
             SnapshotTooOldError: The snapshot's lease has ended, so the store may have forgotten
@@ -165,7 +178,8 @@ class TxnManager:
         self._leases.end_old()
 
     def close(self) -> None:
-        """Abort open transactions, end leases and stop the heartbeat. May be called twice."""
+        """Abort open transactions, end leases, stop the heartbeat and do the housekeeping; failures
+        are only logged. May be called twice."""
         self.heartbeat.stop()
         self._leases.close()
         for txn in list(self._txns):
@@ -177,6 +191,7 @@ class TxnManager:
         return self.open(agent_info="the locks of a session", txn_type=TxnType.SESSION)
 
     def _open_lease(self) -> Txn:
+        """Open the READ_ONLY transaction of a lease."""
         return self.open(
             agent_info="a lease: DataFrames of this session may still be read",
             txn_type=TxnType.READ_ONLY,
@@ -187,7 +202,8 @@ class TxnManager:
         self._house_keep()
 
     def _house_keep(self) -> None:
-        """Do the housekeeping. A failure is only logged: the next housekeeping does the rest."""
+        """Let the store abort what has timed out, and delete old rows, if this is due. A failure is
+        only logged."""
         settings = self.settings
         try:
             self._store.house_keep(
@@ -199,8 +215,9 @@ class TxnManager:
             _log.warning("The metastore could not be tidied up: %s", error)
 
 
-def _check(settings: Settings, store: TxnStore) -> None:
-    """Refuse settings that the metastore cannot keep."""
+def _refuse_unsupported_settings(settings: Settings, store: TxnStore) -> None:
+    """Raise SettingError for acidsql.conflict.detection=row if the metastore cannot compare
+    rows."""
     if settings.conflicts_by_row and not store.abilities.conflicts_by_row:
         raise SettingError(
             "acidsql.conflict.detection=row is not possible with this metastore: nothing keeps "

@@ -17,13 +17,15 @@ _Result = TypeVar("_Result")
 def retry_transient(
     run: Callable[[], _Result], retries: int, may_repeat: Callable[[], bool] = lambda: True
 ) -> _Result:
-    """Call ``run``, again after each TransientTxnError, and return its result.
+    """Return the result of ``run``; call it again after each TransientTxnError, after a random
+    pause.
 
-    After a TableChangedError ``run`` is called again once, because it looks its tables up anew.
+    After a TableChangedError ``run`` is called again once, because it looks its tables up anew. The
+    last error is raised.
 
     Args:
         run: Takes a new snapshot at each call.
-        retries: How often to call ``run`` again at most.
+        retries: How often to call ``run`` again at most, TableChangedError aside.
         may_repeat: Called after a failure. If it returns False, the error is raised at once.
     """
     may_look_up_again = True

@@ -69,7 +69,7 @@ class SessionLocks:
             try:
                 self._store.heartbeat(holder.id)  # it tells why
             except (TxnAbortedError, NoSuchTxnError) as error:
-                raise self._lost(holder, error) from error
+                raise self._forget_lost(holder, error) from error
         if self._is_unsure and self._guard.acquire(blocking=False):
             try:
                 self._withdraw(holder)
@@ -80,9 +80,11 @@ class SessionLocks:
         """Wait for all of these locks. If it raises, none of them is held.
 
         Raises:
-            LockTimeoutError, MetastoreError: As ``LockWaiter.acquire``. Earlier locks stay.
-            TxnAbortedError: To end a deadlock, for example; the session held no locks before.
-            TxnError: SESSION_LOCKS_LOST: the same, or as ``need_held``, and it held locks.
+            LockTimeoutError: They were not granted in time. Earlier locks stay.
+            MetastoreError: The store did not answer. Earlier locks stay.
+            TxnAbortedError: The new holder was aborted, as to end a deadlock; the session had no
+                locks.
+            TxnError: SESSION_LOCKS_LOST: the session held locks, and has lost them.
         """
         self.need_held()
         with self._guard:
@@ -91,32 +93,45 @@ class SessionLocks:
             self._acquire(self._holder, components, agent_info)
 
     def held(self) -> list[LockInfo]:
-        """The locks that are held. Raises as ``need_held``."""
+        """Return the locks that are held.
+
+        Raises:
+            TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
+        """
         self.need_held()
         holder = self._holder
         return [] if holder is None else self._locks_of(holder)
 
     def release(self, locks: Collection[LockInfo]) -> bool:
-        """End each lock whose parts are all in ``locks``. May be repeated.
+        """End each lock whose parts are all in ``locks``; the last one ends the holder, too. May be
+        repeated.
 
-        Returns False if there is no such lock. Raises as ``need_held``.
+        Returns:
+            False if there is no such lock.
+
+        Raises:
+            TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
         """
         self.need_held()
         with self._guard:
-            return self._holder is not None and self._end(self._holder, lambda lock: lock in locks)
+            return self._holder is not None and self._release(
+                self._holder, lambda lock: lock in locks
+            )
 
     def close(self) -> None:
-        """End all locks. If that fails, they time out."""
+        """End all locks. A failure is only logged: then they time out."""
         if self._holder is not None:
             self._holder.end_quietly()
             self._holder, self._granted, self._is_unsure = None, set(), False
 
     def _acquire(self, holder: Txn, components: Sequence[LockComponent], agent_info: str) -> None:
+        """Wait for locks in the holder's name. If the holder has ended, forget it, and raise
+        SESSION_LOCKS_LOST if it held locks. After any other error withdraw the request."""
         try:
             self._granted.add(self._waiter().acquire(holder.id, components, agent_info).lock_id)
         except (TxnAbortedError, NoSuchTxnError) as error:
             if self._granted:
-                raise self._lost(holder, error) from error
+                raise self._forget_lost(holder, error) from error
             self._forget(holder)
             raise
         except BaseException:
@@ -129,7 +144,9 @@ class SessionLocks:
     def _locks_of(self, holder: Txn) -> list[LockInfo]:
         return [lock for lock in self._store.show_locks() if lock.txn_id == holder.id]
 
-    def _end(self, holder: Txn, is_selected: Callable[[LockInfo], bool]) -> bool:
+    def _release(self, holder: Txn, is_selected: Callable[[LockInfo], bool]) -> bool:
+        """End each lock of which all parts are selected, and the holder if no lock is left. Return
+        False if there was none."""
         parts: dict[int, list[bool]] = {}
         for lock in self._locks_of(holder):
             parts.setdefault(lock.lock_id, []).append(is_selected(lock))
@@ -143,11 +160,11 @@ class SessionLocks:
 
     def _withdraw(self, holder: Txn) -> None:
         """End the requests whose answer nobody has heard."""
-        self._end(holder, lambda lock: lock.lock_id not in self._granted)
+        self._release(holder, lambda lock: lock.lock_id not in self._granted)
         self._is_unsure = False
 
-    def _lost(self, holder: Txn, why: TxnError) -> TxnError:
-        """Forget the locks, and make the error that says so."""
+    def _forget_lost(self, holder: Txn, why: TxnError) -> TxnError:
+        """Forget the locks, and return the error SESSION_LOCKS_LOST."""
         self._forget(holder)
         return TxnError(
             "This session has lost its locks, because the transaction that held them has ended. "

@@ -81,9 +81,9 @@ class Txn:
         heartbeat: Heartbeat,
         waiter: LockWaiter,
         *,
-        several: bool = False,
+        multi_statement: bool = False,
     ) -> None:
-        self.id, self._several = txn_id, several
+        self.id, self._multi_statement = txn_id, multi_statement
         self._store, self._heartbeat, self._waiter = store, heartbeat, waiter
         self._phase = Phase.OPEN
         self._valid_txns: ValidTxnList | None = None
@@ -97,7 +97,7 @@ class Txn:
         return self._phase
 
     @property
-    def has_looked(self) -> bool:
+    def has_snapshot(self) -> bool:
         """True if the snapshot is taken; it is never refreshed (I6)."""
         return self._valid_txns is not None
 
@@ -129,7 +129,8 @@ class Txn:
             WriteConflictError: This transaction has its snapshot already, and since then another
                 transaction has committed a change to something that these components change.
             TxnAbortedError: The transaction was aborted, perhaps to end a deadlock.
-            NoSuchTxnError, MetastoreError: As in ``TxnStore.lock``.
+            NoSuchTxnError: The transaction has ended.
+            MetastoreError: The store did not answer.
         """
         with self._while_open():
             self._recorded += components
@@ -141,44 +142,51 @@ class Txn:
         """Forget the components that were recorded since ``mark``; locks stay. May be repeated.
 
         Raises:
-            TxnAbortedError, NoSuchTxnError, MetastoreError: As ``lock``.
+            TxnAbortedError: The transaction was aborted.
+            NoSuchTxnError: The transaction has ended.
+            MetastoreError: The store did not answer.
         """
         with self._while_open():
             self._store.restore_components(self.id, self._recorded[:mark])
             del self._recorded[mark:]
 
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """I6: what the transaction sees in these tables. Call it after the first locks.
+        """Return what the transaction sees in these tables. Call it after the first locks (I6).
 
-        The first call decides which transactions count as committed, for all later calls too.
-        Without tables, a transaction of one statement sees nothing, if its COMMIT needs no
-        snapshot.
+        The first call decides which transactions count as committed, for all later calls, too. A
+        call without tables decides nothing and returns an empty snapshot, if the transaction has
+        one statement and the metastore compares no snapshots at COMMIT.
         """
         with self._while_open():
             if self._valid_txns is None:
-                is_blind = not tables and not self._several
+                is_blind = not tables and not self._multi_statement
                 if is_blind and not self._store.abilities.compares_snapshots:
                     return Snapshot(ValidTxnList(0), held_by=self.id)
                 self._renew()
-                if self._several:  # they will ask for ``catalog_changes``
+                if self._multi_statement:  # they will ask for ``catalog_changes``
                     self._store.watch_catalog(self.id)
                 self._valid_txns = self._store.valid_txns(self.id)
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
 
     def _renew(self) -> None:
+        """Let the store renew the transaction right before its snapshot. If it gets another number,
+        move the heartbeat to this."""
         old_id, self.id = self.id, self._store.renew(self.id)
         if self.id != old_id:
             self._heartbeat.watch(self)
             self._heartbeat.forget(old_id)
 
     def catalog_changes(self, table: TableName) -> list[CatalogChange]:
-        """Changes that others have made to a name in the catalog since the snapshot.
+        """Return the changes that others have made to a name in the catalog since the snapshot;
+        none before the snapshot is taken.
 
         Read the catalog first, then call this method: if the list is empty, the catalog's answer
         holds for the snapshot, too.
 
         Raises:
-            TxnAbortedError, NoSuchTxnError, MetastoreError: As ``lock``.
+            TxnAbortedError: The transaction was aborted.
+            NoSuchTxnError: The transaction has ended.
+            MetastoreError: The store did not answer.
         """
         if self._valid_txns is None:
             return []
@@ -196,7 +204,7 @@ class Txn:
             self._store.record_partitions(self.id, table, partitions)
 
     def next_statement_id(self) -> int:
-        """The next statement id: 0, 1, 2, …. Raises TxnError after 4095."""
+        """Use up and return the next statement id: 0, 1, 2, …. Raises TxnError after 4095."""
         with self._while_open():
             if self._next_statement_id > MAX_STATEMENT_ID:
                 raise TxnError(
@@ -229,7 +237,7 @@ class Txn:
             try:
                 self._store.commit_txn(self.id, snapshot=self._valid_txns, **steps)
             except MetastoreError as lost:
-                self._ask_what_became(lost)
+                self._need_committed(lost)
             except WriteConflictError as error:
                 self._in_doubt = False
                 if error.ended:
@@ -245,6 +253,7 @@ class Txn:
 
         Raises:
             TxnError: The transaction is committed.
+            NoSuchTxnError: The store does not know it any more; ``phase`` says how it ended.
             MetastoreError: The store cannot be reached. The transaction will time out.
         """
         if self._phase is Phase.COMMITTED:
@@ -258,7 +267,7 @@ class Txn:
             self._store.abort_txn(self.id, reason)
             self._unheard = False
         except NoSuchTxnError:
-            self._phase = self._ended_elsewhere()
+            self._phase = self._phase_in_store()
             raise
         except MetastoreError:
             if self._in_doubt:
@@ -271,7 +280,8 @@ class Txn:
         return self._phase is Phase.OPEN and self._store.txn_state(self.id) is TxnState.OPEN
 
     def end_quietly(self) -> None:
-        """Commit a transaction that only read. If COMMIT fails, the transaction times out."""
+        """Commit a transaction that only read. If COMMIT fails, this is logged, and the transaction
+        times out."""
         try:
             self.commit()
         except AcidSqlError as error:
@@ -292,7 +302,9 @@ class Txn:
             abort_quietly(self, reason)
 
     def _refuse_outdated(self, components: Sequence[LockComponent]) -> None:
-        """The snapshot is never refreshed (I6), so refuse to change what it does not show."""
+        """Raise WriteConflictError if others have changed what these components change since the
+        snapshot. Conflicts that may be about different rows are left to COMMIT, if it compares
+        rows."""
         if self._valid_txns is None:
             return
         conflicts = self._store.write_conflicts(self.id, self._valid_txns, components)
@@ -302,10 +314,11 @@ class Txn:
         if certain:
             raise conflict_rules.conflict_error(self.id, certain)
 
-    def _ended_elsewhere(self) -> Phase:
-        """How the transaction ended, if the store has no open transaction of this number.
+    def _phase_in_store(self) -> Phase:
+        """Return how the transaction ended, if the store has no open transaction of this number.
 
         It may be committed, if the user interrupted COMMIT; then no file of it may be deleted.
+        UNKNOWN if the store does not answer or does not know it.
         """
         try:
             state = self._store.txn_state(self.id)
@@ -314,8 +327,14 @@ class Txn:
         phases = {TxnState.COMMITTED: Phase.COMMITTED, TxnState.ABORTED: Phase.ABORTED}
         return Phase.UNKNOWN if state is None else phases.get(state, Phase.UNKNOWN)
 
-    def _ask_what_became(self, lost: MetastoreError) -> None:
-        """The reply to COMMIT was lost: return if the store has committed, else raise."""
+    def _need_committed(self, lost: MetastoreError) -> None:
+        """Return if the store has committed although the reply to COMMIT was lost; raise otherwise.
+
+        Raises:
+            MetastoreError: The error ``lost``: the transaction is still open.
+            TxnAbortedError: It was aborted before.
+            CommitUnknownError: The store does not answer, or does not know the transaction.
+        """
         try:
             state = self._store.txn_state(self.id)
         except MetastoreError:
@@ -339,7 +358,12 @@ class Txn:
 
     @contextmanager
     def _while_open(self) -> Iterator[None]:
-        """Refuse if the transaction has ended; note the end if the store reports one."""
+        """Run a block of a transaction that is open. If the block's error says that it has ended,
+        note this.
+
+        Raises:
+            TxnError: The transaction has ended.
+        """
         if self._phase is not Phase.OPEN:
             raise _not_open(self.id, self._phase)
         try:
@@ -349,7 +373,7 @@ class Txn:
             self._end(Phase.ABORTED)
             raise
         except NoSuchTxnError:
-            self._end(self._ended_elsewhere())
+            self._end(self._phase_in_store())
             raise
 
     def _end(self, phase: Phase) -> None:
@@ -363,8 +387,8 @@ def abort_quietly(txn: Txn, reason: str) -> bool:
     A transaction that cannot be aborted now has no heartbeat any more, so it times out.
 
     Returns:
-        True if the store says that the transaction is aborted. False: the transaction may be
-        committed, if the user interrupted COMMIT.
+        True if the transaction is aborted. False: the store did not answer or the transaction may
+        be committed, if the user interrupted COMMIT.
     """
     try:
         txn.abort(reason)

@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acidsql.acid import layout
-from acidsql.acid.layout import AcidDirectory, Kind, parse_directory
+from acidsql.acid.layout import AcidDirectory, DirectoryKind, parse_directory
 from acidsql.errors import FormatError
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("base_0000005", (Kind.BASE, 5, 5, None, 0)),
-        ("base_0000005_v0000017", (Kind.BASE, 5, 5, None, 17)),
-        ("base_-9223372036854775808", (Kind.BASE, -(2**63), -(2**63), None, 0)),
-        ("delta_0000006_0000006_0003", (Kind.DELTA, 6, 6, 3, 0)),
-        ("delete_delta_0000006_0000006_0000", (Kind.DELETE_DELTA, 6, 6, 0, 0)),
-        ("delta_0000001_0000005", (Kind.DELTA, 1, 5, None, 0)),
-        ("delete_delta_0000001_0000005_v0000009", (Kind.DELETE_DELTA, 1, 5, None, 9)),
-        ("delta_1_5", (Kind.DELTA, 1, 5, None, 0)),
-        ("base_1234567890", (Kind.BASE, 1234567890, 1234567890, None, 0)),
+        ("base_0000005", (DirectoryKind.BASE, 5, 5, None, 0)),
+        ("base_0000005_v0000017", (DirectoryKind.BASE, 5, 5, None, 17)),
+        ("base_-9223372036854775808", (DirectoryKind.BASE, -(2**63), -(2**63), None, 0)),
+        ("delta_0000006_0000006_0003", (DirectoryKind.DELTA, 6, 6, 3, 0)),
+        ("delete_delta_0000006_0000006_0000", (DirectoryKind.DELETE_DELTA, 6, 6, 0, 0)),
+        ("delta_0000001_0000005", (DirectoryKind.DELTA, 1, 5, None, 0)),
+        ("delete_delta_0000001_0000005_v0000009", (DirectoryKind.DELETE_DELTA, 1, 5, None, 9)),
+        ("delta_1_5", (DirectoryKind.DELTA, 1, 5, None, 0)),
+        ("base_1234567890", (DirectoryKind.BASE, 1234567890, 1234567890, None, 0)),
     ],
 )  # fmt: skip
 def test_a_directorys_name_tells_what_is_in_it(name, expected):
@@ -41,9 +41,16 @@ def test_other_names_are_no_acid_directories(name):
 @given(st.integers(1, 10**12), st.integers(0, 4095))
 def test_the_names_that_are_written_are_read_back(write_id, statement):
     found = parse_directory(layout.delta_name(write_id, statement))
-    assert (found.kind, found.min_write_id, found.max_write_id) == (Kind.DELTA, write_id, write_id)
+    assert (found.kind, found.min_write_id, found.max_write_id) == (
+        DirectoryKind.DELTA,
+        write_id,
+        write_id,
+    )
     assert found.statement_id == statement
-    assert parse_directory(layout.delete_delta_name(write_id, statement)).kind is Kind.DELETE_DELTA
+    assert (
+        parse_directory(layout.delete_delta_name(write_id, statement)).kind
+        is DirectoryKind.DELETE_DELTA
+    )
     assert parse_directory(layout.base_name(write_id)).min_write_id == write_id
 
 

@@ -70,7 +70,7 @@ def test_a_range_is_judged_as_its_ids_are(valid, first, length):
         frozenset({False}): Range.NONE,
         frozenset({True, False}): Range.SOME,
     }[frozenset(found)]
-    assert valid.is_range_valid(ids[0], ids[-1]) is expected
+    assert valid.range_validity(ids[0], ids[-1]) is expected
     aborted = all(number in valid.aborted for number in ids)
     assert valid.is_range_aborted(ids[0], ids[-1]) is aborted
 

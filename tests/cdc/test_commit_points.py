@@ -275,7 +275,7 @@ def test_a_batch_locks_all_its_tables_before_it_looks_at_what_waits(acid, both, 
     seen, read = [], commit_points._Batch._read_waiting
 
     def looks(batch):
-        seen.append(batch.runner.transactions.require_transaction().txn.has_looked)
+        seen.append(batch.runner.transactions.require_transaction().txn.has_snapshot)
         seen.extend(sorted((one.table, one.lock_type.name) for one in acid.metastore.show_locks()))
         return read(batch)
 
@@ -342,7 +342,7 @@ def test_applications_do_not_mix_their_transactions_and_the_table_takes_them_alo
     assert shown(acid)[2] == ("third", 0, None)
     with acid.transaction():
         assert shown(acid)[0] == ("app", None, None)
-        assert not acid._runner.transactions.require_transaction().txn.has_looked
+        assert not acid._runner.transactions.require_transaction().txn.has_snapshot
     assert {row.tableName for row in acid.sql("SHOW TABLES").collect()} == {"a", "b"}
     with pytest.raises(UnsupportedError, match="a pending table"):
         acid.sql("AUTO CDC INTO a__acidsql_pending FROM a KEYS (record) SEQUENCE BY id")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acidsql.acid.layout import AcidDirectory, Kind, compacted_delta_name, delta_name
+from acidsql.acid.layout import AcidDirectory, DirectoryKind, compacted_delta_name, delta_name
 from acidsql.acid.state import AcidState
 from acidsql.compaction.decision import Sizes, decide
 from acidsql.metastore.compaction_queue import CompactionType
@@ -14,26 +14,26 @@ from acidsql.settings import Settings
 from acidsql.storage.folding.newest_run import SIZE_RATIO, Run, newest_run
 from acidsql.storage.tables.listing import EventFile, Listing, OriginalFiles
 
-BOTH = (Kind.DELTA, Kind.DELETE_DELTA)
+BOTH = (DirectoryKind.DELTA, DirectoryKind.DELETE_DELTA)
 
 
-def directory(first, last, kind=Kind.DELTA, statement=None):
+def directory(first, last, kind=DirectoryKind.DELTA, statement=None):
     named = compacted_delta_name(first, last) if statement is None else delta_name(first, statement)
-    name = f"delete_{named}" if kind is Kind.DELETE_DELTA else named
+    name = f"delete_{named}" if kind is DirectoryKind.DELETE_DELTA else named
     return AcidDirectory(name, kind, first, last, statement)
 
 
 def listing_of(sized):
     """What a compactor sees of these directories, each with one file."""
     files = [EventFile(f"/t/{one.name}/bucket_00000", one, size) for one, size in sized]
-    base = AcidDirectory("base_0000001", Kind.BASE, 1, 1)
+    base = AcidDirectory("base_0000001", DirectoryKind.BASE, 1, 1)
     return Listing(
         "",
         (
             EventFile("/t/base_0000001/bucket_00000", base, 1 << 40),
-            *(file for file in files if file.directory.kind is Kind.DELTA),
+            *(file for file in files if file.directory.kind is DirectoryKind.DELTA),
         ),
-        tuple(file for file in files if file.directory.kind is Kind.DELETE_DELTA),
+        tuple(file for file in files if file.directory.kind is DirectoryKind.DELETE_DELTA),
         state=AcidState(base, tuple(one for one, _ in sized)),
     )
 

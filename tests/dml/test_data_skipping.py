@@ -9,7 +9,7 @@ import pytest
 from kit import ordered, rows
 
 from acidsql.acid.table import TableName
-from acidsql.acid.values.predicate import VALUES_MAX, Comparison, Value
+from acidsql.acid.values.predicate import VALUES_MAX, Comparison, TypedValue
 from acidsql.storage.reading import read as reading
 from acidsql.storage.reading import scan
 from acidsql.storage.reading.pruning import sargs
@@ -386,7 +386,7 @@ def test_a_search_argument_has_no_thousands_of_values(t):
     names = [column.name for column in table.columns]
 
     def options(count):
-        values = tuple(Value("bigint", str(number)) for number in range(count))
+        values = tuple(TypedValue("bigint", str(number)) for number in range(count))
         return sargs.read_options(t.spark, table, names, Comparison("id", "in", values))
 
     assert options(VALUES_MAX)["orc.sarg.column.names"] == ",".join(names)

@@ -17,7 +17,7 @@ from acidsql.acid.layout import (
     METADATA_FILE,
     PAIRED_FILE,
     AcidDirectory,
-    Kind,
+    DirectoryKind,
     is_hidden,
     is_original,
     parse_directory,
@@ -171,7 +171,7 @@ def _rows(
     chosen = [*([state.base] if state.base else []), *state.deltas]
     deleted: set[Key] = set()
     for directory in chosen:
-        if directory.kind is Kind.DELETE_DELTA:
+        if directory.kind is DirectoryKind.DELETE_DELTA:
             for key, operation, _ in _events(place, directory, write_ids):
                 assert operation == 2
                 assert key not in deleted, f"{key} is deleted twice"
@@ -181,7 +181,7 @@ def _rows(
         assert all(map(is_original, state.originals)), f"{state.originals} have no bucket ids"
         live.update((key, row) for key, _, row in _plain(place, 0))
     for directory in chosen:
-        if directory.kind is not Kind.DELETE_DELTA:
+        if directory.kind is not DirectoryKind.DELETE_DELTA:
             for key, operation, row in _events(place, directory, write_ids):
                 assert operation == 0
                 assert key not in live, f"the row id {key} is there twice"

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from acidsql.acid import event
-from acidsql.acid.layout import Kind, bucket_id_of, parse_directory, parse_partition_name
+from acidsql.acid.layout import DirectoryKind, bucket_id_of, parse_directory, parse_partition_name
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.storage import event_records as er
 from acidsql.storage.files.filesystem import filesystem_for
@@ -104,7 +104,7 @@ class Reader:
         for entry in filesystem_for(place).list(place):
             kind = parse_directory(entry.name)
             is_ours = entry.path in ours
-            if kind is None or kind.kind is not Kind.DELETE_DELTA:
+            if kind is None or kind.kind is not DirectoryKind.DELETE_DELTA:
                 continue
             if is_ours or kind.min_write_id == their_write_id:
                 for file in filesystem_for(place).list(entry.path):

@@ -8,7 +8,7 @@ from contract_base import ACID, T, U, begin, seen, table, write
 from over_hive import needs
 
 from acidsql.acid import cdc
-from acidsql.acid.constraints import Constraint, Kind, check
+from acidsql.acid.constraints import Constraint, ConstraintKind, check
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Database
@@ -81,11 +81,13 @@ class CatalogContract:
             (
                 check("c2", "z > 0"),
                 check("c1", "a.x < 9"),
-                Constraint("c0", Kind.CHECK, "größe > ''", is_relied=True),
-                Constraint("k, 1", Kind.PRIMARY_KEY, columns=("a", "größe"), is_relied=True),
-                Constraint("f", Kind.FOREIGN_KEY, "", ("z",), "default.größe", ("x, y",)),
-                Constraint("u", Kind.UNIQUE, columns=("z",)),
-                Constraint("n", Kind.NOT_NULL, columns=("a",)),
+                Constraint("c0", ConstraintKind.CHECK, "größe > ''", is_relied=True),
+                Constraint(
+                    "k, 1", ConstraintKind.PRIMARY_KEY, columns=("a", "größe"), is_relied=True
+                ),
+                Constraint("f", ConstraintKind.FOREIGN_KEY, "", ("z",), "default.größe", ("x, y",)),
+                Constraint("u", ConstraintKind.UNIQUE, columns=("z",)),
+                Constraint("n", ConstraintKind.NOT_NULL, columns=("a",)),
             ),
             (SortColumn("z", True), SortColumn("größe")),
         )
@@ -160,7 +162,7 @@ class CatalogContract:
 
     @needs("keeps_keys")
     def test_the_foreign_keys_of_other_tables_are_found(self, store):
-        key = Constraint("f", Kind.FOREIGN_KEY, "", ("a",), str(T), ("b",))
+        key = Constraint("f", ConstraintKind.FOREIGN_KEY, "", ("a",), str(T), ("b",))
         other = replace(key, name="other", parent="default.another")
         store.create_table(table(constraints=(replace(key, name="own"),)))
         store.create_table(
@@ -172,13 +174,13 @@ class CatalogContract:
     @needs("keeps_temporary_tables")
     def test_temporary_tables_are_apart_from_the_others(self, store):
         store.create_table(table())
-        for kept in (T.for_holder(12), U.for_holder(7)):
+        for kept in (T.for_session(12), U.for_session(7)):
             store.create_table(table(kept, location=f"/wh/{kept.name}"))
-            assert (str(kept), kept.holder) in {("default.t", 12), ("default.u", 7)}
+            assert (str(kept), kept.session_txn_id) in {("default.t", 12), ("default.u", 7)}
         assert store.tables("default") == ["t"]
-        assert store.temporary_tables() == [T.for_holder(12), U.for_holder(7)]
-        store.rename_table(U.for_holder(7), TableName("default", "v").for_holder(7))
-        store.drop_table(T.for_holder(12))
+        assert store.temporary_tables() == [T.for_session(12), U.for_session(7)]
+        store.rename_table(U.for_session(7), TableName("default", "v").for_session(7))
+        store.drop_table(T.for_session(12))
         assert store.find(T) is not None
         assert [one.key for one in store.temporary_tables()] == ["default.v@txn_7"]
 
@@ -203,7 +205,7 @@ class CatalogContract:
 
     def test_altering_replaces_the_constraints(self, store, reopen):
         store.create_table(table(constraints=(check("x", "a > 0"), check("y", "a > 1"))))
-        info = Constraint("z", Kind.CHECK, "b <> ''")
+        info = Constraint("z", ConstraintKind.CHECK, "b <> ''")
         store.alter_table(T, constraints=[check("y", "a > 1"), info])
         assert set(reopen().find(T).constraints) == {check("y", "a > 1"), info}
         store.alter_table(T, constraints=[])

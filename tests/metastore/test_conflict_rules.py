@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies
 
 from acidsql.acid.table import TableName
 from acidsql.metastore import conflict_rules
-from acidsql.metastore.conflict_rules import BY_ROW, RECORDED, Change, Rival
+from acidsql.metastore.conflict_rules import BY_ROW, RECORDED, RecordedChange, Rival
 from acidsql.metastore.interface import Operation, WriteConflict
 from acidsql.metastore.lock_rules import overlaps
 
@@ -25,7 +25,7 @@ done = strategies.lists(strategies.tuples(places, strategies.sampled_from(RECORD
 @strategies.composite
 def changes(draw):
     ids = draw(write_ids)
-    return [Change(*place, operation, ids.get(place[1])) for place, operation in draw(done)]
+    return [RecordedChange(*place, operation, ids.get(place[1])) for place, operation in draw(done)]
 
 
 rivals = strategies.builds(
@@ -46,7 +46,7 @@ def expected(ours, theirs):
         (table, partition, all(
             one.operation in BY_ROW
             for one in (*ours, *theirs)
-            if overlaps(one, Change("d", table, partition, UPDATE))
+            if overlaps(one, RecordedChange("d", table, partition, UPDATE))
         ))
         for table, partition in met
     }  # fmt: skip
@@ -90,8 +90,8 @@ def test_what_is_not_worth_looking_at_conflicts_with_nothing(ours, rival):
 
 def test_thousands_of_partitions_are_compared_without_comparing_each_with_each():
     count = 20_000
-    ours = [Change("d", "t", f"p={n}", UPDATE, 1) for n in range(count)]
-    theirs = [Change("d", "t", f"p={n}", UPDATE, 2) for n in range(count - 1, 2 * count)]
+    ours = [RecordedChange("d", "t", f"p={n}", UPDATE, 1) for n in range(count)]
+    theirs = [RecordedChange("d", "t", f"p={n}", UPDATE, 2) for n in range(count - 1, 2 * count)]
     (found,) = conflict_rules.conflicts(ours, [Rival(7, "u", "h", "", theirs)])
     assert found.partition == f"p={count - 1}"
 

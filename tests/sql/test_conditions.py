@@ -3,7 +3,7 @@
 import pytest
 
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.acid.values.predicate import ANYTHING, And, Comparison, Value
+from acidsql.acid.values.predicate import ANYTHING, And, Comparison, TypedValue
 from acidsql.plan.standins.standins import StandIn
 from acidsql.plan.standins.text_predicates import condition_predicate, where_predicate
 from acidsql.sql.queries.conditions import may_correlate, plain_comparisons, terms_about, terms_of
@@ -167,11 +167,11 @@ def test_a_text_with_variables_of_a_session_says_nothing():
         text = f"DELETE FROM t WHERE day = '{value}'"
         known = condition_predicate(text, table, "t", Span(text.index("WHERE") + 6, len(text)))
         assert known == (
-            Comparison("day", "=", (Value("string", value),)) if expected else ANYTHING
+            Comparison("day", "=", (TypedValue("string", value),)) if expected else ANYTHING
         )
 
 
-ID_IS_1 = Comparison("id", "=", (Value("int", "1"),))
+ID_IS_1 = Comparison("id", "=", (TypedValue("int", "1"),))
 
 
 def known_of_query(text):
@@ -227,5 +227,5 @@ def test_where_says_nothing_that_is_not_certain(query):
 
 def test_a_column_may_have_the_name_of_a_clause():
     query = "SELECT * FROM t WHERE id = 1 AND limit > 2 UNION SELECT * FROM u WHERE a OR limit"
-    limit = Comparison("limit", ">", (Value("int", "2"),))
+    limit = Comparison("limit", ">", (TypedValue("int", "2"),))
     assert known_of_query(query) == And((ID_IS_1, limit))

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from acidsql.acid.layout import parse_directory
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.acid.values.predicate import Comparison, Value
+from acidsql.acid.values.predicate import Comparison, TypedValue
 from acidsql.storage.reading.pruning.bucket_pruning import prune_buckets
 from acidsql.storage.tables.listing import EventFile, Listing, OriginalFiles
 
 TABLE = Table(
     TableName("default", "t"), "/t", (Column("id", "int"),), bucket_columns=("id",), num_buckets=4
 )
-ONE = Comparison("id", "=", (Value("int", "1"),))
+ONE = Comparison("id", "=", (TypedValue("int", "1"),))
 
 
 def files(directory, *names):

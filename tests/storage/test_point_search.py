@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import parse_directory
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.acid.values.predicate import ANYTHING, And, Comparison, Not, Or, Value
+from acidsql.acid.values.predicate import ANYTHING, And, Comparison, Not, Or, TypedValue
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.files.filesystem import LocalFileSystem
@@ -70,7 +70,7 @@ def text_of(value):
 def comparisons(draw):
     column = draw(st.sampled_from(COLUMNS))
     kind = "string" if column.type.startswith("varchar") else column.type
-    values = [Value(kind, text_of(value)) for value in VALUES[column.type]]
+    values = [TypedValue(kind, text_of(value)) for value in VALUES[column.type]]
     operator = draw(st.sampled_from(["=", "<", "<=", ">", ">=", "in", "is null"]))
     if operator == "is null":
         return Comparison(column.name, operator)
@@ -203,7 +203,7 @@ def test_a_row_is_not_deleted_by_the_delete_events_of_another_partition(tmp_path
             place.delete(5, place.live.copy())
         listings.append(replace(place.listing(), partition=name))
     numbers = Scan(TABLE, listings, SEEN).numbers
-    condition = Comparison(COLUMNS[0].name, "=", (Value("bigint", str(-(2**63))),))
+    condition = Comparison(COLUMNS[0].name, "=", (TypedValue("bigint", str(-(2**63))),))
     what = Search(TABLE, condition, [], 9, deletion_vectors(listings, SEEN, numbers))
     found = search(numbered_reads(listings, SEEN, numbers), what)
     assert found.column(3).to_pylist() == ["p=1", "p=3"]
@@ -214,7 +214,7 @@ def test_more_rows_than_the_limit_are_not_brought(tmp_path):
     row = tuple(values[0] for values in VALUES.values())
     place.write(1, [row] * 3)
     place.write(2, [row] * 3)
-    everywhere = Comparison(COLUMNS[0].name, "=", (Value("bigint", str(-(2**63))),))
+    everywhere = Comparison(COLUMNS[0].name, "=", (TypedValue("bigint", str(-(2**63))),))
     assert place.search(everywhere, limit=6).num_rows == 6
     assert place.search(everywhere, limit=5) is None
     assert place.search(everywhere, limit=2) is None
@@ -239,8 +239,8 @@ def test_a_file_that_arrow_cannot_read_is_left_to_spark(tmp_path):
     "condition",
     [
         ANYTHING,
-        Comparison("p", "=", (Value("int", "1"),)),  # not a column of the files
-        Comparison("C bigint".lower(), "=", (Value("int", "1"),)),  # of another type
+        Comparison("p", "=", (TypedValue("int", "1"),)),  # not a column of the files
+        Comparison("C bigint".lower(), "=", (TypedValue("int", "1"),)),  # of another type
         Or((Comparison("C bigint".lower(), "is null"), Comparison("x", "is null"))),
     ],
 )
@@ -261,7 +261,7 @@ def test_large_tables_and_files_without_row_ids_are_not_searched():
 
 def test_not_in_of_null_is_null():
     column = {"a": pa.array([1, None], pa.int32())}
-    values = (Value("int", "1"), Value("int", "2"))
+    values = (TypedValue("int", "1"), TypedValue("int", "2"))
     assert decider(Not(Comparison("a", "in", values)))(column).to_pylist() == [False, None]
 
 

@@ -18,7 +18,7 @@ from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import AcidSqlError, TxnAbortedError, TxnError, WriteConflictError
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.abilities import Abilities
-from acidsql.metastore.conflict_rules import RECORDED, Change, Rival
+from acidsql.metastore.conflict_rules import RECORDED, RecordedChange, Rival
 from acidsql.metastore.interface import (
     LockComponent,
     LockInfo,
@@ -45,7 +45,7 @@ class DictStore:
 
     def __init__(self) -> None:
         self.states: dict[int, TxnState] = {}
-        self.changes: dict[int, tuple[Change, ...]] = {}
+        self.changes: dict[int, tuple[RecordedChange, ...]] = {}
         self.locks: tuple[LockInfo, ...] = ()
         self.write_ids: dict[int, int] = {}
         self.sessions: frozenset[int] = frozenset()
@@ -135,7 +135,7 @@ class DictStore:
         self._need_open(txn_id)
         own = self.write_ids.setdefault(txn_id, len(self.write_ids) + 1)
         self.changes[txn_id] = tuple(
-            Change(one.database, one.table, one.partition, one.operation, own)
+            RecordedChange(one.database, one.table, one.partition, one.operation, own)
             for one in self.changes[txn_id]
         )
         return own
@@ -214,28 +214,32 @@ class DictStore:
         )
         return LockResponse(lock_id, LockState.ACQUIRED)
 
-    def _recorded(self, txn_id: int, components: Sequence[LockComponent]) -> tuple[Change, ...]:
+    def _recorded(
+        self, txn_id: int, components: Sequence[LockComponent]
+    ) -> tuple[RecordedChange, ...]:
         own = self.write_ids.get(txn_id)
         return tuple(
             dict.fromkeys(
-                Change(one.database, str(one.table), one.partition, one.operation, own)
+                RecordedChange(one.database, str(one.table), one.partition, one.operation, own)
                 for one in components
                 if one.operation in RECORDED
             )
         )
 
     @staticmethod
-    def _narrowed(changes: tuple[Change, ...], written: list[str]) -> tuple[Change, ...]:
+    def _narrowed(
+        changes: tuple[RecordedChange, ...], written: list[str]
+    ) -> tuple[RecordedChange, ...]:
         return tuple(
             dict.fromkeys(
-                Change(one.database, one.table, partition, one.operation, one.write_id)
+                RecordedChange(one.database, one.table, partition, one.operation, one.write_id)
                 for one in changes
                 for partition in ([one.partition] if one.partition else written)
             )
         )
 
     def _conflicts(
-        self, txn_id: int, snapshot: ValidTxnList, ours: Sequence[Change]
+        self, txn_id: int, snapshot: ValidTxnList, ours: Sequence[RecordedChange]
     ) -> list[WriteConflict]:
         rivals = [
             Rival(other, "", "", "", self.changes[other])

@@ -17,7 +17,8 @@ _WITH_TEXT = (*_DIGITS, *TEXTS, "float", "double", "decimal", "boolean", "date",
 
 
 def can_change(old: HiveType, new: HiveType) -> bool:
-    """True if ALTER TABLE may change a column of the type ``old`` to the type ``new``."""
+    """Whether ALTER TABLE may change a column of the type ``old`` to ``new``; values may be
+    lost."""
     if can_widen(old, new) or adds_fields(old, new):
         return True
     if new.kind in TEXTS:
@@ -73,6 +74,7 @@ def can_widen(old: HiveType, new: HiveType) -> bool:
 
 
 def _can_widen_integer(old: str, new: HiveType) -> bool:
+    """Whether every value of the integer type ``old`` is the same value in the type ``new``."""
     if new.kind in _DIGITS:
         return _DIGITS[new.kind] >= _DIGITS[old]
     if new.kind == "decimal":

@@ -20,11 +20,11 @@ _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats itself
 
 
 def partition_value(text: str | None, kind: str) -> str | int | None:
-    """A partition's value; NULL if the text is no value of the type.
+    """Return a partition's value; None (NULL) if the text is no value of the type.
 
     Args:
         text: The text in the directory's name; None for the default partition.
-        kind: ``string``, ``date`` or an integer type.
+        kind: ``string``, ``date`` or an integer type; no other type is allowed.
 
     Returns:
         A date as the number of its days since 1970, because Python's dates end in the year 9999.
@@ -32,7 +32,7 @@ def partition_value(text: str | None, kind: str) -> str | int | None:
     if text is None or kind == "string":
         return text
     text = text.strip(_BLANKS)
-    return _date(text) if kind == "date" else _number(text, _BITS[kind])
+    return _days_since_1970(text) if kind == "date" else _number(text, _BITS[kind])
 
 
 def _number(text: str, bits: int) -> int | None:
@@ -40,7 +40,9 @@ def _number(text: str, bits: int) -> int | None:
     return None if match is None else _in_range(int("".join(match.groups())), bits)
 
 
-def _date(text: str) -> int | None:
+def _days_since_1970(text: str) -> int | None:
+    """Return the days from 1970-01-01 to a date, as Spark's cast reads it (2024, 2024-1,
+    2024-01-31T…); None if the text is no date or the number does not fit 32 bits."""
     match = _DATE.fullmatch(text)
     if match is None:
         return None

@@ -15,7 +15,7 @@ INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TypedValue:
     """A literal.
 
     Attributes:
@@ -46,7 +46,7 @@ class Comparison:
 
     column: str
     operator: str
-    values: tuple[Value, ...] = ()
+    values: tuple[TypedValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def restrict_to_columns(predicate: Predicate, columns: Collection[str]) -> Predi
 
 
 def weaken(predicate: Predicate, keeps: Callable[[Comparison], bool]) -> Predicate:
-    """Weaken a predicate by leaving out the comparisons for which ``keeps`` is false."""
+    """Weaken a predicate: the comparisons for which ``keeps`` is false become ``ANYTHING``."""
     match predicate:
         case Comparison():
             return predicate if keeps(predicate) else ANYTHING
@@ -142,7 +142,7 @@ def weaken(predicate: Predicate, keeps: Callable[[Comparison], bool]) -> Predica
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """The columns that a predicate mentions."""
+    """Return the names of the columns that a predicate mentions, in lower case."""
     match predicate:
         case Comparison(column):
             return frozenset([column])
@@ -152,8 +152,9 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
             return frozenset().union(*map(columns_of, terms))
 
 
-def possible_values(predicate: Predicate, column: str) -> tuple[Value, ...] | None:
-    """The only values that the column can have if the predicate holds. None: not known."""
+def possible_values(predicate: Predicate, column: str) -> tuple[TypedValue, ...] | None:
+    """Return the only values that the column can have if the predicate holds; None: not known.
+    ``column`` is in lower case."""
     match predicate:
         case Comparison(name, "=" | "in", values) if name == column:
             return values

@@ -49,7 +49,7 @@ class HiveType:
 
     def __str__(self) -> str:
         """Hive's text; field names are back-quoted if necessary."""
-        return _text(self, {}, _BARE_NAME)
+        return _type_text(self, {}, _BARE_NAME)
 
     def holds(self, *kinds: str) -> bool:
         """True if this type, or a type inside it, is of one of these kinds."""
@@ -75,23 +75,28 @@ def parse_type(text: str) -> HiveType:
 
 
 def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> str:
-    """The type in Spark's DDL; CHAR and VARCHAR become STRING.
+    """Return a type in Spark's DDL; CHAR and VARCHAR become STRING.
 
     Args:
         hive_type: Hive's type.
         timestamp: Spark's type for Hive's TIMESTAMP, a wall clock. For the schema of an ORC *read*
             it must be ``timestamp_ltz``: Spark's reader would read a TIMESTAMP_NTZ column as a
             bigint, and give seconds as microseconds without an error.
+
+    Raises:
+        FormatError: A text is no type that acidsql supports.
     """
     parsed = parse_type(hive_type) if isinstance(hive_type, str) else hive_type
     renamed = {"timestamp": timestamp, "char": "string", "varchar": "string"}
-    return _text(parsed, renamed, _BARE_IN_SPARK)
+    return _type_text(parsed, renamed, _BARE_IN_SPARK)
 
 
-def _text(node: HiveType, renamed: dict[str, str], bare: re.Pattern[str]) -> str:
+def _type_text(node: HiveType, renamed: dict[str, str], bare: re.Pattern[str]) -> str:
+    """Write a type as text: kinds as ``renamed`` says, and names of fields in back quotes unless
+    they match ``bare``."""
     if node.kind in renamed:
         return renamed[node.kind]
-    children = [_text(child, renamed, bare) for child in node.children]
+    children = [_type_text(child, renamed, bare) for child in node.children]
     if node.kind == "struct":
         pairs = zip(node.names, children, strict=True)
         children = [f"{_quoted(name, bare)}:{child}" for name, child in pairs]
@@ -115,6 +120,7 @@ class _Parser:
         self.text, self.at = text, 0
 
     def error(self, problem: str) -> FormatError:
+        """Make the error that names the problem and the present place in the text."""
         return FormatError(
             f"'{self.text}' is no known type: {problem} at character {self.at + 1}",
             type=self.text,
@@ -125,6 +131,7 @@ class _Parser:
             self.at += 1
 
     def take(self, token: str) -> bool:
+        """Skip white space. If the token comes next, move past it and return True."""
         self.skip_space()
         is_there = self.text.startswith(token, self.at)
         self.at += len(token) if is_there else 0
@@ -135,6 +142,8 @@ class _Parser:
             raise self.error(f"'{token}' is missing")
 
     def match(self, pattern: str, expectation: str) -> str:
+        """Skip white space, and return the text that the pattern matches here. Raise FormatError,
+        which names ``expectation``, if it does not match."""
         self.skip_space()
         match = re.compile(pattern).match(self.text, self.at)
         if match is None:
@@ -143,6 +152,8 @@ class _Parser:
         return match.group()
 
     def type(self) -> HiveType:
+        """Parse one type. Raise FormatError if it is none of Hive's types, or one that acidsql does
+        not support."""
         self.skip_space()
         refused = _REFUSED.match(self.text, self.at)
         if refused:
@@ -168,16 +179,18 @@ class _Parser:
         self.at = start
         raise self.error(f"'{kind}' is not one of Hive's types")
 
-    def nested(self, kind: str, count: int) -> HiveType:
+    def nested(self, kind: str, num_children: int) -> HiveType:
+        """Parse ``<type,…>`` of an array or a map, with exactly ``num_children`` types."""
         self.expect("<")
         children = [self.type()]
-        for _ in range(count - 1):
+        for _ in range(num_children - 1):
             self.expect(",")
             children.append(self.type())
         self.expect(">")
         return HiveType(kind, children=tuple(children))
 
     def struct(self) -> HiveType:
+        """Parse ``<name:type,…>`` of a struct, with at least one field."""
         self.expect("<")
         names: list[str] = []
         children: list[HiveType] = []
@@ -189,6 +202,7 @@ class _Parser:
         return HiveType("struct", children=tuple(children), names=tuple(names))
 
     def name(self) -> str:
+        """Parse the name of a field: in back quotes, or anything up to a delimiter (``:,<>``)."""
         if self.take("`"):
             self.at -= 1  # white space behind it belongs to the name
             name = self.match(r"`(?:[^`]|``)*`", "the closing back-quote")
@@ -197,6 +211,7 @@ class _Parser:
         return self.match(r"[^:,<>`]+", "a field's name").rstrip()
 
     def numbers(self) -> tuple[int, ...]:
+        """Parse ``(n,…)``; without brackets there are no numbers."""
         if not self.take("("):
             return ()
         numbers = [int(self.match(r"\d+", "a number"))]
@@ -206,12 +221,15 @@ class _Parser:
         return tuple(numbers)
 
     def sized(self, kind: str) -> HiveType:
+        """Parse the length of CHAR (1 to 255) or VARCHAR (1 to 65535). It is required."""
         lengths = self.numbers()
         if len(lengths) != 1 or not 1 <= lengths[0] <= _MAX_LENGTH[kind]:
             raise self.error(f"{kind} needs a length from 1 to {_MAX_LENGTH[kind]}")
         return HiveType(kind, lengths)
 
     def decimal(self) -> HiveType:
+        """Parse the precision and scale of a DECIMAL. Both may be missing: (10, 0), as may the
+        scale: 0."""
         parameters = self.numbers()
         if len(parameters) > 2:
             raise self.error("decimal takes a precision and a scale")

@@ -137,7 +137,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def tables(self, database: str) -> list[str]:
         with self._store.read() as connection:
             names = rows.table_names(connection, database, MANAGED_TABLE)
-        return [name for name in names if TableName(database, name).holder is None]
+        return [name for name in names if TableName(database, name).session_txn_id is None]
 
     def temporary_tables(self) -> list[TableName]:
         with self._store.read() as connection:
@@ -317,7 +317,11 @@ def _alter_cdc_table(connection: Connection, cdc_table: Table, txn_id: int | Non
 
 def _table_label(table: str) -> str:
     name = TableName("", table)
-    of_session = "" if name.holder is None else f", a temporary table of session {name.holder}"
+    of_session = (
+        ""
+        if name.session_txn_id is None
+        else f", a temporary table of session {name.session_txn_id}"
+    )
     return f"table '{name.shown}'{of_session}"
 
 

@@ -17,7 +17,7 @@ from acidsql.metastore.embedded.database.schema import (
 )
 from acidsql.metastore.embedded.records import catalog_history, compaction_rows
 
-Values = tuple[str | None, ...]
+PartitionValues = tuple[str | None, ...]
 _NAMES_AT_ONCE = 500  # SQLite before 3.32 takes at most 999 parameters
 
 
@@ -54,7 +54,7 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
 
 
 def drop(
-    connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[Values]]
+    connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[PartitionValues]]
 ) -> None:
     """Delete partitions and their compaction entries; a partition that does not exist is no error.
 
@@ -93,7 +93,7 @@ def _insert(connection: Connection, table_id: int, new: Mapping[str, Partition])
     )
 
 
-def _part_name(name: TableName, keys: Sequence[str], values: Values) -> str:
+def _part_name(name: TableName, keys: Sequence[str], values: PartitionValues) -> str:
     if not keys or len(keys) != len(values):
         raise CatalogError(
             f"The table '{name}' is partitioned by ({', '.join(keys)}); {values} does not fit.",

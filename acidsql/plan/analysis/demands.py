@@ -17,7 +17,7 @@ from acidsql.acid.values.predicate import (
     Demand,
     Not,
     Predicate,
-    Value,
+    TypedValue,
     conjunction,
     disjunction,
     merge_demands,
@@ -137,7 +137,7 @@ def _implied_predicate(tree: _Tree) -> Predicate:
 def _comparison(tree: _Tree) -> Comparison | None:
     """The comparison that a condition is; None if the condition is not a single comparison."""
     if tree.name == "AttributeReference":  # WHERE flag
-        return Comparison(_name(tree), "=", (Value("boolean", "true"),))
+        return Comparison(_name(tree), "=", (TypedValue("boolean", "true"),))
     if tree.name == "IsNull":
         column = _column(tree.children[0])
         return None if column is None else Comparison(column, "is null")
@@ -162,11 +162,11 @@ def _name(column: _Tree) -> str:
     return str(column.node["name"]).lower()
 
 
-def _value(tree: _Tree) -> Value | None:
+def _value(tree: _Tree) -> TypedValue | None:
     if tree.name != "Literal" or tree.node["value"] is None:
         return None
     kind = tree.node["dataType"]
     if not isinstance(kind, str):
         return None
     hive = kind if kind.startswith("decimal(") else _TYPES.get(kind)
-    return None if hive is None else Value(hive, str(tree.node["value"]))
+    return None if hive is None else TypedValue(hive, str(tree.node["value"]))

@@ -164,7 +164,7 @@ class Names:
     def is_name_taken(self, name: Name, full: TableName) -> bool:
         """True if Spark has a table or view of the name of a new one. A temporary table hides all
         but a temporary view."""
-        if full.holder is None:
+        if full.session_txn_id is None:
             return self.is_in_spark(name.parts)
         return len(name.parts) == 1 and temporary.is_temp_view(self._spark, name.parts[0])
 
@@ -189,7 +189,7 @@ class Names:
             return None
         *database, last = (part.lower() for part in parts)
         name = TableName(database[0] if database else self.current_database, last)
-        if name.holder is not None:
+        if name.session_txn_id is not None:
             return None
         return name if is_in_view else self._temporary.get(name, name)
 
@@ -215,7 +215,7 @@ class Names:
 
 def refuse_temporary(name: TableName | None, feature: str) -> None:
     """Raise UnsupportedError if a feature that needs a lasting table names a temporary table."""
-    if name is not None and name.holder is not None:
+    if name is not None and name.session_txn_id is not None:
         raise UnsupportedError(
             f"{feature} needs a table that lasts: {name} is a temporary table of this session.",
             condition="UNSUPPORTED_FEATURE.TEMPORARY_TABLE",

@@ -16,7 +16,7 @@ from acidsql.acid.values.predicate import (
     INTEGERS,
     Comparison,
     Predicate,
-    Value,
+    TypedValue,
     conjunction,
 )
 from acidsql.plan.standins.standins import StandIn
@@ -78,15 +78,15 @@ def _word_before(text: str, start: int) -> str:
     return next(words, "")
 
 
-def _value(column: Column, literal: str) -> Value | None:
+def _value(column: Column, literal: str) -> TypedValue | None:
     """A literal as a value of a column's type; None if Spark would compare values of another
     type."""
     kind = "string" if column.type.startswith("varchar") else column.type
     word, quote, text = literal.partition("'")
     if not quote and kind in _BITS and -(1 << _BITS[kind]) <= int(literal) < 1 << _BITS[kind]:
-        return Value(kind, str(int(literal)))
+        return TypedValue(kind, str(int(literal)))
     if quote and not word and kind == "string":
-        return Value(kind, text[:-1])
+        return TypedValue(kind, text[:-1])
     if word and quote and kind == "date" and _DAY.fullmatch(text[:-1]):
-        return Value(kind, text[:-1])
+        return TypedValue(kind, text[:-1])
     return None

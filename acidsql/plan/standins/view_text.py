@@ -192,7 +192,7 @@ def need_table(table: Table, name: Name, text: str) -> None:
 def need_view(table: Table, name: Name, text: str) -> None:
     """Raise AnalysisError if a statement that needs a view names a table."""
     if table.view is None:
-        kind = "an ACID" if table.name.holder is None else "a temporary"
+        kind = "an ACID" if table.name.session_txn_id is None else "a temporary"
         raise AnalysisError(
             f"{table.name} is {kind} table, and this statement needs a view. DROP TABLE and ALTER "
             "TABLE take tables.",

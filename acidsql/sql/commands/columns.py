@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from acidsql.acid.constraints import Kind
+from acidsql.acid.constraints import ConstraintKind
 from acidsql.sql.commands.constraints import (
     TRAIT_STARTS,
     is_at_table_constraint,
@@ -151,7 +151,9 @@ def _parse_not_null(
     else:
         span = c.span_from(start)
         columns = (draft.name,)
-        new = ConstraintDef(Kind.NOT_NULL, span, name, columns=columns, traits=not_null_traits)
+        new = ConstraintDef(
+            ConstraintKind.NOT_NULL, span, name, columns=columns, traits=not_null_traits
+        )
         constraints.append(new)
 
 

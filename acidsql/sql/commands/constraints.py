@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acidsql.acid.constraints import Kind
+from acidsql.acid.constraints import ConstraintKind
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.grammar.insert import parse_column_list
 from acidsql.sql.parsed.statements import (
@@ -55,7 +55,7 @@ def parse_column_constraint(
     """
     if c.is_at("CHECK"):
         return _parse_check(c, start, name)
-    kind = Kind.FOREIGN_KEY if c.is_at("REFERENCES") else _parse_key_kind(c)
+    kind = ConstraintKind.FOREIGN_KEY if c.is_at("REFERENCES") else _parse_key_kind(c)
     return _parse_key_constraint(c, start, name, kind, (column,))
 
 
@@ -79,7 +79,9 @@ def _parse_check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
     c.skip_brackets()
     condition = Span(c.tokens[first].start, c.tokens[c.index - 2].end)
     check_traits = parse_traits(c)
-    return ConstraintDef(Kind.CHECK, c.span_from(start), name, condition, traits=check_traits)
+    return ConstraintDef(
+        ConstraintKind.CHECK, c.span_from(start), name, condition, traits=check_traits
+    )
 
 
 def parse_traits(c: Cursor) -> Traits:
@@ -125,9 +127,9 @@ def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstra
     return AddConstraint(name, constraint)
 
 
-def _parse_key_kind(c: Cursor) -> Kind:
+def _parse_key_kind(c: Cursor) -> ConstraintKind:
     """Take PRIMARY KEY, UNIQUE or FOREIGN KEY and return which; fail on any other words."""
-    for kind in (Kind.PRIMARY_KEY, Kind.UNIQUE, Kind.FOREIGN_KEY):
+    for kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE, ConstraintKind.FOREIGN_KEY):
         if c.accept(*kind.value.split()):
             return kind
     c.expect(c.token.upper, "KEY")  # PRIMARY or FOREIGN alone
@@ -135,12 +137,12 @@ def _parse_key_kind(c: Cursor) -> Kind:
 
 
 def _parse_key_constraint(
-    c: Cursor, start: int, name: Name | None, kind: Kind, columns: tuple[Name, ...]
+    c: Cursor, start: int, name: Name | None, kind: ConstraintKind, columns: tuple[Name, ...]
 ) -> ConstraintDef:
     """Parse the text behind a key's columns: the parent table of a FOREIGN KEY, and the traits.
     Refuse a key that is ENABLEd or ENFORCED, because keys are not checked."""
     parent, parent_columns = None, tuple[Name, ...]()
-    if kind is Kind.FOREIGN_KEY:
+    if kind is ConstraintKind.FOREIGN_KEY:
         c.expect("REFERENCES")
         parent = c.take_name("the name of a table")
         parent_columns = parse_column_list(c) if c.is_at("(") else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acidsql.acid.constraints import Kind
+from acidsql.acid.constraints import ConstraintKind
 from acidsql.sql.parsed.parts import Name
 from acidsql.sql.text.tokens import Span
 
@@ -39,7 +39,7 @@ class ConstraintDef:
         traits: The words behind it.
     """
 
-    kind: Kind
+    kind: ConstraintKind
     span: Span
     name: Name | None = None
     condition: Span | None = None

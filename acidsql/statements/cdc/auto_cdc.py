@@ -222,7 +222,7 @@ class AutoCdcStatements:
         prepared = self._preparer.prepare_at_a_glance(statement, statement_text, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current
-        if prepared.is_new and current is not None and current.txn.has_looked:
+        if prepared.is_new and current is not None and current.txn.has_snapshot:
             raise TxnError(
                 f"The first AUTO CDC INTO {prepared.queries[0].table.name} creates "
                 f"{prepared.state.name}, which this transaction's snapshot cannot see. Begin "

@@ -71,7 +71,7 @@ class Transactions:
         txn = self._txns.open(
             agent_info=text,
             txn_type=TxnType.READ_ONLY if only_reads else TxnType.DEFAULT,
-            several=True,
+            multi_statement=True,
         )
         self._thread = threading.get_ident()
         self.current = Transaction(
@@ -139,7 +139,7 @@ class Transactions:
     @contextmanager
     def own_transaction(self, text: str, waits: Settings | None = None) -> Iterator[Transaction]:
         """A transaction of one statement. It is aborted unless the statement commits it."""
-        txn = self._txns.open(agent_info=text, waits=waits)
+        txn = self._txns.open(agent_info=text, lock_settings=waits)
         transaction = Transaction(txn, on_commit=self._run_on_commit)
         try:
             yield transaction
@@ -195,7 +195,7 @@ class Transactions:
         """
         self.require_autocommit("acid.snapshot()")
         txn = self._txns.open(
-            agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY, several=True
+            agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY, multi_statement=True
         )
         try:
             txn.snapshot([])

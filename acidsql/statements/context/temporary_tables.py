@@ -1,8 +1,8 @@
 """The temporary tables of a session. No other session finds them, and they end with the session.
 
 The metastore keeps such a table under a name that ends with the number of a SESSION transaction
-(``TableName.holder``). The first temporary table opens this transaction. Its heartbeat is the
-session's sign of life: if it stops, the cleaner drops the tables.
+(``TableName.session_txn_id``). The first temporary table opens this transaction. Its heartbeat is
+the session's sign of life: if it stops, the cleaner drops the tables.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class TemporaryTables:
             self._holder = self._txns.open(
                 agent_info="the temporary tables of a session", txn_type=TxnType.SESSION
             )
-        return name.for_holder(self._holder.id)
+        return name.for_session(self._holder.id)
 
     @contextmanager
     def track(self, name: TableName) -> Iterator[None]:
@@ -103,9 +103,9 @@ class TemporaryTables:
         try:
             yield
         finally:
-            if name.holder is not None and self._may_be_there(name):
+            if name.session_txn_id is not None and self._may_be_there(name):
                 self._names[user_name] = name
-            elif name.holder is not None:
+            elif name.session_txn_id is not None:
                 self._names.pop(user_name, None)
 
     def _may_be_there(self, name: TableName) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from acidsql.acid.constraints import Constraint, Kind
+from acidsql.acid.constraints import Constraint, ConstraintKind
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.analysis import lower
@@ -39,9 +39,12 @@ _MANY_ROWS_CONDITIONS = (
     "_LEGACY_ERROR_TEMP_1034",  # the same in Spark 4.1
 )  # fmt: skip
 _NAME_SUFFIXES = {
-    Kind.CHECK: "chk", Kind.PRIMARY_KEY: "pk", Kind.UNIQUE: "uk", Kind.FOREIGN_KEY: "fk",
-    Kind.NOT_NULL: "nn",
-}  # fmt: skip
+    ConstraintKind.CHECK: "chk",
+    ConstraintKind.PRIMARY_KEY: "pk",
+    ConstraintKind.UNIQUE: "uk",
+    ConstraintKind.FOREIGN_KEY: "fk",
+    ConstraintKind.NOT_NULL: "nn",
+}
 
 
 class ConstraintStatements(Family):
@@ -184,20 +187,25 @@ class _Binder:
     def bind_constraint(
         self, definition: st.ConstraintDef, name: str, existing: Sequence[Constraint]
     ) -> Constraint:
-        is_enforced = definition.kind is Kind.CHECK and definition.traits.enforced is not False
+        is_enforced = (
+            definition.kind is ConstraintKind.CHECK and definition.traits.enforced is not False
+        )
         is_relied = is_enforced if definition.traits.relied is None else definition.traits.relied
         new = Constraint(name, definition.kind, is_enforced=is_enforced, is_relied=is_relied)
         if definition.condition is not None:
             return replace(new, condition=self._bind_condition(definition.condition))
-        if definition.kind is not Kind.NOT_NULL and not self.context.metastore.abilities.keeps_keys:
+        if (
+            definition.kind is not ConstraintKind.NOT_NULL
+            and not self.context.metastore.abilities.keeps_keys
+        ):
             raise UnsupportedError(
                 f"{definition.kind.value} is not supported in a Hive Metastore: leave it out, "
                 "because it is information alone.",
                 self.text, definition.span.start, definition.span.end,
                 condition="UNSUPPORTED_FEATURE.KEY_CONSTRAINT",
             )  # fmt: skip
-        if definition.kind is Kind.PRIMARY_KEY and any(
-            o.kind is Kind.PRIMARY_KEY for o in existing
+        if definition.kind is ConstraintKind.PRIMARY_KEY and any(
+            o.kind is ConstraintKind.PRIMARY_KEY for o in existing
         ):
             raise self._error(
                 f"{self.table.name} has a PRIMARY KEY already.", definition.span,
@@ -228,14 +236,14 @@ class _Binder:
         # A new temporary table is not found by its name yet. Here the name means the new table.
         is_own = str(names.qualify(parent.parts)) == str(self.table.name)
         table = self.table if is_own else names.require_table(parent, self.text)
-        if self.table.name.holder is None:
+        if self.table.name.session_txn_id is None:
             refuse_temporary(table.name, "A foreign key of a table that lasts")
         columns = self._bind_columns(definition.parent_columns, table)
         if not columns:
             primary_keys = [
                 constraint
                 for constraint in table.constraints
-                if constraint.kind is Kind.PRIMARY_KEY
+                if constraint.kind is ConstraintKind.PRIMARY_KEY
             ]
             columns = primary_keys[0].columns if primary_keys else ()
         if len(columns) != len(new.columns):

@@ -58,7 +58,7 @@ class StateTables(TableStatements):
         if (
             not bond
             or cdc.bond_of(owner, cdc_table.name)
-            or (current_transaction and current_transaction.txn.has_looked)
+            or (current_transaction and current_transaction.txn.has_snapshot)
         ):
             return False
         opened = (
@@ -91,7 +91,7 @@ class StateTables(TableStatements):
         """
         with (
             suppress(AcidSqlError, OSError),
-            self._txns.open(agent_info=text, waits=NO_WAIT_SETTINGS) as txn,
+            self._txns.open(agent_info=text, lock_settings=NO_WAIT_SETTINGS) as txn,
         ):
             txn.lock(drop_locks(state_table.name), agent_info=text)
             current_state = acid_table(self._metastore.find(state_table.name))

@@ -200,7 +200,7 @@ class TableStatements(ConstraintStatements):
             altered = alter.altered_columns(table, statement, text, type_of)
             self._refuse_while_records_wait(table, altered.new_names, txn, text)
             kept_statistics = self._metastore.statistics(table.name) if altered.names else {}
-            entries = statistics.renamed_entries(table, altered.names, kept_statistics)
+            entries = statistics.entries_with_new_names(table, altered.names, kept_statistics)
             if table.columns != altered.columns:
                 require_conditions(self._context, replace(table, columns=altered.columns))
             self._existing.require_readable(table, altered.columns, txn)
@@ -314,7 +314,9 @@ class TableStatements(ConstraintStatements):
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         new_name = self._names.new_table_name(statement.new_name, text)
-        new_name = new_name if name.holder is None else new_name.for_holder(name.holder)
+        new_name = (
+            new_name if name.session_txn_id is None else new_name.for_session(name.session_txn_id)
+        )
         self._names.require_free_name(statement.new_name, new_name)
         if locks_on_table(name, self._txns.session_locks.held()):
             message = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."

@@ -131,7 +131,7 @@ class ViewDefinitions:
             (reference.parts, reference.span) for reference in query_references.references
         ]
         for parts, place in [*named_relations, *((call.parts, call.name_span) for call in calls)]:
-            if (name := self._names.qualify(parts)) is not None and name.holder is not None:
+            if (name := self._names.qualify(parts)) is not None and name.session_txn_id is not None:
                 raise _temporary_object_error(f"the temporary table {name}", text, place)
         for doubt in query_references.doubts:
             if doubt.obstacle is Obstacle.IDENTIFIER:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from acidsql.acid import cdc
-from acidsql.acid.constraints import Kind
+from acidsql.acid.constraints import ConstraintKind
 from acidsql.acid.layout import MOVED_FILE
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import MOVING, Partition, Table, TableName
@@ -303,7 +303,7 @@ def _need_keys(table: Table, store: Metastore) -> None:
     keys = [
         constraint
         for constraint in table.constraints
-        if constraint.kind not in (Kind.CHECK, Kind.NOT_NULL)
+        if constraint.kind not in (ConstraintKind.CHECK, ConstraintKind.NOT_NULL)
     ]
     if keys and not store.abilities.keeps_keys:
         raise UnsupportedError(

@@ -13,7 +13,7 @@ from acidsql.acid.layout import (
     COMPACTED_METADATA,
     METADATA_FILE,
     AcidDirectory,
-    Kind,
+    DirectoryKind,
     is_hidden,
     parse_directory,
 )
@@ -105,7 +105,9 @@ def _need_settled_directory(
         )
     # A compaction leaves out the rows of aborted write ids, and a base has none of them.
     is_compacted = directory.visibility_txn_id > 0
-    if is_compacted or (directory.kind is Kind.BASE and not write_ids.is_aborted(max_write_id)):
+    if is_compacted or (
+        directory.kind is DirectoryKind.BASE and not write_ids.is_aborted(max_write_id)
+    ):
         return
     aborted_write_ids = [
         write_id for write_id in write_ids.exceptions if min_write_id <= write_id <= max_write_id
@@ -167,7 +169,7 @@ def strip_visibility_txns(
         if fs.exists(target):
             raise _move_refusal(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)
         marker = f"{entry.path}/{METADATA_FILE}"
-        if directory.kind is Kind.BASE and not fs.exists(marker):
+        if directory.kind is DirectoryKind.BASE and not fs.exists(marker):
             fs.write_file(marker, COMPACTED_METADATA)
             fs.sync_directory(entry.path)
         fs.rename(entry.path, target)

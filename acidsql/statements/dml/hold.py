@@ -68,7 +68,7 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> LockedStatement:
-        is_first = not txn.has_looked
+        is_first = not txn.has_snapshot
         possible_partitions = self._possible_partitions(prepared, statement_text)
         txn.lock(
             self._lock_components(statement, prepared, possible_partitions),

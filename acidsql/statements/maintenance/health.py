@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from acidsql.acid.layout import Kind
+from acidsql.acid.layout import DirectoryKind
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import Range, ValidWriteIdList
 from acidsql.compaction.outlook import Outlook
@@ -36,7 +36,7 @@ _DDL = (
 _COLUMNS = [column.split()[0] for column in _DDL.split(", ")]
 _SMALL_FILE = 16_000_000  # bytes; Hive's hive.merge.smallfiles.avgsize
 _ORIGINAL = "original"
-_KINDS = (*(kind.value for kind in Kind), _ORIGINAL)
+_KINDS = (*(kind.value for kind in DirectoryKind), _ORIGINAL)
 _OBSOLETE = frozenset({"history", "obsolete", "aborted"})
 _LATEST_TIME = datetime.max.replace(tzinfo=UTC)
 _SUMMED_FIELDS = (
@@ -240,7 +240,7 @@ def _count_rows(
         if _is_partly_visible(file, write_ids):
             text = f"{file.path} may have rows of write ids that are open or were aborted"
             return None, None, f"{text}: COUNT(*) tells"
-        if file.kind == Kind.DELETE_DELTA.value:
+        if file.kind == DirectoryKind.DELETE_DELTA.value:
             deleted += rows
         else:
             inserted += rows
@@ -257,9 +257,9 @@ def _is_partly_visible(file: FoundFile, write_ids: ValidWriteIdList) -> bool:
     without the aborted ones.
     """
     directory = file.acid
-    if directory is None or directory.kind is Kind.BASE or directory.visibility_txn_id:
+    if directory is None or directory.kind is DirectoryKind.BASE or directory.visibility_txn_id:
         return False
-    if write_ids.is_range_valid(directory.min_write_id, directory.max_write_id) is Range.ALL:
+    if write_ids.range_validity(directory.min_write_id, directory.max_write_id) is Range.ALL:
         return False
     return not is_ours(file.path, file.length)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from acidsql.acid.constraints import Constraint, Kind
+from acidsql.acid.constraints import Constraint, ConstraintKind
 from acidsql.acid.table import Column, SortColumn, Table, ViewText
 from acidsql.plan.standins.view_text import users_properties
 from acidsql.storage.columns import quote, quoted_path
@@ -18,10 +18,10 @@ def create_statement(table: Table) -> str:
     elements += [
         _constraint_sql(constraint)
         for constraint in table.constraints
-        if constraint.kind is not Kind.NOT_NULL
+        if constraint.kind is not ConstraintKind.NOT_NULL
     ]
     columns = ",\n  ".join(elements)
-    kind = "TABLE" if table.name.holder is None else "TEMPORARY TABLE"
+    kind = "TABLE" if table.name.session_txn_id is None else "TEMPORARY TABLE"
     lines = [f"CREATE {kind} {_quoted_name(table)} (\n  {columns})"]
     if table.comment:
         lines.append(f"COMMENT {_string_literal(table.comment)}")
@@ -73,11 +73,11 @@ def _constraint_sql(constraint: Constraint) -> str:
 def _constraint_definition(constraint: Constraint) -> str:
     """The SQL of a constraint without its name, as Hive and Spark know it."""
     words = [constraint.kind.value]
-    if constraint.kind is Kind.CHECK:
+    if constraint.kind is ConstraintKind.CHECK:
         words.append(f"({constraint.condition})")
-    elif constraint.kind is not Kind.NOT_NULL:
+    elif constraint.kind is not ConstraintKind.NOT_NULL:
         words.append(f"({', '.join(map(quote, constraint.columns))})")
-    if constraint.kind is Kind.FOREIGN_KEY:
+    if constraint.kind is ConstraintKind.FOREIGN_KEY:
         parent = quoted_path(constraint.parent.split("."))
         words.append(f"REFERENCES {parent} ({', '.join(map(quote, constraint.parent_columns))})")
     if not constraint.is_enforced:
@@ -93,7 +93,7 @@ def _column_sql(column: Column, table: Table) -> str:
         sql += " NOT NULL"
     for constraint in table.constraints:
         if (
-            constraint.kind is Kind.NOT_NULL
+            constraint.kind is ConstraintKind.NOT_NULL
             and constraint.columns == (column.name,)
             and column.nullable
         ):
@@ -128,7 +128,7 @@ def detail_rows(table: Table) -> list[tuple[str, str]]:
     return [
         ("Database", table.name.database),
         ("Table", table.name.shown),
-        *([] if table.name.holder is None else [("Type", "TEMPORARY")]),
+        *([] if table.name.session_txn_id is None else [("Type", "TEMPORARY")]),
         ("Location", table.location),
         ("Num Buckets", str(table.num_buckets)),
         ("Bucket Columns", ", ".join(table.bucket_columns)),
@@ -147,6 +147,6 @@ def _properties_text(table: Table) -> str:
 
 
 def _constraint_description(constraint: Constraint) -> str:
-    if constraint.kind is Kind.NOT_NULL:
+    if constraint.kind is ConstraintKind.NOT_NULL:
         return f"{quote(constraint.columns[0])} {_constraint_definition(constraint)}"
     return _constraint_definition(constraint)

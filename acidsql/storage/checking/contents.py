@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from acidsql.acid import event
 from acidsql.acid.findings import Finding
-from acidsql.acid.layout import ORIGINALS_BASE, AcidDirectory, Kind, bucket_id_of
+from acidsql.acid.layout import ORIGINALS_BASE, AcidDirectory, DirectoryKind, bucket_id_of
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.filesystem import filesystem_for
@@ -310,7 +310,7 @@ class _Rows:
         self._noted.note(
             "ROWS_OUT_OF_ORDER", ~(rises | repeats), later_keys, "{} comes behind a higher row id."
         )
-        if self._kind is Kind.DELETE_DELTA:
+        if self._kind is DirectoryKind.DELETE_DELTA:
             self._noted.note(
                 "REPEATED_DELETE", repeats, later_keys, "{} is deleted twice in this file."
             )
@@ -326,7 +326,7 @@ class _Rows:
         self._noted.note("WRONG_BUCKET_ID", wrong, keys, f"{{}} is not of bucket {bucket}.")
 
     def _operations(self, operations: npt.NDArray[np.int32], keys: list[Int64s]) -> None:
-        is_delete = self._kind is Kind.DELETE_DELTA
+        is_delete = self._kind is DirectoryKind.DELETE_DELTA
         operation = event.DELETE if is_delete else event.INSERT
         operation_name = "delete" if is_delete else "insert"
         self._noted.note(
@@ -341,7 +341,7 @@ class _Rows:
         first, last = self.file.directory.min_write_id, self.file.directory.max_write_id
         if last == ORIGINALS_BASE:
             first = last = 0
-        if self._kind is Kind.BASE:
+        if self._kind is DirectoryKind.BASE:
             first = 0
         wrong = (current < first) | (current > last) | (keys[0] > current)
         wrong |= (operations == event.INSERT) & (keys[0] != current)
@@ -354,7 +354,7 @@ class _Rows:
         self, rows: pa.StructArray, operations: npt.NDArray[np.int32], keys: list[Int64s]
     ) -> None:
         clustering = self.spec.clustering
-        if clustering is None or self._kind is Kind.DELETE_DELTA:
+        if clustering is None or self._kind is DirectoryKind.DELETE_DELTA:
             return
         users = rows.flatten()
         columns = [users[place] for place in clustering.places]
@@ -383,7 +383,7 @@ class _Rows:
                 self._noted.note("FOOTER_CONTRADICTS_CONTENTS", wrong, keys, message)
 
     @property
-    def _kind(self) -> Kind:
+    def _kind(self) -> DirectoryKind:
         assert self.file.directory is not None
         return self.file.directory.kind
 

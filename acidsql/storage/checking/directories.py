@@ -12,7 +12,7 @@ from acidsql.acid.findings import Finding
 from acidsql.acid.layout import (
     PAIRED_FILE,
     AcidDirectory,
-    Kind,
+    DirectoryKind,
     is_hidden,
     parse_directory,
 )
@@ -179,7 +179,7 @@ def _committed_file_findings(
     for file in found_files:
         if file.acid is None or file.partition not in partitions:
             continue
-        is_base = file.acid.kind is Kind.BASE
+        is_base = file.acid.kind is DirectoryKind.BASE
         first, last = 0 if is_base else file.acid.min_write_id, file.acid.max_write_id
         partitions_of_range.setdefault((first, last), set()).add(file.partition)
         if file.file is None:
@@ -295,7 +295,7 @@ def _ranges(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
     return {
         directory.name: directory
         for directory in parsed
-        if directory is not None and directory.kind is not Kind.BASE
+        if directory is not None and directory.kind is not DirectoryKind.BASE
     }
 
 
@@ -304,7 +304,7 @@ def _is_marked(fs: FileSystem, path: str) -> bool:
 
 
 def _replaces(newer: AcidDirectory, older: AcidDirectory) -> bool:
-    if newer.kind is Kind.BASE:
+    if newer.kind is DirectoryKind.BASE:
         return older.max_write_id <= newer.max_write_id
     return _is_inside(older, newer)
 

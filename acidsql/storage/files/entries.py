@@ -8,7 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from acidsql.acid.layout import METADATA_FILE, PAIRED_FILE, Kind, is_hidden, parse_directory
+from acidsql.acid.layout import (
+    METADATA_FILE,
+    PAIRED_FILE,
+    DirectoryKind,
+    is_hidden,
+    parse_directory,
+)
 from acidsql.acid.state import Child
 from acidsql.errors import FormatError
 from acidsql.storage.files.filesystem import Entry, FileSystem
@@ -55,7 +61,11 @@ def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
         FileNotFoundError: The directory is gone; a worker may have moved the half away.
     """
     directory = parse_directory(entry.name) if entry.is_dir else None
-    if directory is None or directory.kind is Kind.BASE or directory.statement_id is not None:
+    if (
+        directory is None
+        or directory.kind is DirectoryKind.BASE
+        or directory.statement_id is not None
+    ):
         return False
     name = entry.name
     twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"

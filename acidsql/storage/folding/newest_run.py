@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from acidsql.acid.layout import Kind
+from acidsql.acid.layout import DirectoryKind
 from acidsql.storage.files.sizes import size
 from acidsql.storage.tables.listing import Listing
 
@@ -71,7 +71,7 @@ class _Step:
     last: int
     directories: int = 0
     bytes: int = 0
-    kinds: set[Kind] = field(default_factory=set)
+    kinds: set[DirectoryKind] = field(default_factory=set)
 
     def add(self, older: _Step) -> None:
         """Make one of both."""
@@ -113,7 +113,7 @@ def _steps(listing: Listing) -> list[_Step]:
     """The deltas in steps, the oldest first."""
     bytes_from = Counter[int]()
     for file in (*listing.data, *listing.deletes):
-        if file.directory.kind is not Kind.BASE:
+        if file.directory.kind is not DirectoryKind.BASE:
             bytes_from[file.directory.min_write_id] += file.size
     for group in listing.originals:
         if group.in_delta:

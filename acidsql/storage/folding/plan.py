@@ -12,7 +12,7 @@ from functools import cached_property
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import (
     ORIGINALS_BASE,
-    Kind,
+    DirectoryKind,
     base_name,
     bucket_id_of,
     compacted_delta_name,
@@ -178,7 +178,7 @@ def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool
         # A base has no aborted events, so its readers need not know which write ids were aborted.
         has_aborted = bool(state.deltas) and write_ids.is_any_aborted(*_range(state))
         return has_originals or has_aborted or len(state.deltas) + (state.base is not None) > 1
-    deletes = sum(delta.kind is Kind.DELETE_DELTA for delta in state.deltas)
+    deletes = sum(delta.kind is DirectoryKind.DELETE_DELTA for delta in state.deltas)
     return len(state.deltas) > 1 and not (len(state.deltas) == 2 and deletes == 1)
 
 
@@ -193,7 +193,7 @@ def _files_above_base(listing: Listing) -> Listing:
     """The files that a minor compaction reads."""
     return replace(
         listing,
-        data=tuple(file for file in listing.data if file.directory.kind is not Kind.BASE),
+        data=tuple(file for file in listing.data if file.directory.kind is not DirectoryKind.BASE),
         originals=tuple(group for group in listing.originals if group.in_delta),
     )
 

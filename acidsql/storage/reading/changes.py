@@ -20,7 +20,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.layout import REBALANCED_FILE, AcidDirectory, Kind
+from acidsql.acid.layout import REBALANCED_FILE, AcidDirectory, DirectoryKind
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
@@ -362,7 +362,10 @@ def may_delete_own(listings: Sequence[Listing]) -> bool:
         written: dict[int, int] = {}
         for file in listing.data:
             directory = file.directory
-            if directory.kind is not Kind.DELTA or directory.min_write_id != directory.max_write_id:
+            if (
+                directory.kind is not DirectoryKind.DELTA
+                or directory.min_write_id != directory.max_write_id
+            ):
                 return True
             first = written.get(directory.min_write_id, number(file))
             written[directory.min_write_id] = min(first, number(file))

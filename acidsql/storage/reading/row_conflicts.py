@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.layout import Kind, is_hidden, parse_directory
+from acidsql.acid.layout import DirectoryKind, is_hidden, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
@@ -64,7 +64,7 @@ def _changed_a_common_row(
 
 def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
     directory = parse_directory(path.rpartition("/")[2])
-    if directory is None or directory.kind is not Kind.DELETE_DELTA:
+    if directory is None or directory.kind is not DirectoryKind.DELETE_DELTA:
         return False
     return write_id is None or (directory.min_write_id, directory.max_write_id) == (
         write_id,

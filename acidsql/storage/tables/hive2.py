@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from acidsql.acid.event import INSERT
-from acidsql.acid.layout import ACID_VERSION_FILE, Kind, bucket_id_of, parse_directory
+from acidsql.acid.layout import ACID_VERSION_FILE, DirectoryKind, bucket_id_of, parse_directory
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.files.filesystem import Entry, filesystem_for
 from acidsql.storage.orc.damage import naming_damage
@@ -46,7 +46,7 @@ def refuse_old_updates(directory: Entry, children: Iterable[Entry]) -> None:
 def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
     """The path of a file with such events; None if there is none."""
     parsed = parse_directory(directory.name)
-    if parsed is None or parsed.kind is not Kind.DELTA:
+    if parsed is None or parsed.kind is not DirectoryKind.DELTA:
         return None
     files = list(children)
     if any(file.name == ACID_VERSION_FILE for file in files):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from acidsql.acid.layout import (
     FLUSH_LENGTH_SUFFIX,
     AcidDirectory,
-    Kind,
+    DirectoryKind,
     bucket_id_of,
     is_hidden,
     is_original,
@@ -141,7 +141,7 @@ def list_directory(
     originals = _originals_at_root(fs, [by_name[name] for name in state.originals])
     for directory in state.directories:
         files, raw = _files_of(fs, by_name[directory.name], directory)
-        (deletes if directory.kind is Kind.DELETE_DELTA else data).extend(files)
+        (deletes if directory.kind is DirectoryKind.DELETE_DELTA else data).extend(files)
         originals += raw
     return Listing(
         partition,
@@ -175,7 +175,7 @@ def list_published(
             listing = replace(listing, originals=(*listing.originals, raw))
         else:
             files, _ = _files_of(fs, entry, directory)
-            if directory.kind is Kind.DELETE_DELTA:
+            if directory.kind is DirectoryKind.DELETE_DELTA:
                 listing = replace(listing, deletes=(*listing.deletes, *files))
             else:
                 listing = replace(listing, data=(*listing.data, *files))
@@ -221,7 +221,7 @@ def _files_of(
     children = [child for child in fs.list(entry.path) if not child.is_dir]
     names = {child.name for child in children}
     refuse_old_updates(entry, children)
-    if directory.kind is Kind.BASE:
+    if directory.kind is DirectoryKind.BASE:
         _check_base(children)
     files = [
         EventFile(child.path, directory, child.size, length)
@@ -232,7 +232,7 @@ def _files_of(
     ]
     raw = [child for child in children if is_original(child.name) and child.size]
     raw.sort(key=lambda child: child.path)
-    if not raw or directory.kind is Kind.DELETE_DELTA:
+    if not raw or directory.kind is DirectoryKind.DELETE_DELTA:
         return files, []
     return files, [_raw_files(raw, directory)]
 
@@ -242,7 +242,7 @@ def _raw_files(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFile
         tuple(file.path for file in files),
         directory.min_write_id,
         directory.statement_id or 0,
-        directory.kind is Kind.DELTA,
+        directory.kind is DirectoryKind.DELTA,
         tuple(file.size for file in files),
     )
 
@@ -308,6 +308,6 @@ def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
 
 def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
     # A base has events of every write id from 1 on, a delta those of the range in its name.
-    first = 1 if directory.kind is Kind.BASE else directory.min_write_id
+    first = 1 if directory.kind is DirectoryKind.BASE else directory.min_write_id
     last = directory.max_write_id
-    return last <= 0 or write_ids.is_range_valid(first, last) is Range.ALL
+    return last <= 0 or write_ids.range_validity(first, last) is Range.ALL

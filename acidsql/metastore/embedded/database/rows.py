@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select
 from sqlalchemy import Table as SqlTable
 
-from acidsql.acid.constraints import Constraint, Kind
+from acidsql.acid.constraints import Constraint, ConstraintKind
 from acidsql.acid.table import (
     ORC,
     PARQUET,
@@ -39,8 +39,12 @@ from acidsql.metastore.embedded.database.schema import (
 
 # Hive's numbers of the kinds of constraints, and its bits in ENABLE_VALIDATE_RELY.
 _NUMBERS = {
-    Kind.PRIMARY_KEY: 0, Kind.FOREIGN_KEY: 1, Kind.UNIQUE: 2, Kind.NOT_NULL: 3, Kind.CHECK: 5
-}  # fmt: skip
+    ConstraintKind.PRIMARY_KEY: 0,
+    ConstraintKind.FOREIGN_KEY: 1,
+    ConstraintKind.UNIQUE: 2,
+    ConstraintKind.NOT_NULL: 3,
+    ConstraintKind.CHECK: 5,
+}
 _KINDS = {number: kind for kind, number in _NUMBERS.items()}
 _ENABLED, _RELIED = 4, 1
 _TABLE_BY_NAME = (
@@ -88,7 +92,7 @@ def temporary_tables(connection: Connection) -> list[TableName]:
     query = select(DBS.c.NAME, TBLS.c.TBL_NAME).join_from(TBLS, DBS)
     query = query.where(TBLS.c.TBL_NAME.contains(TEMPORARY, autoescape=True))
     names = (TableName(*row) for row in connection.execute(query.order_by(*query.selected_columns)))
-    return [name for name in names if name.holder is not None]
+    return [name for name in names if name.session_txn_id is not None]
 
 
 def need_table(connection: Connection, name: TableName) -> int:
@@ -197,7 +201,7 @@ def _constraint(row: Row[Any]) -> Constraint:
 
 def foreign_keys(connection: Connection) -> list[tuple[TableName, Constraint]]:
     """All FOREIGN KEYs, each with its table."""
-    kind = _NUMBERS[Kind.FOREIGN_KEY]
+    kind = _NUMBERS[ConstraintKind.FOREIGN_KEY]
     query = (
         select(DBS.c.NAME, TBLS.c.TBL_NAME, KEY_CONSTRAINTS)
         .join_from(KEY_CONSTRAINTS, TBLS, KEY_CONSTRAINTS.c.TBL_ID == TBLS.c.TBL_ID)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from acidsql.acid.layout import partition_name
 from acidsql.acid.table import Partition, TableName
-from acidsql.metastore.conflict_rules import RECORDED, Change
+from acidsql.metastore.conflict_rules import RECORDED, RecordedChange
 from acidsql.metastore.embedded.database.schema import (
     COMPLETED_TXN_COMPONENTS,
     DBS,
@@ -32,20 +32,20 @@ TC = TXN_COMPONENTS.c
 _CHANGES_OLD_ROWS = frozenset({Operation.UPDATE, Operation.DELETE, Operation.OVERWRITE})
 
 
-def recorded_changes(connection: Connection, txn_id: int) -> list[Change]:
+def recorded_changes(connection: Connection, txn_id: int) -> list[RecordedChange]:
     """The changes that the transaction has recorded."""
     query = select(
         TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE, TC.TC_WRITEID
     ).where(TC.TC_TXNID == txn_id, TC.TC_TABLE.is_not(None))
     return [
-        Change(database, table, partition, Operation(letter), write_id)
+        RecordedChange(database, table, partition, Operation(letter), write_id)
         for database, table, partition, letter, write_id in connection.execute(query)
     ]
 
 
 def component_changes(
     connection: Connection, txn_id: int, components: Iterable[LockComponent]
-) -> list[Change]:
+) -> list[RecordedChange]:
     """The changes of these components, each once, with the transaction's write ids."""
     return _changes_with_write_ids(connection, txn_id, _recordable(components))
 
@@ -70,9 +70,11 @@ def restore(connection: Connection, txn_id: int, components: Iterable[LockCompon
     _insert(connection, txn_id, component_changes(connection, txn_id, components))
 
 
-def _recordable(components: Iterable[LockComponent]) -> list[Change]:
+def _recordable(components: Iterable[LockComponent]) -> list[RecordedChange]:
     changes = (
-        Change(component.database, component.table, component.partition, component.operation)
+        RecordedChange(
+            component.database, component.table, component.partition, component.operation
+        )
         for component in components
         if component.operation in RECORDED and component.table is not None
     )
@@ -80,8 +82,8 @@ def _recordable(components: Iterable[LockComponent]) -> list[Change]:
 
 
 def _changes_with_write_ids(
-    connection: Connection, txn_id: int, changed: Iterable[Change]
-) -> list[Change]:
+    connection: Connection, txn_id: int, changed: Iterable[RecordedChange]
+) -> list[RecordedChange]:
     write_ids_by_table: dict[TableName, int | None] = {}
     completed = []
     for change in changed:
@@ -94,14 +96,14 @@ def _changes_with_write_ids(
 
 def narrow_to_partitions(
     connection: Connection,
-    changed: Iterable[Change],
+    changed: Iterable[RecordedChange],
     written: Mapping[TableName, Sequence[Partition]],
-) -> list[Change]:
+) -> list[RecordedChange]:
     """The changes, with whole tables narrowed to the partitions that were written to.
 
     A table that ``written`` does not have stays whole.
     """
-    narrowed_changes: list[Change] = []
+    narrowed_changes: list[RecordedChange] = []
     names: dict[TableName, list[str]] = {}
     for change in changed:
         name = change.table_name
@@ -116,7 +118,7 @@ def narrow_to_partitions(
     return list(dict.fromkeys(narrowed_changes))
 
 
-def complete(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+def complete(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
     """At the commit, write the rows for the compactor and for the conflict checks of others."""
     if changed:  # after narrowing there may be none: the statement wrote to no partition
         _note_completed(connection, txn_id, changed)
@@ -124,7 +126,7 @@ def complete(connection: Connection, txn_id: int, changed: Sequence[Change]) -> 
     _forget(connection, txn_id)
 
 
-def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+def _note_completed(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
     # One flag for the whole transaction, as in Hive.
     flag = "Y" if any(change.operation in _CHANGES_OLD_ROWS for change in changed) else "N"
     places = dict.fromkeys(
@@ -146,7 +148,7 @@ def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Chang
     )
 
 
-def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
     # The highest transaction number so far. A transaction with a number up to it may not see this
     # commit; a transaction with a higher number sees it.
     commit_id = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
@@ -178,7 +180,7 @@ def _partition_names(
     return [partition_name(columns, partition.values) for partition in partitions]
 
 
-def _insert(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+def _insert(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
     rows = [
         {
             "TC_TXNID": txn_id,

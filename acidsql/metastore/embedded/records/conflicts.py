@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, and_, or_, select
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.metastore import conflict_rules
-from acidsql.metastore.conflict_rules import Change, Rival, rival_operations
+from acidsql.metastore.conflict_rules import RecordedChange, Rival, rival_operations
 from acidsql.metastore.embedded.database.schema import TXN_TO_WRITE_ID, TXNS, WRITE_SET
 from acidsql.metastore.embedded.records.write_ids import is_of_table
 from acidsql.metastore.interface import Operation, WriteConflict
@@ -25,7 +25,7 @@ WS, T2W, T = WRITE_SET.c, TXN_TO_WRITE_ID.c, TXNS.c
 
 
 def find(
-    connection: Connection, txn_id: int, snapshot: ValidTxnList, changed: Sequence[Change]
+    connection: Connection, txn_id: int, snapshot: ValidTxnList, changed: Sequence[RecordedChange]
 ) -> list[WriteConflict]:
     """Conflicts of these changes with others' commits that the snapshot does not see."""
     if not changed:
@@ -40,7 +40,7 @@ def refuse(
     connection: Connection,
     txn_id: int,
     snapshot: ValidTxnList,
-    changed: Sequence[Change],
+    changed: Sequence[RecordedChange],
     resolved: Collection[int],
 ) -> None:
     """Raise WriteConflictError if ``find`` finds a transaction that is not in ``resolved``."""
@@ -93,8 +93,8 @@ def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]
             )
 
 
-def _change(row: Row[Any]) -> Change:
-    return Change(
+def _change(row: Row[Any]) -> RecordedChange:
+    return RecordedChange(
         row.WS_DATABASE,
         row.WS_TABLE,
         row.WS_PARTITION,

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from acidsql.acid.table import Table, TableName
-from acidsql.metastore.conflict_rules import Change as Component
+from acidsql.metastore.conflict_rules import RecordedChange as Component
 from acidsql.metastore.embedded.database import rows
 from acidsql.metastore.embedded.database.engine import Store
 from acidsql.metastore.embedded.database.schema import DBS, TABLE_VERSIONS, TBLS

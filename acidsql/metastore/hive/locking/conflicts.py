@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
-from acidsql.acid.layout import AcidDirectory, Kind, parse_directory
+from acidsql.acid.layout import AcidDirectory, DirectoryKind, parse_directory
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import TxnAbortedError, WriteConflictError
@@ -66,7 +66,7 @@ def conflicting_write_id(
 
 def _common_write_ids(directory: AcidDirectory, foreign: Sequence[int]) -> list[int]:
     first = directory.min_write_id
-    if directory.kind is Kind.BASE and directory.visibility_txn_id:
+    if directory.kind is DirectoryKind.BASE and directory.visibility_txn_id:
         first = 0  # a compacted base has the events of all write ids up to its own
     return [write_id for write_id in foreign if first <= write_id <= directory.max_write_id]
 
@@ -75,9 +75,9 @@ def _is_relevant(
     directory: AcidDirectory, met_write_ids: Sequence[int], ours: set[Operation], own: int | None
 ) -> bool:
     changes = bool(ours - {Operation.INSERT})
-    if directory.kind is Kind.DELETE_DELTA:
+    if directory.kind is DirectoryKind.DELETE_DELTA:
         return changes
-    if directory.kind is Kind.DELTA:
+    if directory.kind is DirectoryKind.DELTA:
         return Operation.OVERWRITE in ours and own is not None and met_write_ids[0] < own
     if changes:
         return True
@@ -90,7 +90,7 @@ def may_be_hidden(names: Iterable[str], own: int) -> bool:
     directories = (parse_directory(name) for name in names)
     return any(
         directory is not None
-        and directory.kind is Kind.BASE
+        and directory.kind is DirectoryKind.BASE
         and not directory.visibility_txn_id
         and directory.max_write_id > own
         for directory in directories
@@ -173,7 +173,7 @@ class HiveConflicts(Calls):
             base
             for base in map(parse_directory, names)
             if base is not None
-            and base.kind is Kind.BASE
+            and base.kind is DirectoryKind.BASE
             and base.visibility_txn_id
             and not snapshot.is_valid(base.visibility_txn_id)
         ]

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from acidsql.acid.cdc import BOND
-from acidsql.acid.constraints import Constraint, Kind
+from acidsql.acid.constraints import Constraint, ConstraintKind
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.paths import is_local, plain_path, scheme_and_root
 from acidsql.acid.table import (
@@ -293,7 +293,7 @@ def check_constraints(
             **_constraint_fields(name, catalog, constraint),
         )
         for constraint in constraints
-        if constraint.kind is Kind.CHECK
+        if constraint.kind is ConstraintKind.CHECK
     ]
 
 
@@ -308,21 +308,24 @@ def unenforced_constraints(
             **_constraint_fields(name, catalog, constraint),
         )
         for constraint in constraints
-        if constraint.kind is Kind.NOT_NULL
+        if constraint.kind is ConstraintKind.NOT_NULL
     ]
 
 
 def _constraints_of(raw_constraints: Any) -> tuple[Constraint, ...]:
     constraints = [
         Constraint(
-            raw.dc_name, Kind.CHECK, raw.check_expression,
+            raw.dc_name, ConstraintKind.CHECK, raw.check_expression,
             is_enforced=bool(raw.enable_cstr), is_relied=bool(raw.rely_cstr),
         )
         for raw in raw_constraints.checkConstraints or ()
     ]  # fmt: skip
     constraints += [
         Constraint(
-            raw.nn_name, Kind.NOT_NULL, columns=(raw.column_name,), is_relied=bool(raw.rely_cstr)
+            raw.nn_name,
+            ConstraintKind.NOT_NULL,
+            columns=(raw.column_name,),
+            is_relied=bool(raw.rely_cstr),
         )
         for raw in raw_constraints.notNullConstraints or ()
         if not raw.enable_cstr

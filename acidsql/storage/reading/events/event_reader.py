@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from acidsql.acid import event
 from acidsql.acid.event import EVENT_COLUMNS
-from acidsql.acid.layout import ORIGINALS_BASE, Kind
+from acidsql.acid.layout import ORIGINALS_BASE, DirectoryKind
 from acidsql.acid.paths import url_of
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
@@ -125,7 +125,7 @@ def _least(file: EventFile) -> int:
 
     A base has rows of all write ids up to its own, a delta only rows of its range.
     """
-    is_base = file.directory.kind is Kind.BASE
+    is_base = file.directory.kind is DirectoryKind.BASE
     return ORIGINALS_BASE if is_base else file.directory.min_write_id
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from acidsql.acid.bucket_codec import decode
-from acidsql.acid.layout import Kind, bucket_id_of
+from acidsql.acid.layout import DirectoryKind, bucket_id_of
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
@@ -106,7 +106,7 @@ def _named_buckets(read: FileRead) -> _Named:
 
 def _may_have(file: EventFile, named_buckets: _Named) -> bool:
     directory = file.directory
-    is_base = directory.kind is Kind.BASE
+    is_base = directory.kind is DirectoryKind.BASE
     first = 0 if is_base else directory.min_write_id
     # Rows of a converted table have the write id 0, and their base may have a number below 0.
     last = max(directory.max_write_id, 0) if is_base else directory.max_write_id

@@ -31,7 +31,7 @@ from acidsql.acid.values.predicate import (
     Not,
     Or,
     Predicate,
-    Value,
+    TypedValue,
     columns_of,
 )
 from acidsql.acid.write_ids import ValidWriteIdList
@@ -309,7 +309,7 @@ def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
     return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), is_member)
 
 
-def _literal(value: Value) -> Any:
+def _literal(value: TypedValue) -> Any:
     if value.type == "boolean":
         return value.text == "true"
     return dt.date.fromisoformat(value.text) if value.type == "date" else value.python

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.partition_names import PartitionNames, Values, canonical, may_be_uncanonical
+from acidsql.acid.partition_names import (
+    PartitionNames,
+    PartitionValues,
+    canonical,
+    may_be_uncanonical,
+)
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import PARTITION
@@ -23,7 +28,7 @@ def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> 
 
 def canonical_partition_values(
     spark: SparkSession, table: Table, names: Sequence[str]
-) -> dict[str, Values]:
+) -> dict[str, PartitionValues]:
     """The values of each directory, as their canonical texts."""
     canonical_values = _values_in_spark(spark, table, names)
     return {
@@ -32,7 +37,9 @@ def canonical_partition_values(
     }
 
 
-def _values_in_spark(spark: SparkSession, table: Table, names: Sequence[str]) -> dict[str, Values]:
+def _values_in_spark(
+    spark: SparkSession, table: Table, names: Sequence[str]
+) -> dict[str, PartitionValues]:
     """The values that a query shows for directories whose names may not be canonical. No job runs
     for this."""
     columns = table.partition_columns

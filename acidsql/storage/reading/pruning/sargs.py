@@ -30,7 +30,7 @@ from acidsql.acid.values.predicate import (
     Not,
     Or,
     Predicate,
-    Value,
+    TypedValue,
     weaken,
 )
 from acidsql.storage.spark.session.java_classes import java_class, java_strings
@@ -97,7 +97,7 @@ def _is_simple(name: str) -> bool:
     return name.isidentifier() and name.isascii() and name not in _EVENT_COLUMNS
 
 
-def _is_plain(value: Value) -> bool:
+def _is_plain(value: TypedValue) -> bool:
     if value.type == "date":
         return len(value.text) == len(_GREGORIAN) and value.text > _GREGORIAN
     if value.type == "string":
@@ -142,7 +142,7 @@ class _Filters:
             folded = joined(folded, self.of(term))
         return folded
 
-    def _value(self, value: Value) -> Any:
+    def _value(self, value: TypedValue) -> Any:
         if value.type == "boolean":
             return value.text == "true"
         if value.type == "date":

@@ -14,7 +14,7 @@ from acidsql.acid.values.predicate import (
     VALUES_MAX,
     Comparison,
     Predicate,
-    Value,
+    TypedValue,
     conjunction,
 )
 from acidsql.storage.columns import quote
@@ -71,4 +71,6 @@ def _in_list(texts: set[str | None], column: Column) -> Predicate:
     value_texts = sorted(text for text in texts if text is not None)
     if not value_texts or any(_MENDED in text for text in value_texts):
         return ANYTHING
-    return Comparison(column.name, "in", tuple(Value(column.type, text) for text in value_texts))
+    return Comparison(
+        column.name, "in", tuple(TypedValue(column.type, text) for text in value_texts)
+    )
