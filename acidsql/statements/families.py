@@ -17,7 +17,7 @@ from acidsql.statements.maintenance.statistics import StatisticsStatements
 
 
 def plain_families(context: Context) -> list[Family]:
-    """The families that need only the context of their session."""
+    """Return new families of statements that need only the context of their session."""
     return [
         DatabaseStatements(context),
         PartitionStatements(context),
@@ -34,7 +34,8 @@ def updating_families(
     holder: Holder,
     writer: Writer,
 ) -> list[Family]:
-    """The families whose statements are an UPDATE and a change of the catalog in one commit."""
+    """Return new families whose statements are an UPDATE and a change of the catalog in one
+    commit."""
     return [
         PartitionRenames(context, preparer, holder, writer),
         FilledColumns(context, tables, preparer, holder, writer),

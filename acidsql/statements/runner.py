@@ -270,6 +270,8 @@ class Runner:
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, text: str, args: Args) -> DataFrame:
+        """Parse a statement and run it by its kind, once. Return its rows, its counts, or an empty
+        DataFrame; ``last_receipt`` gets the receipt of a change."""
         self.transactions.require_same_thread()
         self._temporary.need_kept()
         clock = Clock()
@@ -341,6 +343,8 @@ class Runner:
         return rules if settings.fast_paths else None
 
     def _run_command(self, statement: st.Statement, text: str) -> DataFrame:
+        """Run a statement by the method of its family. Return its rows, or an empty DataFrame that
+        shows the receipt."""
         need_relations(text)
         result = self._handlers[type(statement)](statement, text)
         if result is None or isinstance(result, DataFrame):
@@ -349,6 +353,8 @@ class Runner:
         return with_display(empty_frame(self._spark), result)
 
     def _explain(self, explain: st.Explain, statement_text: StatementText) -> DataFrame:
+        """Return the rows of EXPLAIN, or the changes of EXPLAIN CHANGES. Nothing is run or
+        locked."""
         statement: st.Statement = explain.statement
         if isinstance(statement, Changing):
             prepared = self._preparer.prepare_change(statement, statement_text)
@@ -452,6 +458,7 @@ def _receipt(
     *,
     returns_rows: bool = False,
 ) -> Receipt:
+    """Make the receipt of a statement that was run in a transaction."""
     return receipt(
         statement_text.text, transaction.id, work.published, clock.seconds, transaction.compaction,
         returns_rows=returns_rows, in_block=len(transaction.works) if transaction.is_block else 0,

@@ -108,13 +108,19 @@ class AutoCdcStatements:
     ) -> tuple[Receipt, DataFrame]:
         """Run a statement, in the session's transaction or in a transaction of its own.
 
+        If the state table is missing, it is created before, in a transaction of its own. Outside of
+        the session's transaction, old deletes are forgotten afterwards.
+
         Returns:
             The statement's receipt, and its counts as one row.
 
         Raises:
-            SqlError, TxnError: See ``Runner.run``, which runs all statements that change rows.
+            SqlError: The text is wrong, or names what does not exist.
+            TxnError: The transaction failed, for example by a write conflict or a lock time-out; or
+                the state table is to be created, and the session's transaction cannot see it.
             ConstraintError: A record has a NULL in its key or its order value, different records
                 have one key and one order value, or the target has a key twice.
+            TableChangedError: Others dropped the state table meanwhile.
         """
         with clock("say"):
             prepared = self._prepare(statement, statement_text, resolve)
@@ -148,18 +154,19 @@ class AutoCdcStatements:
         mode: str | None,
         locks: Iterable[LockComponent],
     ) -> DataFrame:
-        """The rows of EXPLAIN: the rules, the locks, and the plan of the query that decides about
-        the folded records."""
+        """Return EXPLAIN as one row: the rules, the locks, and the plan of the query that decides
+        about the folded records. Nothing is run or locked."""
         assert isinstance(prepared, PreparedCdc)
         decision_plan = prepared.decide_without_files(prepared.decisions.join)
         (plan,) = self._reader.explain(decision_plan, statement_text, mode, locks).collect()
         return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
 
     def records_with_faults(self, text: str) -> DataFrame:
-        """The unchanged records of a statement over a temporary view, as a lazy DataFrame.
+        """Return the unchanged records of the AUTO CDC statement ``text`` over a temporary view,
+        lazily.
 
-        The column ``cdc_fold.FAULT`` is the error condition with which the statement would refuse
-        a record.
+        The column ``cdc_fold.FAULT`` is the error condition with which the statement would refuse a
+        record; NULL for a good record.
         """
         statement_text = new_statement_text(self._spark, text, None)
         names = self._context.names
@@ -203,10 +210,14 @@ class AutoCdcStatements:
         return pending
 
     def lock_targets(self, targets: Sequence[Table]) -> None:
-        """Lock the targets of later statements before anything is read.
+        """Lock the targets of later statements before anything is read. An empty list takes no
+        lock.
 
-        The snapshot is taken after the locks (I6), so the transaction waits for other appliers of
-        these tables.
+        The snapshot is taken after the locks (I6: lock, then look), so the transaction waits for
+        other appliers of these tables.
+
+        Raises:
+            TxnError: No transaction is open.
         """
         txn = self._context.transactions.require_transaction().txn
         target_names = [target.name for target in targets]
@@ -219,6 +230,8 @@ class AutoCdcStatements:
     def _prepare(
         self, statement: AutoCdc, statement_text: StatementText, resolve: Resolve
     ) -> PreparedCdc:
+        """Prepare a statement before its transaction. Raise TxnError if it would create its state
+        table in a transaction whose snapshot is taken already."""
         prepared = self._preparer.prepare_at_a_glance(statement, statement_text, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current
@@ -276,6 +289,9 @@ class AutoCdcStatements:
         clock: Clock,
         work: Work,
     ) -> Tally:
+        """Fold the records, decide about them, and write the events of the target and of the state
+        table. Return the numbers of records and decisions. Raise ConstraintError for a bad record
+        or a key that the target has twice, TableChangedError if others dropped the state table."""
         prepared = locked.prepared
         assert isinstance(prepared, PreparedCdc)
         if prepared.is_new:
@@ -327,7 +343,12 @@ class AutoCdcStatements:
     def _choose_decision(
         self, prepared: PreparedCdc, locked: LockedStatement, counts: Mapping[str, int]
     ) -> tuple[PreparedStatement, Sequence[EventQuery]]:
-        """The query that decides about these records, and the event queries over its decisions."""
+        """Return the query that decides about these records, and the event queries over its
+        decisions.
+
+        If the target and the state table are empty, the query reads only the records. If a record
+        truncates, the query is the one that knows truncations.
+        """
         decisions = prepared.decisions
         if decisions.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
             listings, _ = self._reader.list_files(prepared.queries[0].table, locked.snapshot)
@@ -348,7 +369,7 @@ class AutoCdcStatements:
         """Evaluate the one query of a part of the statement, into temporary files or the driver.
 
         So all later steps see one evaluation of the source. Decisions over literal rows may be
-        evaluated several times.
+        evaluated several times. ``files`` deletes the temporary files when it closes.
         """
         (query,) = part.queries
         few_rows = self._context.txns.settings.few_rows
@@ -380,6 +401,8 @@ class AutoCdcStatements:
         return self._counts_frame(cdc_receipt, Tally(0, 0, 0, dict.fromkeys(Act, 0), 0, 0, 0))
 
     def _counts_frame(self, cdc_receipt: Receipt, tally: Tally) -> DataFrame:
+        """Return a statement's counts as a DataFrame of one row of BIGINTs: ``COUNT_COLUMNS``, then
+        the numbers of records, of stale ones and of duplicates."""
         (counts,) = cdc_receipt.counts
         row = (
             counts.affected, counts.inserted, counts.updated, counts.deleted, cdc_receipt.txn_id,
@@ -389,7 +412,8 @@ class AutoCdcStatements:
 
 
 def _demands_by_view(prepared: PreparedCdc, records: EvaluatedRows) -> Mapping[str, Demand]:
-    """The demand on each view of the target and the state table: the rows of few records' keys.
+    """Return the demand on each view of the target and the state table: the rows of the keys of few
+    records.
 
     Empty if the records are many, or if no key's values tell which rows the records need.
     """

@@ -56,11 +56,11 @@ class Tally:
 
 
 def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, int]:
-    """Refuse bad records before any table is changed.
+    """Refuse bad records before any table is changed. Return the counts of all records.
 
     Returns:
-        Counts by name: ``keys``, ``orders`` (pairs of a key and an order value), ``truncations``,
-        and others.
+        Counts by name: ``keys``, ``orders`` (pairs of a key and an order value), ``records``,
+        ``nulls`` and ``no_keys`` (bad records), ``ties`` and ``truncations``.
 
     Raises:
         ConstraintError: AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY, .NULL_SEQUENCE or
@@ -97,7 +97,8 @@ def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, in
 
 
 def refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
-    """Refuse a target with two rows of one key.
+    """Refuse a target, or state table, with two rows of one key; with SCD type 2, of one key and
+    one ``__START_AT``. This runs a job.
 
     Raises:
         ConstraintError: AUTOCDC_TARGET_KEY_NOT_UNIQUE, with a few keys.
@@ -124,7 +125,8 @@ def refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
 
 
 def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False) -> str:
-    """A few keys as text; with ``is_tie``, each with the order value that several records have."""
+    """Return up to three keys as text, ``(k) = (1), (2)``; with ``is_tie``, each with the order
+    value that several records have."""
     keys = prepared.rules.keys
     columns = [f"CAST(k{i} AS STRING)" for i in range(len(keys))]
     sample_rows = rows.selectExpr(*columns, *(["tie"] if is_tie else [])).head(_SAMPLES)
@@ -138,7 +140,7 @@ def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False
 
 
 def count_decisions(decisions: EvaluatedRows) -> Tally:
-    """Count the decisions and the records that they are about."""
+    """Count the decisions of AUTO CDC, and the records that they are about."""
 
     def one_if(condition: str) -> str:
         return f"CASE WHEN {condition} THEN 1 ELSE 0 END"

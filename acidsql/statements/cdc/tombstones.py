@@ -36,16 +36,19 @@ class Tombstones:
     def forget(
         self, target: Table, forgotten_at: dict[TableName, float] | None = None
     ) -> str | None:
-        """Forget the deletes of a target that are older than its retention.
+        """Forget the deletes of a target that are older than its retention. No error is raised: it
+        is logged, and is the note.
 
         Args:
             target: The target.
-            forgotten_at: The time of the last attempt that succeeded, by target. A stream, which
-                has many batches, remembers these times. The next attempt comes an hour later, or a
-                tenth of the retention if that is more. None: forget now.
+            forgotten_at: The time of the last attempt that succeeded, by target, on the monotonic
+                clock in seconds; a success is written into it. A stream, which has many batches,
+                passes it: then the next attempt comes an hour later, or a tenth of the retention if
+                that is more. None: forget now.
 
         Returns:
-            A note for the receipt: how many were forgotten, or why none could be; or None.
+            A note for the receipt: how many deletes were forgotten, or why none could be; None if
+            there was nothing to forget, or it is too early.
         """
         name, now_s = target.name, time.monotonic()
         try:
@@ -71,8 +74,8 @@ class Tombstones:
         return f"{count:,} old delete{'s' * (count > 1)} forgotten" if count else None
 
     def _run_delete(self, text: str) -> int:
-        """Run a DELETE, and return the number of rows. It fails at once if it must wait for a lock:
-        a later attempt deletes the same rows."""
+        """Run a DELETE in a transaction of its own, and return the number of deleted rows. It fails
+        at once if it must wait for a lock: a later attempt deletes the same rows."""
         clock = Clock()
         statement, statement_text, prepared = self._preparer.prepare_text(text)
         with (

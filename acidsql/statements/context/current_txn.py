@@ -58,9 +58,16 @@ class Transactions:
         batch: NextBatch | None = None,
         replayed: StreamEntry | None = None,
     ) -> Transaction:
-        """Run BEGIN.
+        """Open the transaction that later statements run in, as BEGIN does, and return it.
 
-        ``batch`` and ``replayed`` are described at ``Transaction``.
+        Args:
+            text: What the locks of the transaction show as its statement.
+            read_only: True if the transaction must not change anything.
+            in_block: True if a ``with acid.transaction()`` block begins the transaction and ends
+                it.
+            batch: The batch that COMMIT notes in the ledger of streams; None: no batch.
+            replayed: The ledger's entry about an earlier commit; then statements that change rows
+                are skipped.
 
         Raises:
             TxnError: A transaction is open already, or this is in ``acid.snapshot()``.
@@ -107,7 +114,8 @@ class Transactions:
         open, and COMMIT can be repeated.
 
         Raises:
-            TxnError: See ``Transaction.commit``.
+            TxnError: No transaction is open, another transaction made a conflicting change first,
+                an undone statement's files are still there, or the transaction was aborted.
         """
         transaction = self.require_transaction()
         try:
@@ -127,7 +135,8 @@ class Transactions:
         transaction.rollback()
 
     def end_block(self, transaction: Transaction, *, failed: bool) -> None:
-        """End a ``with acid.transaction()`` block: COMMIT, unless it failed or was rolled back."""
+        """End a ``with acid.transaction()`` block: commit, unless it failed or was rolled back. A
+        transaction that is not committed is aborted. Raise the errors of ``commit``."""
         try:
             if not failed and not transaction.rolled_back:
                 self.commit()
@@ -138,7 +147,9 @@ class Transactions:
 
     @contextmanager
     def own_transaction(self, text: str, waits: Settings | None = None) -> Iterator[Transaction]:
-        """A transaction of one statement. It is aborted unless the statement commits it."""
+        """Yield a new transaction of one statement, whatever the session's transaction is. It is
+        aborted unless the block commits it. ``waits``: other limits for waiting than the session's.
+        """
         txn = self._txns.open(agent_info=text, lock_settings=waits)
         transaction = Transaction(txn, on_commit=self._run_on_commit)
         try:
@@ -151,7 +162,8 @@ class Transactions:
 
     @contextmanager
     def changing_transaction(self, text: str) -> Iterator[Transaction]:
-        """The transaction that BEGIN opened or, if there is none, one for this statement."""
+        """Yield the transaction that BEGIN opened or, if there is none, one for this statement,
+        which the block must commit (``end_statement``)."""
         if self.current is not None:
             yield self.current
             return
@@ -160,9 +172,10 @@ class Transactions:
 
     @contextmanager
     def changing_statement(self, operation: str, text: str) -> Iterator[tuple[Transaction, Work]]:
-        """One statement in the ``changing_transaction``, and its work.
+        """Yield the ``changing_transaction``, and the work of one statement in it. If the block
+        fails, the statement is undone.
 
-        ``operation``: see ``Transaction.statement``.
+        ``operation``: what the history of the tables calls the statement: INSERT, MERGE ….
         """
         with (
             self.changing_transaction(text) as transaction,
@@ -173,7 +186,8 @@ class Transactions:
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def read_snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """The snapshot of a read: the transaction's, the pinned snapshot, or a new one.
+        """Return the snapshot of a read: the open transaction's, the pinned one, or a new one. The
+        open transaction notes that a DataFrame reads these tables.
 
         Raises:
             TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
@@ -188,10 +202,15 @@ class Transactions:
     def pin_snapshot(
         self, moment: Callable[[], PointInTime | None] = lambda: None
     ) -> Iterator[None]:
-        """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused.
+        """Let all reads of the block see one snapshot, and refuse changes, as ``acid.snapshot()``
+        does.
 
-        ``moment`` is called after the snapshot is taken. After a DROP, SQLite may use the number of
-        a commit again; a later commit with the same number is then not in the snapshot.
+        ``moment`` is called after the snapshot is taken, and returns the moment that reads see;
+        None: the snapshot itself. After a DROP, SQLite may use the number of a commit again; a
+        later commit with the same number is then not in the snapshot.
+
+        Raises:
+            TxnError: A transaction or another snapshot is open.
         """
         self.require_autocommit("acid.snapshot()")
         txn = self._txns.open(
@@ -215,9 +234,12 @@ class Transactions:
     # newer than the snapshot.
 
     def find(self, name: TableName) -> CatalogEntry:
-        """The catalog's entry of a name at the time of the transaction's snapshot.
+        """Look a name up in the catalog, as of the snapshot of the transaction or of
+        ``acid.snapshot()``, if there is one.
 
-        See ``Catalog``. A ``ForeignTable`` has no snapshots.
+        Returns:
+            The ACID table, or view of acidsql's; a ``ForeignTable``, which has no snapshots; or
+            None.
 
         Raises:
             SnapshotTooOldError: Since the snapshot, the table was created, dropped or renamed, or
@@ -227,10 +249,17 @@ class Transactions:
         return self._check_in_snapshot(name, self._metastore.find(name))
 
     def glance(self, name: TableName) -> CatalogEntry:
-        """Like ``find``, but constraints may be those of an earlier answer: ``Catalog.glance``."""
+        """Look a name up like ``find``, with the same errors. The constraints of a table may be
+        outdated, as this may answer from a cache."""
         return self._check_in_snapshot(name, self._metastore.glance(name))
 
     def _check_in_snapshot(self, name: TableName, entry: CatalogEntry) -> CatalogEntry:
+        """Return the catalog's entry of a name, if the snapshot may use it.
+
+        Raises:
+            SnapshotTooOldError: The table or view itself was changed since the snapshot.
+            CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
+        """
         self._partition_changes(name)
         if isinstance(entry, Table) and entry.moving is not None:
             raise CatalogError(
@@ -244,7 +273,8 @@ class Transactions:
         """Check, after the snapshot was taken, that a view still has the query that was read.
 
         Raises:
-            SnapshotTooOldError: See ``find``.
+            SnapshotTooOldError: Since the transaction's snapshot, the view was created, dropped,
+                renamed or replaced.
             TableChangedError: The view was replaced, or dropped, meanwhile.
         """
         if self.find(view.name) != view:
@@ -253,10 +283,12 @@ class Transactions:
             )
 
     def partitions(self, table: Table) -> list[Partition]:
-        """The partitions of a table as the snapshot sees them.
+        """Return the partitions of a table as the snapshot sees them; none for an unpartitioned
+        table.
 
         These are the partitions in the catalog, those that this transaction has added, and those
-        that others have dropped since its snapshot was taken (see ``lost_partitions``).
+        that others have dropped since its snapshot was taken. Raise SnapshotTooOldError if the
+        table itself was changed since.
         """
         if not table.partition_columns:
             return []
@@ -280,12 +312,15 @@ class Transactions:
         return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
 
     def lost_partitions(self, table: Table) -> dict[str, CatalogChange]:
-        """The partitions that others have dropped since the snapshot, each with this change.
+        """Return the partitions that others have dropped since the snapshot: name, like
+        ``p1=a/p2=1`` → the change that dropped it. Without a snapshot there are none.
 
-        A snapshot may see rows in such a partition. The partition may exist again, with newer rows.
+        A snapshot may see rows in such a partition, and their files may be gone. A new partition of
+        the same name may exist, with newer rows.
 
         Raises:
-            SnapshotTooOldError: See ``find``.
+            SnapshotTooOldError: The table itself was created, dropped, renamed or given other
+                columns since the snapshot.
         """
         if not table.partition_columns:
             return {}
@@ -296,7 +331,8 @@ class Transactions:
         }
 
     def refuse_lost_partitions(self, table: Table, partitions: Iterable[str]) -> None:
-        """Raise SnapshotTooOldError if one of these partitions is lost, or as ``find`` does."""
+        """Raise SnapshotTooOldError if others have dropped one of these partitions since the
+        snapshot, or have changed the table itself."""
         lost_partitions = self.lost_partitions(table)
         for name in partitions:
             if name in lost_partitions:
@@ -357,7 +393,7 @@ class Transactions:
             )
 
     def _partition_changes(self, name: TableName) -> list[CatalogChange]:
-        """The changes of a table's partitions since the snapshot.
+        """Return the changes of a table's partitions since the snapshot; none without a snapshot.
 
         Raises:
             SnapshotTooOldError: The table itself was changed.
@@ -369,6 +405,8 @@ class Transactions:
         return changes
 
     def _too_old_error(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
+        """Return the error of a table, or of a partition of it, that was changed in the catalog
+        since the snapshot. A snapshot must be there."""
         assert self._snapshot_txn is not None
         changed_name = f"{name}/{change.partition}" if change.partition else str(name)
         return SnapshotTooOldError(
@@ -428,6 +466,7 @@ class Transactions:
 
 
 def _read_only_error(operation: str, place: str) -> TxnError:
+    """Return the error of an operation in a place, such as ``acid.snapshot()``, that only reads."""
     return TxnError(
         f"{operation} is not allowed in {place}: it only reads.",
         condition="READ_ONLY_TRANSACTION",

@@ -74,20 +74,22 @@ class Family:
 
     @contextmanager
     def _locked_transaction(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
-        """A transaction for one statement, which holds these locks."""
+        """Yield a transaction for one statement, after it has got these locks. It is aborted unless
+        the block ends it."""
         with self._txns.open(agent_info=text) as txn:
             txn.lock(locks, agent_info=text)
             yield txn
 
     def _look_up_again(self, name: TableName) -> Table:
-        """Look a table up again under its lock: it may have changed while the statement waited."""
+        """Return a table as it is now, under its lock: it may have changed while the statement
+        waited. Raise CatalogError if it was dropped."""
         table = acid_table(self._transactions.find(name))
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
 
     def _delete_directories(self, *cleanups: PendingCleanup | None) -> None:
-        """Delete the directories of dropped tables.
+        """Delete the directories of dropped tables. Errors are only logged; None is passed over.
 
         The store has committed the drop already. If deleting files fails now, the next statement
         that needs the directory deletes them. The locks end with a time-out.
@@ -99,10 +101,11 @@ class Family:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
     def _target_partitions(self, table: Table, partition: str | None) -> Sequence[str | None]:
-        """The partition that an argument names, or all; [None] for an unpartitioned table.
+        """Return the names of the partitions that an argument means: the named one, or all; [None]
+        for an unpartitioned table.
 
         Raises:
-            CatalogError: There is no such partition.
+            CatalogError: There is no such partition, or the table is not partitioned.
         """
         if not table.partition_columns:
             if partition is not None:
@@ -162,7 +165,8 @@ def runs(*kinds: type) -> Callable[[_Method], _Method]:
 
 
 def all_handlers(families: Iterable[Family]) -> dict[type, Handler]:
-    """The method that runs a statement, for each type of statement."""
+    """Return the method that runs a statement, for each type of statement. No two families may run
+    one type (an assertion)."""
     handlers: dict[type, Handler] = {}
     for family in families:
         family_handlers = family.handlers()

@@ -20,7 +20,8 @@ from acidsql.storage.spark.views import temp_views
 def named_frames(
     spark: SparkSession, text: str, args: Args, frames: Mapping[str, Rows]
 ) -> Iterator[Args]:
-    """Keep temporary views of the DataFrames that a statement names, while the block runs.
+    """Make a temporary view of each DataFrame that a statement names in braces, as long as the
+    block runs. DataFrames that the text does not name are passed over.
 
     Yields:
         The statement's arguments, with the views' names among them.
@@ -43,6 +44,7 @@ def named_frames(
 
 
 def _require_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:
+    """Raise AnalysisError if a DataFrame is a stream, or belongs to another Spark session."""
     if frame.isStreaming:
         raise _unusable_frame_error(f"The DataFrame '{name}' is a stream. Use acid.write_stream.")
     if session_key(frame.sparkSession) != session_key(spark):

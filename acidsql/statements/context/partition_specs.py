@@ -50,9 +50,14 @@ class Partitions:
     def possible_partitions(
         self, query: EventQuery, statement_text: StatementText
     ) -> list[str] | None:
-        """The partitions that a statement can change, as far as its text tells. None: any of them.
+        """Return the partitions that a statement can change, as far as its text tells.
 
-        If the statement names a partition, the new rows go into the first partition of the result.
+        If the statement names a partition, the new rows go into the first partition of the result;
+        without OVERWRITE this is the only one. Spark evaluates the condition, perhaps in a job.
+
+        Returns:
+            Names like ``p1=a/p2=1``. None: any partition, or the table is unpartitioned, or the
+            condition cannot be evaluated.
         """
         table = query.table
         if not table.partition_columns:
@@ -124,10 +129,12 @@ class Partitions:
     def fully_named_partitions(
         self, table: Table, specs: Sequence[PartitionSpec], text: str
     ) -> list[str]:
-        """For each clause, the directory of the one partition that it names.
+        """Return, for each clause, the directory of the one partition that it names. The partition
+        may not exist yet.
 
-        The partition may not exist yet. Raises the errors of ``matching_partitions``, and an
-        AnalysisError if a clause names only some of the columns.
+        Raises:
+            AnalysisError: A clause names only some of the columns, or what is no partition column.
+            ConstraintError: A value does not fit the column's type.
         """
         names = self.names(table)
         return [
@@ -140,9 +147,11 @@ class Partitions:
     def filter_partitions(
         self, table: Table, spec: PartitionSpec, names: Collection[str], text: str
     ) -> list[str]:
-        """The directories among ``names`` that a PARTITION clause names.
+        """Return the directories among ``names`` that a PARTITION clause means; none is no error.
 
-        Raises the errors of ``matching_partitions``, but an empty result is no error.
+        Raises:
+            AnalysisError: The clause names what is no partition column.
+            ConstraintError: A value does not fit the column's type.
         """
         (spec_values,) = self._spec_values(table, [spec], text)
         values_by_name = canonical_partition_values(self._spark, table, list(dict.fromkeys(names)))
@@ -153,7 +162,8 @@ class Partitions:
     def locks_on(
         self, table: Table, spec: PartitionSpec, locks: Iterable[LockInfo], text: str
     ) -> list[LockInfo]:
-        """The locks on a table or, with a PARTITION clause, on the partitions that it names."""
+        """Return those of the locks that are on a table or, with a PARTITION clause, on the
+        partitions that it means. A clause leaves out locks of the whole table."""
         table_locks = locks_on_table(table.name, locks)
         if not spec:
             return table_locks
@@ -164,7 +174,8 @@ class Partitions:
     def _spec_values(
         self, table: Table, specs: Sequence[PartitionSpec], text: str, *, is_whole: bool = False
     ) -> list[_SpecValues]:
-        """For each clause, its values. They are cast to the columns' types as INSERT casts them."""
+        """Return the values of each clause, by the ordinal of their partition column. Spark casts
+        them to the columns' types as INSERT does, and errors point into ``text``."""
         columns, source_text = table.partition_columns, Text(text, placeholders(text))
         values: list[Text | str] = []
         value_indexes: list[dict[int, int]] = []

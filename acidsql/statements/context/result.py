@@ -103,6 +103,8 @@ class Receipt:
         return f'<div class="acidsql-receipt" title="{tip}"><code>{facts}</code></div>'
 
     def _facts(self) -> list[str]:
+        """Return the parts of the receipt's line: counts, transaction, write ids, files, times,
+        notes, and the compactor's messages; ``done`` in the place of missing counts."""
         facts = [_counts_text(counts) for counts in self.counts] or ["done"]
         if self.in_block:
             plural = "s" * (self.in_block > 1)
@@ -144,7 +146,8 @@ def receipt(
     returns_rows: bool = False,
     in_block: int = 0,
 ) -> Receipt:
-    """The receipt of a statement, from what it published in each table."""
+    """Make the receipt of a statement from what it published in each table: one ``Counts`` for each
+    pair in ``published``."""
     return Receipt(
         statement,
         tuple(
@@ -187,7 +190,7 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
 def bigint_frame(
     spark: SparkSession, names: Iterable[str], rows: Iterable[Sequence[int | None]]
 ) -> DataFrame:
-    """A DataFrame of BIGINT columns, made by one message to the JVM."""
+    """Make a DataFrame of BIGINT columns, by one message to the JVM; no job runs. None is NULL."""
     values = ", ".join(f"({', '.join(map(_bigint_literal, row))})" for row in rows)
     text = f"VALUES {values} AS t({', '.join(names)})"
     with query_over_views(
@@ -205,7 +208,8 @@ class Display(Protocol):
 
 
 def with_display(frame: DataFrame, display: Display) -> DataFrame:
-    """The same DataFrame. Python's prompt and notebooks show ``display`` in its place."""
+    """Return the same DataFrame, changed: Python's prompt and notebooks show ``display`` in its
+    place."""
     frame_class: Any = type(frame)
     frame.__class__ = _displaying_class(frame_class)
     frame._acidsql_shown = display  # type: ignore[attr-defined]
@@ -214,7 +218,7 @@ def with_display(frame: DataFrame, display: Display) -> DataFrame:
 
 @cache
 def _displaying_class(frame_class: Any) -> type[DataFrame]:
-    """A subclass of a class of DataFrames, which shows the display.
+    """Return a subclass of a class of DataFrames, whose objects show their ``display``.
 
     PySpark has one class of DataFrames for each kind of session.
     """
@@ -251,6 +255,7 @@ def _bigint_literal(number: int | None) -> str:
 
 
 def _counts_text(counts: Counts) -> str:
+    """Return counts as ``db.t: 3 inserted, 1 deleted``, or ``db.t: nothing changed``."""
     parts = [
         f"{number:,} {verb}"
         for number, verb in (

@@ -31,7 +31,8 @@ class SparkDatabases:
         self._spark, self._metastore = spark, metastore
 
     def is_elsewhere(self, name: Name | None) -> bool:
-        """Whether the name, or else the current namespace, is in a catalog that is not Spark's own.
+        """Whether the name of a database or, for None, the current namespace is in a catalog that
+        is not Spark's own.
 
         Such a namespace is never an ACID database.
         """
@@ -41,7 +42,8 @@ class SparkDatabases:
         return len(parts) > 2 or parts[0].lower() != jvm.OWN_CATALOG
 
     def require_acid_name(self, name: Name, text: str) -> str:
-        """The name of an ACID database, in lower case.
+        """Return the last part of a database's name, in lower case, if it can be an ACID database.
+        Whether the database exists is not checked.
 
         Raises:
             AnalysisError: SCHEMA_NOT_FOUND: the name is in another catalog, which has no ACID
@@ -74,7 +76,8 @@ class SparkDatabases:
         return self._spark.catalog.databaseExists(f"{jvm.OWN_CATALOG}.{quote(name)}")
 
     def share(self, database: Database) -> None:
-        """Create this database in Spark's catalog, unless it exists there.
+        """Create this ACID database in Spark's catalog, too, unless it exists there. Its directory
+        there is another one.
 
         Raises:
             AnalysisException: Spark refuses the name. (The error is Spark's own.)
@@ -90,10 +93,8 @@ class SparkDatabases:
         )
 
     def shared_database(self, name: Name) -> Database | None:
-        """The ACID database of a name. If there is none, None.
-
-        If Spark's catalog does not have the database yet, it is created there.
-        """
+        """Return the ACID database of a name; None if there is none, or the name is in another
+        catalog. If Spark's catalog does not have the database yet, it is created there."""
         if self.is_elsewhere(name):
             return None
         database = self._metastore.get_database(name.parts[-1].lower())
@@ -102,7 +103,8 @@ class SparkDatabases:
         return database
 
     def share_named(self, text: str) -> None:
-        """Create, in Spark's catalog, the databases that a statement for Spark may name."""
+        """Create, in Spark's catalog, each ACID database whose name occurs as a word in the text of
+        a statement for Spark."""
         words = set(_WORD.findall(text.lower()))
         for database in self._metastore.databases():
             if database.name in words:
@@ -118,7 +120,7 @@ class SparkDatabases:
         return f"{location.removesuffix('.db')}.acid.db"
 
     def check_drop(self, name: str, *, cascade: bool) -> None:
-        """Check that Spark's database can be dropped.
+        """Check that Spark's database can be dropped. Nothing is dropped.
 
         Raises:
             CatalogError: SCHEMA_NOT_EMPTY: the database has a table (without ``cascade``), or an
@@ -157,6 +159,8 @@ class SparkDatabases:
         return f"{self._spark.conf.get(_WAREHOUSE)}/{name}.spark.db"
 
     def _tables_elsewhere(self, name: str) -> list[Table]:
+        """Return the ACID tables, temporary ones included, of all other databases of the
+        metastore."""
         names = all_tables(self._metastore) + self._metastore.temporary_tables()
         tables = (
             acid_table(self._metastore.find(table_name))

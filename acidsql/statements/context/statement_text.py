@@ -42,7 +42,8 @@ class StatementText:
 
 
 def new_statement_text(spark: SparkSession, text: str, args: Args) -> StatementText:
-    """The text and arguments of a new statement, as the session reads them.
+    """Make the text and arguments of a new statement: ``${…}`` variables are substituted, and the
+    arguments get names.
 
     Raises:
         AnalysisError: The text names a DataFrame that was not given.
@@ -54,7 +55,8 @@ def new_statement_text(spark: SparkSession, text: str, args: Args) -> StatementT
 
 
 def statement_name(statement: Statement) -> str:
-    """The name of a statement for messages: TRUNCATE TABLE for a ``TruncateTable``."""
+    """Return the name of a statement for messages, such as TRUNCATE TABLE for a
+    ``TruncateTable``."""
     if isinstance(statement, SparkStatement):
         return statement.statement_name
     if isinstance(statement, MultiInsert):

@@ -75,7 +75,8 @@ class TemporaryTables:
             self._names.pop(name, None)
 
     def new_stored_name(self, name: TableName) -> TableName:
-        """The name under which the metastore will keep a temporary table.
+        """Return the name under which the metastore will keep a temporary table. The first call
+        opens the transaction whose heartbeat keeps the tables.
 
         Raises:
             UnsupportedError: The metastore has no temporary tables.
@@ -95,10 +96,8 @@ class TemporaryTables:
 
     @contextmanager
     def track(self, name: TableName) -> Iterator[None]:
-        """Follow a table that is created, dropped or renamed in the block.
-
-        Whatever happens in the block, the session then knows whether the store has the table.
-        """
+        """Follow a table that the block creates, drops or renames: afterwards ``names`` has it if
+        the metastore has it. A table that is not temporary is passed over."""
         user_name = TableName(name.database, name.shown)
         try:
             yield
@@ -109,6 +108,7 @@ class TemporaryTables:
                 self._names.pop(user_name, None)
 
     def _may_be_there(self, name: TableName) -> bool:
+        """Whether the metastore has the table; also true if the metastore does not answer."""
         try:
             return acid_table(self._metastore.find(name)) is not None
         except AcidSqlError:

@@ -59,7 +59,8 @@ class TimeTravel:
         self._spark, self._metastore = spark, metastore
 
     def resolve_as_of(self, as_of: AsOf, statement_text: StatementText) -> PointInTime:
-        """The point in time of an AS OF clause. Spark evaluates a timestamp once.
+        """Return the point in time of an AS OF clause: its version, or its timestamp, which Spark
+        evaluates. Whether the version exists is not checked.
 
         Raises:
             SqlError: Spark cannot evaluate the timestamp, or its value is no time.
@@ -72,7 +73,8 @@ class TimeTravel:
         return PointInTime(timestamp_ms=time_ms)
 
     def resolve_expression(self, span: Span, statement_text: StatementText) -> PointInTime:
-        """The point in time of an expression: a whole number is a version, all else is a time.
+        """Evaluate an expression as a point in time: a whole number is a version, all else is a
+        time.
 
         Raises:
             SqlError: Spark cannot evaluate the expression, or its value is neither.
@@ -85,7 +87,8 @@ class TimeTravel:
         return PointInTime(timestamp_ms=time_ms)
 
     def _evaluate(self, span: Span, statement_text: StatementText) -> tuple[object, int | None]:
-        """The value of an expression, and the value as a time in milliseconds since the epoch."""
+        """Evaluate an expression of the statement by Spark: return its value, and the value as a
+        time in milliseconds since the epoch; None if it is no time."""
         text = Text(statement_text.text, placeholders(statement_text.text))
         text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
         text.user(span).raw(" AS value)")
@@ -98,7 +101,10 @@ class TimeTravel:
     def resolve_arguments(
         self, version: int | None, timestamp: date | str | None
     ) -> PointInTime | None:
-        """The point in time of a method's arguments; None if neither is given.
+        """Return the point in time of a method's arguments; None if neither is given.
+
+        A datetime without a zone is in this process's zone; Spark casts any other timestamp to
+        TIMESTAMP_LTZ.
 
         Raises:
             SettingError: Both are given, or the version is no number.
@@ -123,7 +129,8 @@ class TimeTravel:
     def resolve_for_all_tables(
         self, timestamp: date | str | None, txn_id: int | None
     ) -> PointInTime | None:
-        """One moment of all tables: a time, or a transaction's commit. None: the present.
+        """Return one moment of all tables, as the number of a commit: the last one until a time, or
+        a transaction's. None: neither is given.
 
         Raises:
             SettingError: Both are given.
@@ -150,9 +157,10 @@ class TimeTravel:
         return PointInTime(commit=commit)
 
     def resolve_to_commit(self, point_in_time: PointInTime) -> PointInTime:
-        """The last commit until a time, which is one moment for all tables.
+        """Turn a time into the number of the last commit until then, which is one moment for all
+        tables.
 
-        A point in time that is no time is returned as it is.
+        A point in time without a time is returned as it is.
 
         Raises:
             VersionNotFoundError: The time is after now.
@@ -164,7 +172,7 @@ class TimeTravel:
     def write_ids(
         self, table: Table, point_in_time: PointInTime, snapshot: Snapshot
     ) -> ValidWriteIdList:
-        """The write ids that a version shows: some of those that the snapshot sees.
+        """Return the write ids that a version shows: some of those that the snapshot sees.
 
         A moment does not show what the snapshot's own transaction has changed so far.
 
@@ -235,6 +243,7 @@ def need_versions(metastore: Metastore, subject: object) -> None:
 
 
 def _time_error(message: str, span: Span, statement_text: StatementText) -> AnalysisError:
+    """Return the error of a time-travel expression, which points to the expression."""
     return AnalysisError(
         message,
         statement_text.text, span.start, span.end,
@@ -243,6 +252,12 @@ def _time_error(message: str, span: Span, statement_text: StatementText) -> Anal
 
 
 def _write_ids_up_to(table: Table, version: int, visible: ValidWriteIdList) -> ValidWriteIdList:
+    """Return the visible write ids up to a version.
+
+    Raises:
+        VersionNotFoundError: The version is above the newest one, was rolled back, or is not
+            committed.
+    """
     if version > visible.high_water_mark:
         raise VersionNotFoundError(
             f"{table.name} has no version {version}: the newest one is {visible.high_water_mark}.",

@@ -122,11 +122,15 @@ class Transaction:
 
     @contextmanager
     def statement(self, operation: str, text: str) -> Iterator[Work]:
-        """Run one statement. Between BEGIN and COMMIT, a statement that fails is undone.
+        """Run one statement in the block, and yield its ``Work``. Between BEGIN and COMMIT, a
+        statement that fails is undone; otherwise the caller aborts the transaction.
 
         Args:
             operation: What the history of its tables calls the statement: INSERT, MERGE ….
             text: The statement.
+
+        Raises:
+            TxnError: IN_FAILED_TRANSACTION: an earlier statement could not be undone.
         """
         self._refuse_broken()
         work = Work(self.txn, self.txn.mark, operation, text)
@@ -142,11 +146,13 @@ class Transaction:
     def refuse_overwritten(
         self, table: Table, partitions: Collection[str], *, overwrite: bool
     ) -> None:
-        """Refuse to write to partitions that an overwrite of this transaction has replaced, or that
-        this statement, an overwrite, cannot replace.
+        """Refuse to write to partitions whose rows the transaction's base directory would hide or
+        mix up.
 
         Raises:
-            UnsupportedError: See ``overwrites``.
+            UnsupportedError: An earlier statement of the transaction, or another branch of this
+                one, overwrote one of these partitions; or this statement overwrites a partition
+                whose undone base a DataFrame may still read.
         """
         refuse_hidden(self.works[:-1], table, partitions)
         refuse_two_branches(self.works[-1], table, partitions, overwrite=overwrite)
@@ -162,7 +168,7 @@ class Transaction:
 
     @checked
     def savepoint(self, name: str) -> None:
-        """Set a savepoint. A savepoint of the same name is replaced.
+        """Set a savepoint; case does not matter. A savepoint of the same name is replaced.
 
         Raises:
             TxnError: An earlier statement could not be undone.
@@ -178,7 +184,8 @@ class Transaction:
 
     @checked
     def rollback(self, to: str | None = None) -> None:
-        """Undo the whole transaction, or all statements since a savepoint (then the locks stay).
+        """Undo the whole transaction, or all statements since a savepoint. Then the locks, the
+        savepoint and the transaction stay.
 
         Raises:
             TxnError: There is no such savepoint, or the transaction has ended otherwise.
@@ -200,6 +207,8 @@ class Transaction:
             self._undo(count, mark)
 
     def _find(self, name: str) -> tuple[int, int]:
+        """Return a savepoint: how many statements came before it, and the transaction's mark. Case
+        does not matter. Raise TxnError if there is none."""
         savepoint = self._savepoints.get(name.lower())
         if savepoint is None:
             raise TxnError(
@@ -278,6 +287,8 @@ class Transaction:
             self._end()
 
     def _abandon(self, reason: str) -> bool:
+        """Abort, and delete the transaction's directories, but do not end its other transactions.
+        Return False, with nothing deleted, if it may be committed."""
         may_be_committed = self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED)
         if may_be_committed or not abort_quietly(self.txn, reason):
             return False
@@ -312,7 +323,8 @@ class Transaction:
     # ── undoing a part ───────────────────────────────────────────────────────────────────────
 
     def _undo(self, count: int, mark: int) -> None:
-        """Undo all statements from number ``count`` on; the transaction goes on."""
+        """Undo all statements from number ``count`` on, and delete their directories; the
+        transaction goes on, back at ``mark``. If this is interrupted, COMMIT is refused."""
         # COMMIT is refused until all is undone, whatever interrupts the next lines.
         self._undo_failure = "an earlier statement of it could not be undone"
         # The store first: it raises if the transaction has ended, and then no file may be deleted.
@@ -330,13 +342,16 @@ class Transaction:
         self._undo_failure, self._is_in_doubt = None, was_in_doubt
 
     def _undo_quietly(self, count: int, mark: int) -> None:
-        """Undo while the statement's own error is raised. The next statement reports a failure."""
+        """Undo like ``_undo``, while the statement's own error is raised. A failure is only noted:
+        then the next statement, or COMMIT, is refused."""
         try:
             self._undo(count, mark)
         except (AcidSqlError, OSError) as error:
             self._undo_failure = f"an earlier statement of it could not be undone ({error})"
 
     def _refuse_broken(self) -> None:
+        """Raise TxnError if an undone statement left a directory, or could not be undone. A
+        transaction that has ended is not refused here."""
         if self.txn.phase is not Phase.OPEN:
             return  # the next call of ``txn`` raises a better error
         # A later statement may have published a base of the same name as an undone statement's.
@@ -366,6 +381,7 @@ class Transaction:
             raise self._failed_error(self._undo_failure)
 
     def _failed_error(self, reason: str) -> TxnError:
+        """Return the error of a transaction that can only be rolled back, for a reason."""
         return TxnError(
             f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
             condition="IN_FAILED_TRANSACTION",

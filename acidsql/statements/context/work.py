@@ -44,7 +44,8 @@ class Work:
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: TableWrite) -> PublishedWrite:
-        """Publish the files of one write. The directories are recorded even if this fails."""
+        """Publish the files of one write into a table, and note the result. The directories are
+        noted even if this fails."""
         self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
         try:
@@ -70,7 +71,8 @@ class Work:
 
 
 def written_places(works: Sequence[Work]) -> list[tuple[TableName, str | None]]:
-    """The tables and partitions that were written to (partition None: unpartitioned)."""
+    """Return the table and partition of each write; partition None: unpartitioned. A place may come
+    twice."""
     return [
         (table.name, partition or None)
         for work in works
@@ -95,7 +97,8 @@ def without_dropped(
     written: Mapping[TableName, list[Partition]],
     dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
 ) -> dict[TableName, list[Partition]]:
-    """The partitions that a transaction has written to, except those that its commit drops."""
+    """Leave out, of the partitions that a transaction has written to, those that its commit
+    drops."""
     return {
         name: [
             partition
@@ -107,7 +110,8 @@ def without_dropped(
 
 
 def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
-    """The changes of the numbers of rows, by table and partition."""
+    """Return the changes of the numbers of rows, by table and partition ("": unpartitioned), each
+    with its directories."""
     changes_by_table: dict[TableName, dict[str, RowChange]] = {}
     for work in works:
         for table, published in work.published:
@@ -142,6 +146,8 @@ def statement_changes(works: Sequence[Work]) -> list[Change]:
 
 
 def _writes_by_table(work: Work) -> dict[TableName, list[PublishedWrite]]:
+    """Group a statement's writes by table. A write without a write id, which published nothing, is
+    left out."""
     writes: dict[TableName, list[PublishedWrite]] = {}
     for table, published in work.published:
         if published.write_id is not None:

@@ -67,7 +67,8 @@ def renamed_sort_columns(table: Table, names: Mapping[str, str]) -> tuple[SortCo
 
 
 def renamed_properties(table: Table, names: Mapping[str, str]) -> dict[str, str]:
-    """The properties that change if columns get new names (old name → new name)."""
+    """Return the properties that are lists of columns and change if columns get new names (old name
+    → new name), with their new values."""
     renamed: dict[str, str] = {}
     for key in (*_PLAIN_LISTS, *_SQL_LISTS):
         text = table.properties.get(key)
@@ -77,6 +78,8 @@ def renamed_properties(table: Table, names: Mapping[str, str]) -> dict[str, str]
 
 
 def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -> str:
+    """Return the list of columns in a property with new names; the unchanged text if it names none
+    of the renamed columns."""
     if key in _SQL_LISTS:
         columns = _sql_names(text)
         if not any(column in names for column in columns):
@@ -99,6 +102,7 @@ def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
 
 
 def _sql_names(text: str) -> tuple[str, ...]:
+    """Return the names in a list written as SQL; () if the text is no such list."""
     try:
         return names_in(text)
     except SqlError:
@@ -118,7 +122,9 @@ def quoted_if_needed(name: str) -> str:
 
 
 def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
-    """The reference of the table itself for which a column keeps its name; None: there is none."""
+    """Return why a column must keep its name, for a message: a constraint, a property that is an
+    expression, or a list that cannot hold the new name. None: the table itself allows it. Views and
+    other tables are not asked."""
     if constraints := constraints_naming(table, old):
         return (
             f"the constraint {constraints[0]} names it. ALTER TABLE … DROP CONSTRAINT "
@@ -138,7 +144,8 @@ def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
 
 
 def _naming_properties(table: Table, column: str) -> Iterator[str]:
-    """The properties, other than lists of columns, that name a column."""
+    """Yield the keys of the properties, other than lists of columns, that name a column (in lower
+    case)."""
     for key in _EXPRESSIONS:
         text = table.properties.get(key, "")
         try:
@@ -181,6 +188,7 @@ def refuse_referenced_names(
 
 
 def _views(metastore: Metastore) -> Iterator[Table]:
+    """Yield each view in the metastore, of all databases."""
     for database in metastore.databases():
         for name in metastore.views(database.name):
             view = view_of(metastore.find(TableName(database.name, name)))
@@ -223,7 +231,8 @@ def _is_new_name(before: Token | None) -> bool:
 
 
 def refuse_version_columns(state: Table | None, new_names: Sequence[NewName], text: str) -> None:
-    """Refuse new names of the columns that AUTO CDC itself sets in a table of SCD type 2.
+    """Raise UnsupportedError if a column gets a new name that AUTO CDC itself sets in a table of
+    SCD type 2.
 
     ``state``: the table's state table; None: the table has none.
     """
@@ -246,14 +255,15 @@ def rename_error(name: NewName, reason: str, text: str) -> UnsupportedError:
 
 
 def check_lists(properties: Mapping[str, str], columns: Sequence[str]) -> None:
-    """Refuse a key that names a missing column, or a column twice.
+    """Check the key columns in the properties: each is a column of the table, and is named once.
 
     Args:
         properties: The table's properties.
         columns: The names of all columns of the table.
 
     Raises:
-        SettingError: The error names the property.
+        SettingError: A name is no column's or is there twice, or the text is no list. The error
+            names the property.
     """
     for key in (CHANGE_KEY, cdc.KEYS):
         text = properties.get(key)
@@ -271,6 +281,8 @@ def check_lists(properties: Mapping[str, str], columns: Sequence[str]) -> None:
 
 
 def _listed_names(key: str, text: str) -> list[str]:
+    """Return the names in a property's list of columns. Raise SettingError if AUTO CDC's keys are
+    no list in SQL."""
     if key == CHANGE_KEY:
         return [name.strip().lower() for name in text.split(",") if name.strip()]
     try:

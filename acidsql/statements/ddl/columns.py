@@ -68,11 +68,13 @@ class AlteredColumns:
 def altered_columns(
     table: Table, statement: ChangeColumns | ReplaceColumns, text: str, type_of: TypeOf
 ) -> AlteredColumns:
-    """The new columns of a table after a statement.
+    """Return the columns that a statement gives a table, and what else changes with their names.
+    Only the text and the table are read, no rows.
 
     Raises:
         AnalysisError: A column does not exist, or exists already; or a type is unknown.
-        UnsupportedError: Old files would show wrong values.
+        UnsupportedError: Old files would show wrong values, or something keeps a column from its
+            new name.
     """
     if isinstance(statement, ChangeColumns):
         columns = list(table.columns)
@@ -113,7 +115,7 @@ def _rename_span(statement: ChangeColumns | ReplaceColumns, position: int) -> Sp
 
 
 def added_columns(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> list[Column]:
-    """The columns that ADD COLUMNS adds.
+    """Return the columns that ADD COLUMNS adds, without the old ones.
 
     Raises:
         AnalysisError: The table has a column of this name already; or a type is unknown.
@@ -131,7 +133,8 @@ def added_columns(table: Table, statement: AddColumns, text: str, type_of: TypeO
 
 
 def added_columns_notes(columns: Sequence[Column]) -> tuple[str, ...]:
-    """The notes in the receipt of ADD COLUMNS about the existing rows."""
+    """Return the notes in the receipt of ADD COLUMNS: old rows show NULL in new columns that have a
+    DEFAULT. Without such columns: ()."""
     filled = [quoted_if_needed(column.name) for column in columns if has_default(column)]
     if not filled:
         return ()
@@ -153,6 +156,12 @@ def has_default(column: Column) -> bool:
 def _column_position(
     table: Table, columns: Sequence[Column], change: ColumnChange, text: str
 ) -> int:
+    """Return the position of the column that a change names.
+
+    Raises:
+        UnsupportedError: It is a partition column.
+        AnalysisError: There is no such column.
+    """
     name, span = change.column.parts[-1].lower(), change.column.span
     for position, column in enumerate(columns):
         if column.name == name:
@@ -171,6 +180,12 @@ def _column_position(
 def _changed_column(
     table: Table, old: Column, change: ColumnChange, text: str, type_of: TypeOf
 ) -> Column:
+    """Return a column as a change makes it: its name, type, comment, DEFAULT and nullability.
+
+    Raises:
+        AnalysisError: The type is unknown, or the DEFAULT does not fit it.
+        UnsupportedError: The column cannot have this type or name.
+    """
     name = old.name if change.new_name is None else change.new_name.parts[-1]
     new = old
     if change.type is not None or change.default is not None:
@@ -246,6 +261,9 @@ def _replaced_columns(
 
 
 def _check_type_change(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
+    """Raise UnsupportedError if a column cannot get its new type: old files would show other
+    values, rows would belong to other buckets or sort otherwise, or a constraint, a DEFAULT or NOT
+    NULL may break."""
     before, after = parse_type(old.type), parse_type(new.type)
     if before == after:
         return
@@ -313,7 +331,7 @@ def _is_too_long(default: str, kind: HiveType) -> bool:
 def _refuse_parquet_changes(
     table: Table, columns: Sequence[Column], statement: ChangeColumns | ReplaceColumns, text: str
 ) -> None:
-    """Refuse new names and types in a Parquet table.
+    """Raise UnsupportedError for a new name or type of a column in a Parquet table.
 
     Readers match the columns of Parquet by name, and not every reader converts types.
     """
@@ -335,6 +353,8 @@ def _refuse_parquet_changes(
 def _refuse_duplicate_name(
     table: Table, columns: Sequence[Column], position: int, span: Span, text: str
 ) -> None:
+    """Raise AnalysisError if the column at ``position`` has the name of another column, or of a
+    partition column."""
     other_names = [column.name for index, column in enumerate(columns) if index != position]
     if columns[position].name in (
         *other_names,

@@ -56,6 +56,8 @@ class ConstraintStatements(Family):
 
     @runs(st.AddConstraint)
     def _add(self, statement: st.AddConstraint, text: str) -> Receipt:
+        """Run ADD CONSTRAINT under the table's EXCLUSIVE lock. An enforced CHECK must be true for
+        all rows, which a job reads, unless the statement says NOVALIDATE."""
         definition = statement.constraint
         table = self._names.require_table(statement.name, text)
         # An error is raised before a transaction is opened.
@@ -74,6 +76,8 @@ class ConstraintStatements(Family):
 
     @runs(st.DropConstraint)
     def _drop(self, statement: st.DropConstraint, text: str) -> Receipt | None:
+        """Run DROP CONSTRAINT under the table's EXCLUSIVE lock. Return None if there is no such
+        constraint, and the statement has IF EXISTS."""
         table = self._names.require_table(statement.name, text)
         if self._remaining_constraints(table, statement, text) is None:
             return None
@@ -89,7 +93,8 @@ class ConstraintStatements(Family):
     def _remaining_constraints(
         self, table: Table, statement: st.DropConstraint, text: str
     ) -> list[Constraint] | None:
-        """The constraints without the dropped one; None: IF EXISTS, and there is no such one."""
+        """Return a table's constraints without the dropped one. None: there is no such one, and the
+        statement has IF EXISTS; without IF EXISTS raise AnalysisError."""
         (name,) = statement.constraint.parts
         remaining = [
             constraint for constraint in table.constraints if constraint.name != name.lower()
@@ -110,11 +115,12 @@ class ConstraintStatements(Family):
 def extended_constraints(
     context: Context, table: Table, definitions: Sequence[st.ConstraintDef], text: str
 ) -> tuple[Constraint, ...]:
-    """The constraints of a table, followed by new constraints.
+    """Return the constraints of a table, followed by the new ones.
 
     Raises:
-        AnalysisError: A name is taken, a column is missing, or a condition cannot be the condition
-            of a constraint.
+        AnalysisError: A name is too long or taken, a column is missing or named twice, a key does
+            not match its parent's, there is a PRIMARY KEY already, or a condition cannot be that of
+            a CHECK.
         UnsupportedError: The metastore does not keep constraints of this kind.
     """
     binder = _Binder(context, table, text)
@@ -132,7 +138,8 @@ def extended_constraints(
 
 
 def require_conditions(context: Context, table: Table) -> None:
-    """Refuse a change of columns after which a CHECK is not a valid condition any more.
+    """Raise UnsupportedError if a change of columns would make a CHECK invalid. The rows are not
+    read.
 
     ``table``: the table with its new columns.
     """
@@ -167,6 +174,12 @@ class _Binder:
         existing_names: Sequence[str],
         taken_names: Sequence[str],
     ) -> str:
+        """Return the name of a new constraint: the stated one, in lower case, or else a generated
+        one that is not in ``names_to_avoid``.
+
+        Raises:
+            AnalysisError: The stated name is too long, or is in ``names_so_far``.
+        """
         if definition.name is None:
             stem = f"{self.table.name.shown}_{_NAME_SUFFIXES[definition.kind]}"
             names = (f"{stem}_{number}" for number in range(1, len(taken_names) + 2))
@@ -187,6 +200,14 @@ class _Binder:
     def bind_constraint(
         self, definition: st.ConstraintDef, name: str, existing: Sequence[Constraint]
     ) -> Constraint:
+        """Return the constraint of a definition, with this name. ``existing`` are the table's
+        constraints so far.
+
+        Raises:
+            AnalysisError: There is a PRIMARY KEY already, a column is missing or named twice, or
+                the condition cannot be that of a CHECK.
+            UnsupportedError: The metastore keeps no keys.
+        """
         is_enforced = (
             definition.kind is ConstraintKind.CHECK and definition.traits.enforced is not False
         )
@@ -219,6 +240,8 @@ class _Binder:
         )
 
     def _bind_columns(self, names: Sequence[st.Name], table: Table) -> tuple[str, ...]:
+        """Return the names of a key's columns as the table has them. Raise AnalysisError if one is
+        missing or named twice."""
         columns: list[str] = []
         for name in names:
             column = column_of(self.text, table, name).name
@@ -232,6 +255,13 @@ class _Binder:
     def _bind_foreign_key(
         self, new: Constraint, definition: st.ConstraintDef, parent: st.Name
     ) -> Constraint:
+        """Add the parent and its columns to a FOREIGN KEY; without columns, those of the parent's
+        PRIMARY KEY. The parent may be the table itself.
+
+        Raises:
+            AnalysisError: There is no parent, or it has another number of columns in the key.
+            UnsupportedError: The parent is temporary, and the table is not.
+        """
         names = self.context.names
         # A new temporary table is not found by its name yet. Here the name means the new table.
         is_own = str(names.qualify(parent.parts)) == str(self.table.name)
@@ -257,7 +287,8 @@ class _Binder:
     # ── conditions ───────────────────────────────────────────────────────────────────────────
 
     def _bind_condition(self, place: Span) -> str:
-        """The text of a condition, checked to be about one row and the same in all sessions."""
+        """Return the SQL of a CHECK's condition, with names in backticks. Raise AnalysisError
+        unless it is a BOOLEAN about one row, and is the same in all sessions."""
         double_quoted = has_double_quoted_names(self.context.spark, self.text)
         edits = quoted_in_backticks(self.text, place, double_quoted=double_quoted)
         condition = Text(self.text, edits).verbatim(place)
@@ -284,6 +315,8 @@ class _Binder:
         return condition.sql
 
     def _require_fixed_condition(self, rows: DataFrame, condition: Text, place: Span) -> None:
+        """Raise AnalysisError if a condition is no BOOLEAN, gives another value each time, or reads
+        what belongs to this session. ``rows``: the analysed condition."""
         ((_, kind),) = lower.fields_of(rows)
         if kind.kind != "boolean":
             raise self._condition_error(f"A CHECK is a condition: true or false, no {kind}.", place)

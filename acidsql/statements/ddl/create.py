@@ -67,8 +67,10 @@ def define_table(
         fields: The columns of the query after AS SELECT; none without a query.
 
     Raises:
-        AnalysisError: A column is defined twice, is named but not defined, or has an unknown type.
-        UnsupportedError: The statement has a SORTED BY for a full-ACID table.
+        AnalysisError: A column is defined twice, is named but not defined, or has an unknown type
+            or a reserved name; or a property is wrong.
+        UnsupportedError: SORTED BY of a full-ACID table, too many buckets, or a column that cannot
+            be in PARTITIONED BY, CLUSTERED BY or SORTED BY.
     """
     _check_layout(statement, text)
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
@@ -97,7 +99,8 @@ def define_table(
 
 
 def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
-    """The column that a definition in CREATE TABLE or ADD COLUMNS defines.
+    """Return the column that a definition in CREATE TABLE or ADD COLUMNS defines, its name in lower
+    case.
 
     Raises:
         AnalysisError: The type is unknown or not supported, or has a field that is not allowed; or
@@ -124,6 +127,8 @@ def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> 
 def _default_text(
     column: ColumnDef, column_type: HiveType, text: str, type_of: TypeOf
 ) -> str | None:
+    """Return the SQL of a DEFAULT as the user wrote it; None without a DEFAULT. Raise AnalysisError
+    if its type does not fit the column's."""
     if column.default is None:
         return None
     default_type = type_of(column.default)
@@ -140,7 +145,8 @@ def _default_text(
 def define_table_like(
     source: Table, statement: CreateTable, text: str, name: TableName, location: str
 ) -> Table:
-    """The table that ``CREATE TABLE … LIKE`` defines: it has the source's columns and layout.
+    """Return the table that ``CREATE TABLE … LIKE`` defines: with the source's columns and layout,
+    but without its constraints.
 
     Raises:
         AnalysisError: A property has a value that Hive does not know.
@@ -169,6 +175,7 @@ def define_table_like(
 
 
 def _check_layout(statement: CreateTable, text: str) -> None:
+    """Raise UnsupportedError for SORTED BY of a full-ACID table, or more than 4096 buckets."""
     is_insert_only = _properties(statement, text)[TRANSACTIONAL_PROPERTIES] == INSERT_ONLY
     if statement.sorted_by and not is_insert_only:
         first, last = statement.sorted_by[0].span, statement.sorted_by[-1].span
@@ -182,7 +189,8 @@ def _check_layout(statement: CreateTable, text: str) -> None:
 def _split_partition_columns(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """The data and the partition columns of ``CREATE TABLE … PARTITIONED BY (a) AS SELECT``.
+    """Return the data and the partition columns of ``CREATE TABLE … PARTITIONED BY (a) AS SELECT``.
+    Raise AnalysisError if the query has no column ``a``.
 
     The query's column ``a`` becomes a partition column.
     """
@@ -197,6 +205,8 @@ def _split_partition_columns(
 
 
 def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
+    """Raise AnalysisError if there is no column, or a name is there twice; raise an error if a name
+    is not allowed."""
     seen_names: set[str] = set()
     for column in columns:
         if column.name in seen_names:
@@ -215,6 +225,8 @@ def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -
 
 
 def _check_partition_columns(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
+    """Raise UnsupportedError for a partition column that is BINARY or nested, or whose directories
+    readers would pass over because of its name."""
     for column in columns:
         if is_hidden(column.name):
             raise _unsupported_error(
@@ -233,6 +245,12 @@ def _check_partition_columns(columns: Sequence[Column], statement: CreateTable, 
 def _bucket_columns(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[str, ...]:
+    """Return the names of the CLUSTERED BY columns, in lower case.
+
+    Raises:
+        AnalysisError: There is no such column.
+        UnsupportedError: A column is BINARY.
+    """
     type_by_name = {column.name: parse_type(column.type) for column in columns}
     bucket_columns = []
     for name in statement.bucket_columns:
@@ -251,6 +269,12 @@ def _bucket_columns(
 def _sort_columns(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[SortColumn, ...]:
+    """Return the SORTED BY columns, their names in lower case.
+
+    Raises:
+        AnalysisError: There is no such column.
+        UnsupportedError: A column has a nested type.
+    """
     type_by_name = {column.name: parse_type(column.type) for column in columns}
     sort_columns = []
     for by in statement.sorted_by:
@@ -269,7 +293,9 @@ def _sort_columns(
 def _properties(
     statement: CreateTable, text: str, inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """A new table's TBLPROPERTIES. Properties that fix the table's kind get Hive's spelling."""
+    """Return a new table's TBLPROPERTIES: the defaults, then the inherited ones, then the stated
+    ones. Those that fix the table's kind get Hive's spelling. Raise AnalysisError for an unknown
+    kind."""
     stated = {
         key.lower() if key.lower() in FIXED_PROPERTIES else key: value
         for key, value in statement.properties
@@ -288,6 +314,7 @@ def _properties(
 
 
 def _sorted_buckets_error(text: str, place: Span) -> UnsupportedError:
+    """Return the error of SORTED BY for a full-ACID table."""
     return _unsupported_error(
         "A full-ACID table cannot be SORTED BY (Hive 10298): its files are sorted by row id. An "
         f"insert-only table can: TBLPROPERTIES ('{TRANSACTIONAL_PROPERTIES}'='{INSERT_ONLY}').",
@@ -296,6 +323,7 @@ def _sorted_buckets_error(text: str, place: Span) -> UnsupportedError:
 
 
 def _missing_column_error(name: str, text: str, span: Span) -> SqlError:
+    """Return the error of a clause of CREATE TABLE that names a missing column."""
     return AnalysisError(
         f"There is no column '{name}'.", text, span.start, span.end,
         condition="COLUMN_NOT_FOUND", sqlstate="42703",

@@ -18,7 +18,8 @@ class DatabaseStatements(Family):
 
     @runs(st.CreateDatabase)
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
-        """Create Spark's database first: if Spark refuses the name, nothing is created."""
+        """Run CREATE DATABASE in both catalogs, Spark's first: if Spark refuses the name, nothing
+        is created. A database of another catalog is left to Spark."""
         if self._spark_databases.is_elsewhere(statement.name):
             self._spark.sql(text)
             return
@@ -43,6 +44,7 @@ class DatabaseStatements(Family):
 
     @runs(st.AlterDatabase)
     def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
+        """Run ALTER DATABASE in the metastore, or leave it to Spark if this is no ACID database."""
         if (database := self._spark_databases.shared_database(statement.name)) is None:
             self._spark.sql(text)
         else:
@@ -54,7 +56,9 @@ class DatabaseStatements(Family):
 
     @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
-        """Drop Spark's database last: if the store refuses, nothing is dropped."""
+        """Run DROP DATABASE in both catalogs, Spark's last: if the metastore refuses, nothing is
+        dropped. The directories of its tables are deleted. A database of another catalog is left to
+        Spark."""
         if self._spark_databases.is_elsewhere(statement.name):
             self._spark.sql(text)
             return
@@ -76,7 +80,9 @@ class DatabaseStatements(Family):
 
     @runs(st.Use)
     def _use(self, statement: st.Use, text: str) -> None:
-        """Set Spark's current database, which is also the session's."""
+        """Set Spark's current database, which is also the session's; create an ACID database in
+        Spark's catalog if it is missing there. Raise AnalysisError if there is no such database or
+        catalog."""
         name = statement.name.parts[-1].lower()
         if not self._spark_databases.is_elsewhere(statement.name):
             database = self._metastore.get_database(name)

@@ -30,7 +30,8 @@ class ExistingRows:
         self._rows = TableRows(context)
 
     def require_condition(self, table: Table, name: str, condition: str, txn: Txn) -> None:
-        """Raise ConstraintError if a CHECK is false for a row."""
+        """Raise ConstraintError if the condition of the CHECK ``name`` is false for a row. This
+        reads the rows, in a job."""
         named_columns = columns_of(condition, table.all_columns)
         violations = self._violations(table, condition, named_columns, txn)
         if violations.n:
@@ -44,7 +45,8 @@ class ExistingRows:
             )  # fmt: skip
 
     def require_values(self, table: Table, columns: Iterable[Column], txn: Txn) -> None:
-        """Raise ConstraintError if a row has a NULL in one of these columns."""
+        """Raise ConstraintError if a row has a NULL in one of these columns. This reads the rows, a
+        job for each column."""
         for column in columns:
             other_columns = [
                 other_column for other_column in table.all_columns if other_column != column
@@ -96,7 +98,8 @@ class ExistingRows:
     def _violations(
         self, table: Table, condition: str, example_columns: list[Column], txn: Txn
     ) -> Row:
-        """The number of rows for which a condition is false, and the columns of such a row."""
+        """Count the rows for which a condition is false. Return ``n``, and ``example``: the text of
+        such a row's ``example_columns``."""
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         with lower.job_errors():
             (violations,) = lower.violation_summary(

@@ -35,6 +35,8 @@ class PartitionStatements(Family):
 
     @runs(st.TruncateTable)
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
+        """Run TRUNCATE TABLE, in the session's transaction or its own: publish a base without rows
+        in each partition that it means. Old files stay for the cleaner."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
@@ -49,7 +51,7 @@ class PartitionStatements(Family):
     def _lock_rows(
         self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
-        """Lock the partition that TRUNCATE names by all of its columns, or else the table."""
+        """Lock the partition that TRUNCATE names by all of its columns, or else the whole table."""
         locked_partitions = None
         if spec and len(spec) == len(table.partition_columns):
             locked_partitions = self._matching_partitions(table, [spec], text)
@@ -59,7 +61,8 @@ class PartitionStatements(Family):
 
     @runs(st.AddPartitions)
     def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
-        """Add partitions, each with a delta without rows.
+        """Run ADD PARTITION in a transaction of its own: each new partition gets a delta without
+        rows. Return None if all partitions exist, and the statement has IF NOT EXISTS.
 
         So the statement is an INSERT of no rows. Whatever fails, the catalog has no partition
         without a directory.
@@ -83,7 +86,7 @@ class PartitionStatements(Family):
     def _missing_partitions(
         self, table: Table, statement: st.AddPartitions, text: str
     ) -> list[str]:
-        """The directories of the partitions to add.
+        """Return the directories of the partitions to add.
 
         Raises:
             AnalysisError: A partition exists already, and the statement has no IF NOT EXISTS.
@@ -105,7 +108,8 @@ class PartitionStatements(Family):
 
     @runs(st.DropPartitions)
     def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
-        """Drop partitions.
+        """Run DROP PARTITION in a transaction of its own. Return None if there is nothing to drop,
+        and the statement has IF EXISTS.
 
         First each partition gets a base without rows. This base hides the old rows even if the
         partition is added again. The commit removes the partitions from the catalog, too. The files
@@ -148,7 +152,8 @@ class PartitionStatements(Family):
 def publish_empty_directories(
     txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
 ) -> PublishedWrite:
-    """Publish a base without rows in each partition or, without ``overwrite``, a delta."""
+    """Publish a base without rows in each partition ("": the table itself) or, without
+    ``overwrite``, a delta. This takes a statement id of the transaction."""
     statement_id = txn.next_statement_id()
     save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=overwrite)
     with TableWrite(filesystem_for(table.location), save) as writing:

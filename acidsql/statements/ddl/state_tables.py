@@ -23,7 +23,8 @@ class StateTables(TableStatements):
     """The statements about tables and, without a statement, the state tables."""
 
     def create(self, owner: Table, state_table: Table, text: str) -> bool:
-        """Create the state table of another table, in a directory that this method chooses.
+        """Create the state table of another table, in a transaction of its own, and in a directory
+        that this method chooses.
 
         Returns:
             False if the state table exists already, or if its owner was dropped or replaced.
@@ -46,7 +47,8 @@ class StateTables(TableStatements):
         return True
 
     def bind(self, owner: Table, cdc_table: Table, text: str) -> bool:
-        """Note in an owner's properties its bond with a table of AUTO CDC, unless it has the bond.
+        """Note in an owner's properties its bond with a table of AUTO CDC, in the session's
+        transaction or one of its own, unless it has the bond.
 
         An exclusive lock keeps out Hive's statements, which write all properties of a table back.
 
@@ -84,7 +86,7 @@ class StateTables(TableStatements):
         return True
 
     def drop_unwritten(self, state_table: Table, text: str) -> None:
-        """Drop a state table to which nobody has written. If this fails, the table stays.
+        """Drop a state table that has no files. Errors are ignored: then the table stays.
 
         The method does not wait for a table that somebody uses, because the table will hardly stay
         empty.

@@ -55,7 +55,8 @@ class PropertyChanges:
 
 
 def property_changes(table: Table, statement: SetTableProperties, text: str) -> PropertyChanges:
-    """The properties that SET TBLPROPERTIES changes in a table.
+    """Return the properties that SET TBLPROPERTIES changes in a table, and check that the table may
+    have them.
 
     Raises:
         AnalysisError: Hive does not know the value of a property.
@@ -103,7 +104,8 @@ def property_changes(table: Table, statement: SetTableProperties, text: str) -> 
 def convertible_table(
     foreign_table: ForeignTable | None, is_acid: bool, statement: ConvertTable, text: str
 ) -> ForeignTable:
-    """The plain table that a statement converts into an ACID table.
+    """Return the plain table that a statement converts into an ACID table, if it can become one in
+    place.
 
     Args:
         foreign_table: The metastore's plain table of this name; None: there is none.
@@ -140,7 +142,8 @@ def convertible_table(
 def _obstacles(
     foreign_table: ForeignTable, table: Table, properties: Mapping[str, str]
 ) -> Iterator[tuple[bool, str]]:
-    """The possible obstacles to a conversion: whether the table has it, and the reason in words.
+    """Yield the possible obstacles to a conversion, lazily: whether the table has it, and the
+    reason in words.
 
     Args:
         foreign_table: The plain table in the metastore.
@@ -166,7 +169,7 @@ def _obstacles(
 
 
 def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> None:
-    """Check that properties can be unset.
+    """Check that the table may lose the properties that UNSET TBLPROPERTIES names.
 
     Raises:
         AnalysisError: The table has no such property, and the statement has no IF EXISTS.
@@ -240,6 +243,8 @@ def check_column_lists(
 
 
 def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
+    """Check the statement's properties one by one. Raise AnalysisError if one has a name of
+    ANALYZE's statistics, or a wrong value for compactions, history or AUTO CDC."""
     for key, value in statement.properties:
         if key.lower().startswith(STATISTICS):
             span = _span_of_key(key, statement)
@@ -259,6 +264,7 @@ def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> N
 def _error_at_key(
     error: SettingError, key: str, statement: CreateTable | SetTableProperties, text: str
 ) -> AnalysisError:
+    """Turn an error about a property into one that points to the property in the statement."""
     span = _span_of_key(key, statement)
     return AnalysisError(
         error.message, text, span.start, span.end,
@@ -267,6 +273,8 @@ def _error_at_key(
 
 
 def _span_of_key(key: str, statement: CreateTable | SetTableProperties) -> Span:
+    """Return the place of a property in the statement, or of the whole list in SET
+    TBLPROPERTIES."""
     if isinstance(statement, SetTableProperties):
         return statement.place
     places = zip(statement.properties, statement.property_spans, strict=False)
@@ -274,7 +282,8 @@ def _span_of_key(key: str, statement: CreateTable | SetTableProperties) -> Span:
 
 
 def check_kind(kind: str, text: str, span: Span) -> None:
-    """Refuse a value of ``transactional_properties`` that Hive does not know."""
+    """Raise AnalysisError for a value of ``transactional_properties`` that Hive does not know.
+    ``kind`` is in lower case."""
     if kind not in TRANSACTIONAL_KINDS:
         raise AnalysisError(
             f"'{TRANSACTIONAL_PROPERTIES}' is '{TRANSACTIONAL_KINDS[0]}' (full ACID) or "

@@ -61,6 +61,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.CreateTable)
     def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
+        """Run CREATE TABLE without a query. With LOCATION, the files there become the table's.
+        Return None if the table exists, and the statement has IF NOT EXISTS."""
         name = self.new_name(statement, text)
         if self.exists(statement, name):
             return None
@@ -87,7 +89,8 @@ class TableStatements(ConstraintStatements):
         transaction: Transaction,
         text: str,
     ) -> bool:
-        """Lock the name of a new table, and take these other locks.
+        """Lock the name of a new table, and take these other locks. With OR REPLACE, lock AUTO
+        CDC's tables of this name, too.
 
         Returns:
             False if the table exists, and the statement has IF NOT EXISTS.
@@ -104,6 +107,8 @@ class TableStatements(ConstraintStatements):
     def _create(
         self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
     ) -> tuple[str, ...]:
+        """Make a table's directory, and commit the transaction, which creates the table. With
+        ``adopt``, take over the files in the directory. Return notes for the receipt."""
         if not adopt:
             table, cleanup_id = self.claim_directory(table, transaction)
             transaction.txn.commit(
@@ -125,8 +130,19 @@ class TableStatements(ConstraintStatements):
     def define_table(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
-        """The table that a CREATE TABLE defines. Raises the errors of ``define_table`` and
-        ``extended_constraints``."""
+        """Return the table that a CREATE TABLE defines, also with LIKE. Nothing is created.
+
+        Args:
+            statement: The statement.
+            text: The statement's text.
+            name: The new table's name.
+            fields: The columns of the query after AS SELECT; none without a query.
+
+        Raises:
+            AnalysisError: A column, a property or a constraint is wrong.
+            UnsupportedError: A table cannot have this layout or constraint.
+            CatalogError: There is no such database, or the LOCATION cannot be used.
+        """
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.require_table(statement.like, text)
@@ -143,13 +159,13 @@ class TableStatements(ConstraintStatements):
         """Make the directory of a table that the commit will create. Call this under the lock.
 
         If a table owns the directory with the table's name, the new table gets another directory.
-
         Until the commit, the directory is queued for deletion. So after a crash the next CREATE
         deletes the directory. If the metastore has no such queue, the directory stays after a
         crash.
 
         Returns:
-            The table, and the argument ``cleaned`` of the commit.
+            The table, with its directory, and the id of the queued deletion, which the commit must
+            end (its argument ``cleaned``); None: nothing is queued.
         """
         table = self._places.choose_location(table, transaction.id)
         self._places.prepare_directory(table, adopt=False)
@@ -164,6 +180,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
+        """Run DROP TABLE: drop the table, AUTO CDC's tables beside it, and their directories.
+        Return None if the table went meanwhile, and the statement has IF EXISTS."""
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         with self._temporary.track(name), self._locked_transaction(text, *drop_locks(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
@@ -179,6 +197,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
+        """Run ADD COLUMNS, under the table's EXCLUSIVE lock. No file changes: old rows show
+        NULL."""
         table = self._names.require_table(statement.name, text)
         columns = alter.added_columns(table, statement, text, self.type_of(text))
         with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
@@ -188,6 +208,14 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.ChangeColumns, st.ReplaceColumns)
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
+        """Run CHANGE, RENAME, ALTER and REPLACE COLUMNS, under the table's EXCLUSIVE lock.
+        Properties, statistics and the state table get the new names; no file changes.
+
+        Raises:
+            AnalysisError: A column or type is wrong.
+            UnsupportedError: Old files would show wrong values, or something names the column.
+            ConstraintError: A row has a NULL in a column that becomes NOT NULL.
+        """
         type_of = self.type_of(text)
         table = self._names.require_table(statement.name, text)
         # These raise before a transaction is opened.
@@ -233,7 +261,8 @@ class TableStatements(ConstraintStatements):
     def _refuse_while_records_wait(
         self, table: Table, new_names: Sequence[NewName], txn: Txn, text: str
     ) -> None:
-        """Refuse new names of columns while AUTO CDC keeps waiting records with the old names."""
+        """Raise UnsupportedError for new names of columns while AUTO CDC keeps waiting records with
+        the old names."""
         pending = self._own_cdc_table(table, cdc.pending_name(table.name)) if new_names else None
         if pending is not None and self._existing.has_rows(pending, txn):
             raise rename_error(
@@ -242,7 +271,8 @@ class TableStatements(ConstraintStatements):
             )  # fmt: skip
 
     def _own_cdc_table(self, table: Table, name: TableName) -> Table | None:
-        """The table of this name that AUTO CDC has made beside ``table``; None: there is none."""
+        """Return the table of this name that AUTO CDC has made beside ``table``; None: there is
+        none."""
         if not self._metastore.abilities.keeps_state_tables:
             return None
         cdc_table = acid_table(self._metastore.find(name))
@@ -255,6 +285,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.SetTableProperties)
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
+        """Run SET TBLPROPERTIES, under the table's EXCLUSIVE lock. An insert-only table may become
+        full-ACID, if its files allow that."""
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.property_changes(
@@ -271,6 +303,7 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.UnsetTableProperties)
     def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
+        """Run UNSET TBLPROPERTIES, under the table's EXCLUSIVE lock."""
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.check_unset(table, statement, text)
@@ -282,6 +315,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.ConvertTable)
     def _convert(self, statement: st.ConvertTable, text: str) -> Receipt:
+        """Turn a plain table of the metastore into a full-ACID table, in place: its files get
+        Hive's names, and are counted."""
         name = self._plain_table(statement, text).name  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
             foreign_table = self._plain_table(statement, text)
@@ -291,6 +326,8 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id, notes=notes)
 
     def _plain_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
+        """Return the plain table that ALTER TABLE … SET TBLPROPERTIES ('transactional'='true')
+        names. Raise UnsupportedError if it cannot become full-ACID in place."""
         parts = statement.name.parts
         entry, foreign_table = self._names.peek_entry(parts), None
         if isinstance(entry, ForeignTable) and not self._names.is_in_spark(parts):
@@ -300,7 +337,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.SetFileFormat)
     def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
-        """Change nothing: the table has this format already, or the statement is refused."""
+        """Run SET FILEFORMAT, which changes nothing: it is refused (UnsupportedError) unless the
+        table has this format already."""
         table = self._names.require_table(statement.name, text)
         if statement.file_format.lower() != table.file_format:
             raise UnsupportedError(
@@ -312,6 +350,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.RenameTable)
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
+        """Run RENAME TO: rename a table, and AUTO CDC's tables beside it. Its directory stays.
+        Raise TxnError if this session holds a lock on the table."""
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         new_name = self._names.new_table_name(statement.new_name, text)
         new_name = (
@@ -355,10 +395,11 @@ class TableStatements(ConstraintStatements):
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
         """Whether a table or view of the name exists, so that IF NOT EXISTS leaves nothing to do.
 
-        With OR REPLACE, the result is False, and the table may exist unless it is Spark's.
+        With OR REPLACE, the result is False, although an ACID table may exist.
 
         Raises:
             CatalogError: The table or view exists, and there is no IF NOT EXISTS.
+            UnsupportedError: OR REPLACE, and the metastore cannot replace tables.
         """
         entry = self._metastore.find(name)
         if statement.or_replace and view_of(entry) is None:
@@ -370,6 +411,8 @@ class TableStatements(ConstraintStatements):
         return self._is_taken(statement, name, existing_kind)
 
     def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
+        """Raise an error if OR REPLACE cannot replace what has this name: the metastore cannot
+        replace tables (UnsupportedError), or the name is Spark's (CatalogError)."""
         if not self._metastore.abilities.replaces_tables:
             raise UnsupportedError(
                 "CREATE OR REPLACE TABLE needs acidsql's own metastore. A Hive Metastore cannot "
@@ -381,6 +424,9 @@ class TableStatements(ConstraintStatements):
             self._names.require_free_name(statement.name, name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
+        """Return the directory of a new table: its LOCATION, or a directory with its name in the
+        database's. Raise CatalogError if there is no such database, or the LOCATION cannot be used.
+        """
         if statement.location is not None:
             return normalized_location(statement.location)
         database = self._metastore.get_database(name.database)
@@ -392,6 +438,8 @@ class TableStatements(ConstraintStatements):
         return f"{real(database.location)}/{directory_name(name.name)}"
 
     def _clean_tables(self, names: Sequence[TableName]) -> None:
+        """Delete the directories of these dropped tables, if nobody reads them any more. Errors are
+        only logged."""
         try:
             pending = self._metastore.pending_cleanups()
         except AcidSqlError as error:

@@ -72,7 +72,8 @@ class TransactionStatements(Family):
             )
 
     def replay_receipt(self, statement: Any, text: str) -> Receipt | None:
-        """The receipt of a statement that a replay skips; None: the statement runs.
+        """Return the receipt of a statement that a replay skips; None: this is no replay, or the
+        statement runs.
 
         A replay skips statements that change rows, and LOCK. The receipt has a count for each
         target of the statement. All counts are zero.
@@ -95,6 +96,8 @@ class TransactionStatements(Family):
 
     @runs(st.Commit)
     def _commit(self, statement: st.Commit, text: str) -> Receipt:
+        """Run COMMIT, and return a receipt of all changes of the transaction. Raise TxnError in a
+        ``with acid.transaction()`` block."""
         self._refuse_in_block("COMMIT")
         transaction = self._transactions.commit()
         writes = [write for work in transaction.works for write in work.published]
@@ -102,6 +105,8 @@ class TransactionStatements(Family):
 
     @runs(st.Rollback)
     def _rollback(self, statement: st.Rollback, text: str) -> None:
+        """Run ROLLBACK, or ROLLBACK TO a savepoint. Only the latter is allowed in a ``with
+        acid.transaction()`` block."""
         if statement.savepoint is not None:
             self._transactions.require_transaction().rollback(statement.savepoint.parts[-1])
             return
@@ -117,6 +122,7 @@ class TransactionStatements(Family):
         self._transactions.require_transaction().release(statement.name.parts[-1])
 
     def _refuse_in_block(self, label: str) -> None:
+        """Raise TxnError in a ``with acid.transaction()`` block, or if no transaction is open."""
         if self._transactions.require_transaction().in_block:
             raise TxnError(
                 f"{label} inside of a 'with acid.transaction()' block: the block's end commits, an "
@@ -129,6 +135,8 @@ class TransactionStatements(Family):
 
     @runs(st.LockTable)
     def _lock_table(self, statement: st.LockTable, text: str) -> None:
+        """Run LOCK TABLE, or the lock of the partitions that it names, for the open transaction or
+        else for the session."""
         table = self._names.require_table(statement.name, text)
         partitions: Sequence[str | None] = [None]
         if statement.partition:
@@ -153,6 +161,8 @@ class TransactionStatements(Family):
 
     @runs(st.UnlockTable)
     def _unlock_table(self, statement: st.UnlockTable, text: str) -> None:
+        """Run UNLOCK TABLE, which ends locks of the session; the table may be gone. Raise TxnError
+        if a transaction is open, or the session holds no such lock."""
         session_locks = self._session_locks("UNLOCK TABLE")
         name = self._names.qualify(statement.name.parts)  # the table may be gone
         if name is None or statement.partition:
@@ -167,13 +177,15 @@ class TransactionStatements(Family):
 
     @runs(st.UnlockDatabase)
     def _unlock_database(self, statement: st.UnlockDatabase, text: str) -> None:
+        """Run UNLOCK DATABASE, which ends the session's locks on a database and on all in it. Raise
+        TxnError if a transaction is open, or there is no such lock."""
         session_locks = self._session_locks("UNLOCK DATABASE")
         name = self._spark_databases.require_acid_name(statement.name, text)
         database_locks = [lock for lock in session_locks.held() if lock.database == name]
         _release_locks(session_locks, database_locks, f"on the database {name}, or in it")
 
     def _session_locks(self, label: str) -> SessionLocks:
-        """The locks that the session holds.
+        """Return the locks that the session holds outside of transactions.
 
         Raises:
             TxnError: A transaction is open.
@@ -193,7 +205,8 @@ class TransactionStatements(Family):
 
     @runs(st.SetOption)
     def _set(self, statement: st.SetOption, text: str) -> DataFrame | None:
-        """Change a setting. Without a value: show the setting."""
+        """Change a setting of the session and return None; without a value, return the setting as a
+        row."""
         if statement.value is None:
             row = statement.key, dict(self._txns.settings.items())[statement.key]
             return rows_frame(self._spark, "key string, value string", [row])
@@ -207,6 +220,7 @@ class TransactionStatements(Family):
 
     @runs(st.AbortTransactions)
     def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
+        """Run ABORT TRANSACTIONS. A transaction that is unknown or has ended is no error."""
         for txn_id in statement.txn_ids:
             # As in Hive, the number of a transaction that is unknown or has ended is no error.
             try:

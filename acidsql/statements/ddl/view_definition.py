@@ -41,10 +41,11 @@ class ViewDefinitions:
     def view_of_statement(
         self, statement: st.CreateView | st.AlterView, text: str, name: TableName
     ) -> Table:
-        """The view that CREATE VIEW makes, or the view after ALTER VIEW.
+        """Return the view that CREATE VIEW makes, or the view after ALTER VIEW. Nothing is stored.
 
         Raises:
-            SqlError: The query is wrong, needs something of the session, or would read the view.
+            SqlError: The query is wrong, has a parameter or a column without a name, needs
+                something of the session, or would read the view.
         """
         query, double_quoted = statement.query.span, has_double_quoted_names(self._spark, text)
         self._refuse_temporary(text, query, double_quoted=double_quoted)
@@ -87,7 +88,9 @@ class ViewDefinitions:
     def _analyse_query(
         self, statement: st.CreateView | st.AlterView, text: str, *, double_quoted: bool
     ) -> DataFrame:
-        """Analyse the query over stand-ins without rows. Errors point into the user's text."""
+        """Analyse the query over stand-ins without rows, and return it as a DataFrame. Errors point
+        into the user's text. Raise UnsupportedError for a parameter, AnalysisError for a variable.
+        """
         query = statement.query.span
         rewritten = rewrite(text, statement, self._names.find_readable, double_quoted=double_quoted)
         query_text = Text(text, rewritten.edits).verbatim(query)
@@ -159,7 +162,13 @@ def _columns(
     text: str,
     statement: st.CreateView | st.AlterView,
 ) -> tuple[Column, ...]:
-    """The columns of a view: the query's columns, with the names of the list if there is a list."""
+    """Return the columns of a view: the query's columns, with the names of the list if there is
+    one.
+
+    Raises:
+        AnalysisError: The list has another length, a name is there twice or not allowed, or Hive
+            has no such type.
+    """
     fields, query = lower.fields_of(rows), statement.query.span
     if listed_columns and len(listed_columns) != len(fields):
         raise AnalysisError(
@@ -215,6 +224,7 @@ def _unnamed_column_error(rows: DataFrame, text: str, query: Span) -> AnalysisEr
 
 
 def _temporary_object_error(label: str, text: str, place: Span) -> AnalysisError:
+    """Return the error of a view that would read something temporary, named in ``label``."""
     return AnalysisError(
         f"A view cannot read {label}, because the view lasts longer: CREATE TEMPORARY VIEW … can.",
         text, place.start, place.end,

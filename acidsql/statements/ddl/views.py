@@ -21,6 +21,7 @@ class ViewStatements(Family):
 
     @runs(st.CreateView)
     def _create(self, statement: st.CreateView, text: str) -> Receipt | None:
+        """Run CREATE VIEW. Return None if the view exists, and the statement has IF NOT EXISTS."""
         name = self._names.new_table_name(statement.name, text)
         if self._is_made_already(statement, name):
             return None
@@ -34,6 +35,7 @@ class ViewStatements(Family):
 
     @runs(st.AlterView)
     def _alter(self, statement: st.AlterView, text: str) -> Receipt:
+        """Run ALTER VIEW … AS: replace a view's query, and keep its comment and properties."""
         name = self._require_view(statement.name, text)
         self._view_of_statement(statement, text, name)  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
@@ -46,6 +48,7 @@ class ViewStatements(Family):
 
     @runs(st.RenameView)
     def _rename(self, statement: st.RenameView, text: str) -> Receipt:
+        """Run ALTER VIEW … RENAME TO. Raise CatalogError if the new name is taken."""
         name = self._require_view(statement.name, text)
         new_name = self._names.new_table_name(statement.new_name, text)
         self._names.require_free_name(statement.new_name, new_name)
@@ -56,6 +59,8 @@ class ViewStatements(Family):
 
     @runs(st.DropView)
     def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
+        """Run DROP VIEW. Return None if the view went meanwhile, and the statement has IF
+        EXISTS."""
         name = self._require_view(statement.name, text)
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
             if statement.if_exists and view_of(self._metastore.find(name)) is None:

@@ -34,10 +34,8 @@ def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bo
 
 
 def _path_token(text: str, double_quoted: bool) -> Token | None:
-    """The token of the path in ``INSERT OVERWRITE [LOCAL] DIRECTORY 'path'``.
-
-    Also of the path in ``… OPTIONS (path 'path')``. None: the text is another statement.
-    """
+    """Return the token of the path in ``INSERT OVERWRITE [LOCAL] DIRECTORY 'path'``, or in ``…
+    OPTIONS (path 'path')``. None: the text is another statement."""
     if "directory" not in text.lower():
         return None
     cursor = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))

@@ -71,7 +71,7 @@ class Side:
         return f"{self.store_name} {self.name}"
 
     def snapshot(self) -> Snapshot:
-        """The snapshot that a reader gets now."""
+        """Return the snapshot that a reader gets now in this metastore, without any lock."""
         return snapshot_of(self.store, self.store.valid_txns(), [self.name])
 
     @property
@@ -113,6 +113,8 @@ class Move:
                 manager.close()
 
     def _run(self) -> None:
+        """Move the table by locks, marks and two transactions, or only remove the mark if an
+        interrupted move is to be ended."""
         old_txn, new_txn = (manager.open(agent_info=self._call) for manager in self._managers)
         with old_txn, new_txn:
             old_txn.lock([exclusive_lock(self._old.name)], agent_info=self._call)
@@ -129,7 +131,12 @@ class Move:
             last_txn.end_quietly()
 
     def _look_up_tables(self) -> tuple[Table | None, Table | None]:
-        """Look the table up in the old and in the new metastore. None: the table is not there."""
+        """Look the table up in the old and in the new metastore. None: the table is not there.
+
+        Raises:
+            CatalogError: The old metastore has no such table and no move of it has begun, the new
+                name is taken, or another move of the table has not ended.
+        """
         table = acid_table(self._old.store.find(self._old.name))
         new_table = acid_table(self._new.store.find(self._new.name))
         is_of_this_move = new_table is not None and new_table.moving == f"from {self._old.address}"
@@ -151,6 +158,14 @@ class Move:
         return table, new_table
 
     def _move(self, old_txn: Txn, new_txn: Txn, table: Table, new_table: Table | None) -> None:
+        """Mark the table, create it in the new metastore, compare the files, and drop it from the
+        old metastore without its files. A failure is undone, unless a metastore did not answer.
+
+        Raises:
+            UnsupportedError: The new metastore's readers would not see the same rows, or cannot
+                keep all of the table.
+            MetastoreError: Nobody knows what a metastore has done; the marks stay.
+        """
         partitions = self._old.store.partitions(self._old.name)
         snapshot = self._old.snapshot()
         need_settled(
@@ -187,6 +202,9 @@ class Move:
     def _create_table(
         self, txn: Txn, table: Table, partitions: Sequence[Partition], new_table: Table | None
     ) -> None:
+        """Commit the transaction that creates the table in the new metastore, with the mark, its
+        partitions, and write ids above those of its files. ``new_table``: the table that an earlier
+        attempt made there; it is used, unless the old table was written to since."""
         last_write_id = self._old.high_water_mark
         if new_table is not None and self._new.high_water_mark < last_write_id:
             # The old metastore's table was written to after the first attempt.
@@ -210,6 +228,7 @@ class Move:
         )
 
     def _location(self, table: Table) -> str:
+        """Return the table's directory as the new metastore writes it; the files stay."""
         return (
             table.location
             if self._new.store.abilities.shared_with_hive
@@ -219,8 +238,8 @@ class Move:
     def _make_database(self) -> None:
         """Create the new table's database, unless it exists.
 
-        The database's directory is never around the table's directory, because a Hive Metastore
-        deletes the directory of a dropped database.
+        Its directory is never around the table's directory, because a Hive Metastore deletes the
+        directory of a dropped database.
         """
         store, name = self._new.store, self._new.name.database
         if store.get_database(name) is None:
@@ -229,10 +248,10 @@ class Move:
             store.create_database(Database(name, f"{default.location}/{directory_name(name)}.db"))
 
     def _write_label(self, table: Table) -> None:
-        """Write into the table's directory that the table has moved to a Hive Metastore.
+        """Write into the table's directory that the table has moved to a Hive Metastore; if it
+        moves back, delete this label.
 
         Otherwise acidsql's own metastore would give the directory to a new table of the old name.
-        A move back removes this label.
         """
         if self._new.store.abilities.shared_with_hive:
             label = f"{self._new.address}\n".encode()
@@ -241,7 +260,7 @@ class Move:
             _remove_label(table.location)
 
     def _need_same_files(self, table: Table, partitions: Sequence[Partition]) -> None:
-        """Raise unless readers find the same files by both metastores."""
+        """Raise UnsupportedError unless readers find the same files by both metastores."""
         if self._new.high_water_mark > self._old.high_water_mark:
             return  # a program that does not know the mark has used the table already
         old_files = snapshot_files(table, partitions, self._old.snapshot(), self._old.name)
@@ -256,6 +275,8 @@ class Move:
             )
 
     def _undo(self, old_txn: Txn, location: str, is_made: bool) -> None:
+        """Undo the steps so far: delete the label and the new table (``is_made``), then the mark of
+        the old table. If somebody has written to the new table, all stays."""
         store = self._new.store
         if store.abilities.shared_with_hive:
             _remove_label(location)
@@ -300,6 +321,7 @@ def _need_types(table: Table) -> None:
 
 
 def _need_keys(table: Table, store: Metastore) -> None:
+    """Raise UnsupportedError if the table has a key, and the metastore keeps no keys."""
     keys = [
         constraint
         for constraint in table.constraints

@@ -31,7 +31,8 @@ from acidsql.txn import Snapshot
 def snapshot_files(
     table: Table, partitions: Sequence[Partition], snapshot: Snapshot, name: TableName
 ) -> list[tuple[str, str]]:
-    """Path and kind of each file that a snapshot reads."""
+    """Return the path and the kind of each file that a snapshot reads, sorted. Kinds: data,
+    deletes, original, and newer: a name of what the snapshot does not see."""
     listings = list_table(
         filesystem_for(table.location), table.location, _partition_names(table, partitions),
         snapshot.write_ids[name], snapshot.valid_txns, plain=table.is_insert_only,
@@ -73,7 +74,8 @@ def need_settled(
 
 
 def refuse_zstd(table: Table, partitions: Sequence[Partition], snapshot: Snapshot) -> None:
-    """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not."""
+    """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not. This
+    opens each file's footer."""
     if table.file_format != ORC:
         return
     fs = filesystem_for(table.location)
@@ -98,6 +100,8 @@ _CLEAN = "Let it be deleted first: by acid.clean(), or by Hive's cleaner after a
 def _need_settled_directory(
     table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
 ) -> None:
+    """Raise UnsupportedError if a base or delta has a write id that the metastore never gave out,
+    or may have rows of an aborted one."""
     min_write_id, max_write_id = directory.min_write_id, directory.max_write_id
     if max_write_id > write_ids.high_water_mark:
         raise _move_refusal(
@@ -120,6 +124,8 @@ def _need_settled_directory(
 
 
 def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> None:
+    """Raise UnsupportedError if a directory is of a compaction that did not end: Hive would read
+    it."""
     fs = filesystem_for(table.location)
     for location in _partition_locations(table, partitions):
         listed = {entry.name for entry in fs.list(location) if not is_hidden(entry.name)}
@@ -134,17 +140,22 @@ def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> N
 def strip_visibility_txns(
     table: Table, partitions: Sequence[Partition], snapshot: Snapshot, new_valid_txns: ValidTxnList
 ) -> None:
-    """Remove the compaction's transaction from the names of directories that it made visible.
+    """Rename the table's directories that a compaction made visible: remove its transaction from
+    their names.
 
-    ``base_0000005_v0000017`` becomes ``base_0000005``, with Hive 3.1's mark of a compacted base.
-    A directory keeps its name if the new metastore knows the transaction as committed. A reader
-    that has listed a renamed directory before fails loudly.
+    ``base_0000005_v0000017`` becomes ``base_0000005``, with Hive 3.1's mark of a compacted base. A
+    directory keeps its name if the new metastore knows the transaction as committed. A reader that
+    has listed a renamed directory before fails loudly.
 
     Args:
         table: The table.
         partitions: The table's partitions.
         snapshot: The snapshot in the old metastore.
         new_valid_txns: The transactions that are valid in the new metastore.
+
+    Raises:
+        UnsupportedError: The files are on an object store, which cannot rename, or both names
+            exist.
     """
     fs = filesystem_for(table.location)
     for entry, directory in list(_acid_directories(table, partitions)):
@@ -195,6 +206,7 @@ def _partition_locations(table: Table, partitions: Sequence[Partition]) -> list[
 
 
 def _partition_names(table: Table, partitions: Sequence[Partition]) -> list[str]:
+    """Return the names of the partitions, like ``p1=a/p2=1``; [""] for an unpartitioned table."""
     if not table.partition_columns:
         return [""]
     prefix = f"{table.location}/"
@@ -202,6 +214,7 @@ def _partition_names(table: Table, partitions: Sequence[Partition]) -> list[str]
 
 
 def _move_refusal(table: Table, reason: str, advice: str) -> UnsupportedError:
+    """Return the error of a table that cannot be moved, with the reason and advice."""
     return UnsupportedError(
         f"{table.name} cannot be moved, because {reason}. {advice}",
         condition="UNSUPPORTED_FEATURE.MOVE",

@@ -49,7 +49,7 @@ class AdoptedFiles:
 
 
 def normalized_location(location: str, *, may_be_link: bool = False) -> str:
-    """The form of a LOCATION that is stored and compared: an absolute path without links.
+    """Return the form of a LOCATION that is stored and compared: an absolute path without links.
 
     Args:
         location: The location as the user wrote it.
@@ -85,6 +85,8 @@ def has_moved_away(location: str) -> bool:
 
 
 def _moved_away_error(location: str) -> CatalogError:
+    """Return the error of a directory whose table has moved to another metastore. This reads the
+    label in it."""
     with filesystem_for(location).open_input(f"{location}/{MOVED_FILE}") as file:
         new_place = file.read(1000).decode(errors="replace").strip()
     return CatalogError(
@@ -112,10 +114,10 @@ class Places:
         return zip(owners, reals(owner.location for owner in owners), strict=True)
 
     def choose_location(self, table: Table, txn_id: int) -> Table:
-        """The same table, in a directory that no other table owns.
+        """Return the same table, in a directory that no other table owns. Nothing is created.
 
-        Usually this is the directory with the table's name. Another table owns that directory if
-        a table was renamed, was dropped and is not cleaned up yet, or moved to another metastore.
+        Usually this is the directory with the table's name. Another table owns that directory if a
+        table was renamed, was dropped and is not cleaned up yet, or moved to another metastore.
 
         Args:
             table: The table, which does not exist yet.
@@ -131,7 +133,8 @@ class Places:
         return table
 
     def prepare_directory(self, table: Table, *, adopt: bool) -> AdoptedFiles:
-        """Check that a new table's directory is empty or, with ``adopt``, take over its files.
+        """Check that a new table's directory is empty or, with ``adopt``, take over its files,
+        which may be renamed.
 
         Call this method under the table's lock. The method first deletes the files that a dropped
         table of the same name has left in the directory. The files of a dropped table of another
@@ -139,7 +142,8 @@ class Places:
 
         Raises:
             CatalogError: LOCATION_ALREADY_EXISTS: another table owns the directory or owned it, or
-                the directory is not empty and ``adopt`` is False.
+                the directory is a link, or is not empty and ``adopt`` is False.
+                LOCATION_CANNOT_BE_ADOPTED: the files do not fit the table.
             UnsupportedError: The files may break the table's CHECK constraints.
         """
         for cleanup in self._metastore.pending_cleanups():
@@ -221,7 +225,7 @@ class Places:
         fs.sync_directory(table.location.rpartition("/")[0])
 
     def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
-        """The directories inside these partition directories now."""
+        """Return the paths of the directories that are inside these partition directories now."""
         fs = filesystem_for(table.location)
         return [
             entry.path
@@ -232,6 +236,7 @@ class Places:
 
     def remove(self, table: Table, partitions: Sequence[str], directories: Sequence[str]) -> None:
         """Delete these directories in this order, then the partition directories that are empty.
+        Errors are ignored.
 
         No reader needs the directories any more. So a failure is ignored: only litter is left. If a
         partition directory is a link, only the link is deleted, and nothing behind the link.
@@ -272,11 +277,19 @@ class Places:
                 )  # fmt: skip
 
     def _remove_empty(self, location: str, partition: str) -> None:
+        """Delete a partition's directory, and those above it up to the table's, while they are
+        empty."""
         fs = filesystem_for(location)
         while partition and fs.remove_empty_directory(f"{location}/{partition}"):
             partition = partition.rpartition("/")[0]
 
     def _adopt(self, table: Table) -> AdoptedFiles:
+        """Take over the files in a table's directory: check them, and give original files Hive's
+        names.
+
+        Raises:
+            CatalogError: LOCATION_CANNOT_BE_ADOPTED: a file or directory does not fit the table.
+        """
         fs = filesystem_for(table.location)
         columns = [column.name for column in table.partition_columns]
         names = discover_partitions(fs.list, table.location, columns)
@@ -313,7 +326,8 @@ class Places:
 def _check_directories(
     fs: FileSystem, table: Table, directories: Sequence[adopt.DirectoryContents]
 ) -> list[str]:
-    """Refuse files from which the table's rows cannot be read. Returns remarks for the user."""
+    """Return remarks for the user about files that a table is to take over. Raise CatalogError if
+    the table's rows cannot be read from them."""
     notes: list[str] = []
     for directory in directories:
         if table.is_insert_only and directory.originals:
@@ -346,7 +360,8 @@ def _check_directories(
 
 
 def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryContents) -> None:
-    """Refuse files of an insert-only table whose values Spark's reader would show as others."""
+    """Raise an error if Spark's reader would show values of an insert-only table's files as other
+    values."""
     paths = [entry.path for entry in adopt.plain_files(fs, directory)]
     if table.file_format == PARQUET:
         need_readable(
@@ -361,7 +376,8 @@ def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryC
 
 
 def _misfit(file_columns: Sequence[tuple[str, str]], table: Table) -> str | None:
-    """Why an original file does not fit the table; None: it does. Last columns may be missing."""
+    """Return why an original file does not fit the table, in words; None: it fits. The file may
+    lack the table's last columns, but may not have more."""
     if len(file_columns) > len(table.columns):
         return f"it has {len(file_columns)} columns, the table {len(table.columns)}"
     for (name, file_type), column in zip(file_columns, table.columns, strict=False):

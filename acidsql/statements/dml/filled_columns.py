@@ -41,6 +41,8 @@ class FilledColumns(Family):
 
     @runs(st.AddFilledColumns)
     def _add(self, statement: st.AddFilledColumns, text: str) -> Receipt:
+        """Run ADD COLUMNS … WITH VALUES in a transaction of its own: an UPDATE of all rows, whose
+        commit adds the columns."""
         clock = Clock()
         with clock("say"):
             table = self._names.require_table(statement.name, text)
@@ -58,6 +60,7 @@ class FilledColumns(Family):
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
 
     def _check_table(self, table: Table, statement: st.AddFilledColumns, text: str) -> None:
+        """Raise UnsupportedError if the table is insert-only, or a COMMIT cannot change columns."""
         if table.is_insert_only:
             raise _unsupported_error(
                 f"{table.name} is insert-only, so its rows cannot be changed (Hive 10414)",
@@ -72,6 +75,8 @@ class FilledColumns(Family):
     def _prepare_update(
         self, table: Table, columns: list[Column]
     ) -> tuple[st.Update, StatementText, PreparedStatement]:
+        """Return the UPDATE that sets the new columns to their DEFAULTs: the statement, its text,
+        and the prepared statement."""
         path = quoted_path((table.name.database, table.name.name))
         sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
         statement_text = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)
@@ -82,6 +87,7 @@ class FilledColumns(Family):
 
 
 def _require_defaults(columns: list[Column], statement: st.AddFilledColumns, text: str) -> None:
+    """Raise UnsupportedError if a column has no DEFAULT other than NULL."""
     for column in columns:
         if not has_default(column):
             raise _unsupported_error(
@@ -91,6 +97,7 @@ def _require_defaults(columns: list[Column], statement: st.AddFilledColumns, tex
 
 
 def _unsupported_error(message: str, statement: st.AddFilledColumns, text: str) -> UnsupportedError:
+    """Return an UnsupportedError that points to WITH VALUES in the statement."""
     place = statement.place
     return UnsupportedError(
         f"{message}.", text, place.start, place.end,

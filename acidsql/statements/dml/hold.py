@@ -46,14 +46,17 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> LockedStatement:
-        """Take the locks of a statement, then the snapshot.
+        """Take the locks of a statement, then the snapshot. This waits while others hold
+        conflicting locks.
 
         If a table or its partitions changed before the locks were granted, the statement is
         prepared again. The second time each target table is locked as a whole, so that two rounds
         are enough.
 
         Raises:
-            CatalogError: The directory of a target is missing.
+            SqlError: A table was dropped or changed meanwhile, and the statement no longer fits it.
+            CatalogError: A target's directory is missing, over a Hive Metastore.
+            TxnError: A lock was not granted in time, or the transaction has ended.
         """
         locked = self._lock_and_take_snapshot(txn, statement, statement_text, prepared)
         if self._context.metastore.abilities.shared_with_hive:
@@ -68,6 +71,8 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> LockedStatement:
+        """Take a statement's locks, then the snapshot. If a table or its partitions changed before,
+        prepare the statement again, and lock its tables as a whole."""
         is_first = not txn.has_snapshot
         possible_partitions = self._possible_partitions(prepared, statement_text)
         txn.lock(
@@ -97,7 +102,7 @@ class Holder:
     def locks(
         self, statement: Changing, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[LockComponent]:
-        """The locks that ``hold`` would take now."""
+        """Return the locks that ``hold`` would take now. None is taken."""
         return self._lock_components(
             statement, prepared, self._possible_partitions(prepared, statement_text)
         )
@@ -108,6 +113,8 @@ class Holder:
         prepared: PreparedStatement,
         possible_partitions: Sequence[Touched],
     ) -> list[LockComponent]:
+        """Return the locks to take for a statement, whose queries can change these partitions; an
+        EXCLUSIVE one if it changes the columns of a table."""
         targets = zip(prepared.queries, possible_partitions, strict=True)
         altering_locks = (
             [] if prepared.table_before is None else [exclusive_lock(prepared.table_before.name)]
@@ -119,6 +126,8 @@ class Holder:
     def _possible_partitions(
         self, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[Touched]:
+        """Return, for each query of the statement, the names of the partitions that it can change;
+        None if these may be any, or if the table has no partitions."""
         return [
             self._context.partitions.possible_partitions(query, statement_text)
             for query in prepared.queries
@@ -149,7 +158,8 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> PreparedStatement:
-        """Prepare a CREATE TABLE … AS SELECT again, if its tables have changed before its locks.
+        """Prepare a CREATE TABLE … AS SELECT again, and lock what it reads, if its tables have
+        changed before its locks; otherwise return ``prepared``.
 
         So the query is prepared over the tables as they are under the locks.
         """
@@ -171,7 +181,8 @@ class Holder:
 
 
 def _check_directory(table: Table) -> None:
-    """Refuse a table without a directory: a new one would be in another place than others see.
+    """Raise CatalogError for a table without a directory: a new one would be in another place than
+    others see.
 
     Hive's server makes the directory together with the table. So if the directory is missing, its
     file system may not be mounted on this machine, for example.

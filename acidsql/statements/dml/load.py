@@ -84,7 +84,8 @@ class LoadStatements(Family):
 
     @runs(LoadData)
     def load(self, statement: LoadData, text: str) -> Receipt:
-        """Run the statement.
+        """Run LOAD DATA, in the session's transaction or its own. After the commit the source files
+        are deleted, except LOCAL ones.
 
         Raises:
             AnalysisError: There are no files to load, or they do not fit the table.
@@ -116,6 +117,14 @@ class LoadStatements(Family):
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _plan_load(self, statement: LoadData, text: str, table: Table) -> _LoadPlan:
+        """Find the files to load, check that each one's footer fits the table, and determine the
+        partition that they go to. Nothing is changed.
+
+        Raises:
+            AnalysisError: There are no files, one does not fit the table, or INPATH or PARTITION is
+                wrong.
+            UnsupportedError: The table is not ORC, or the files are another table's.
+        """
         static_partition = plan_load(text, table, statement.partition)
         partition, equal_partitions = None if table.partition_columns else "", list[str]()
         if static_partition is not None:
@@ -152,7 +161,8 @@ class LoadStatements(Family):
         return _LoadPlan(table, partition, equal_partitions, sources)
 
     def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
-        """Refuse to take away an ACID table's files. All files are beside the file ``path``."""
+        """Raise UnsupportedError if the files beside ``path`` belong to an ACID table: LOAD DATA
+        would take them away."""
         directory = real(directory_of(path))
         is_acid = any(parse_directory(part) is not None for part in directory.split("/"))
         if is_acid or self._places.owners_of(directory):
@@ -193,6 +203,8 @@ class LoadStatements(Family):
     def _write(
         self, transaction: Transaction, work: Work, statement: LoadData, plan: _LoadPlan
     ) -> None:
+        """Copy the files, or insert their rows if the files may not be what the table demands, and
+        publish them. This takes a statement id of the transaction."""
         txn, table = transaction.txn, plan.table
         statement_id = txn.next_statement_id()
         save = Save(
@@ -226,7 +238,8 @@ class LoadStatements(Family):
         return writing.copies(plan.sources, None if statement.local else self._spark)
 
     def _rows(self, plan: _LoadPlan, paths: Sequence[str]) -> DataFrame:
-        """The rows of the files and the values of their partition, in the columns of an INSERT."""
+        """Return the rows of the files, lazily, and the values of their partition, in the columns
+        of an INSERT."""
         table = plan.table
         if plan.partition is None:
             plain_table = replace(table, columns=table.all_columns, partition_columns=())
@@ -250,9 +263,12 @@ class LoadStatements(Family):
 
 
 def absolute_path(statement: LoadData, text: str, table: Table) -> str:
-    """INPATH as an absolute path with its file system.
+    """Return INPATH as an absolute path with its file system.
 
     A path without a scheme is in the table's file system or, with LOCAL, in the driver's.
+
+    Raises:
+        AnalysisError: LOCAL with another file system, or a relative path without LOCAL.
     """
     path = statement.path.rstrip("/")
     scheme, root = scheme_and_root(path)
@@ -276,6 +292,7 @@ def absolute_path(statement: LoadData, text: str, table: Table) -> str:
 
 
 def _path_error(reason: str, statement: LoadData, text: str) -> AnalysisError:
+    """Return the error of an INPATH, which points to it in the statement."""
     return AnalysisError(
         f"{reason}.", text, statement.place.start, statement.place.end,
         condition="LOAD_DATA_INVALID_PATH", sqlstate="42K03",
@@ -283,7 +300,8 @@ def _path_error(reason: str, statement: LoadData, text: str) -> AnalysisError:
 
 
 def _remove_files(sources: Sequence[Source]) -> list[str]:
-    """Delete the loaded files after the commit. Returns the files that could not be deleted."""
+    """Delete the loaded files after the commit. Return, and log, the paths of files that could not
+    be deleted or have changed."""
     unremoved_paths = load.remove(sources)
     for path in unremoved_paths:
         _log.warning("'%s' is loaded, but could not be removed or has changed since.", path)

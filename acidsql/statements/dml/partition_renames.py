@@ -46,6 +46,8 @@ class PartitionRenames(Family):
 
     @runs(st.RenamePartition)
     def _rename(self, statement: st.RenamePartition, text: str) -> Receipt:
+        """Run RENAME TO PARTITION in a transaction of its own, under the table's EXCLUSIVE lock: an
+        UPDATE moves the rows, and the old directories are deleted after the commit."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         old_and_new = self._old_and_new_partitions(table, statement, text)
         update_statement, statement_text, prepared = self._moving_update(table, *old_and_new)
@@ -88,7 +90,7 @@ class PartitionRenames(Family):
     def _old_and_new_partitions(
         self, table: Table, statement: st.RenamePartition, text: str
     ) -> tuple[list[str], str]:
-        """The directories of the old partition, and the directory of the new partition.
+        """Return the directories of the old partition, and the directory of the new partition.
 
         Programs other than Hive may have made several directories for one value, such as p=1 and
         p=01.
@@ -122,7 +124,8 @@ class PartitionRenames(Family):
     def _moving_update(
         self, table: Table, old_partitions: list[str], new_partition: str
     ) -> tuple[Changing, StatementText, PreparedStatement]:
-        """The UPDATE that moves the rows: the statement, its text, and the prepared statement."""
+        """Make and prepare the UPDATE that moves the rows. Return the statement, its text, and the
+        prepared statement."""
         column_names = [quote(column.name) for column in table.partition_columns]
         types = [column.type for column in table.partition_columns]
         # Another program may have named the old directory otherwise than by its value's text.

@@ -44,9 +44,14 @@ class Preparer:
     def prepare_at_a_glance(
         self, statement: Changing, statement_text: StatementText, peek: Resolve
     ) -> PreparedStatement:
-        """Prepare a statement that changes rows, with tables as ``peek`` finds them.
+        """Prepare a statement that changes rows, with tables as ``peek`` finds them; if that fails,
+        as the metastore has them now.
 
         The holder compares these tables with the metastore's under the locks.
+
+        Raises:
+            SqlError: The text is wrong.
+            UnsupportedError: The statement cannot be run on these tables.
         """
         try:
             return self._prepare(statement, statement_text, peek)
@@ -57,7 +62,8 @@ class Preparer:
     def prepare_change(
         self, statement: Changing, statement_text: StatementText
     ) -> PreparedStatement:
-        """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
+        """Prepare a statement that changes rows, with tables as the metastore has them now. Nothing
+        is locked or written. Raise SqlError if the text is wrong."""
         return self._prepare(statement, statement_text, self._names.find_readable)
 
     def prepare_text(self, text: str) -> tuple[Changing, StatementText, PreparedStatement]:
@@ -74,6 +80,8 @@ class Preparer:
     def _prepare(
         self, statement: Changing, statement_text: StatementText, resolve: Resolve
     ) -> PreparedStatement:
+        """Prepare a statement that changes rows: AUTO CDC, RESTORE, REVERT or DML. ``resolve``
+        finds tables by name."""
         analyse = lower.Analysis(self._spark, statement_text.args, self._reader.empty_views).fields
         text, double_quoted = statement_text.text, statement_text.double_quoted
         case_sensitive = is_case_sensitive(self._spark)
@@ -99,6 +107,8 @@ class Preparer:
         return prepared
 
     def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
+        """Raise UnsupportedError if AUTO CDC's target is temporary, or the metastore keeps no state
+        tables."""
         refuse_temporary(self._names.qualify(statement.target.parts), "AUTO CDC")
         if not self._metastore.abilities.keeps_state_tables:
             raise UnsupportedError(
@@ -109,7 +119,8 @@ class Preparer:
             )  # fmt: skip
 
     def _need_to_alter(self, table: Table) -> None:
-        """Refuse a statement that changes a table's columns, if a COMMIT cannot change them."""
+        """Refuse a statement that changes a table's columns, if a COMMIT cannot change them
+        (UnsupportedError) or a transaction is open (TxnError)."""
         if not self._abilities.alters_in_commit:
             raise UnsupportedError(
                 f"WITH SCHEMA EVOLUTION would change the columns of {table.name}, which this "
@@ -122,7 +133,14 @@ class Preparer:
     def _tables_to_undo(
         self, statement: st.Undo, statement_text: StatementText
     ) -> list[tuple[Table, ChangesToUndo]]:
-        """The tables that a statement changes back, each with the changes to undo."""
+        """Return the tables that RESTORE or REVERT changes back, each with the changes to undo.
+        Dropped tables are left out.
+
+        Raises:
+            AnalysisError: There is no such table, or the transaction to revert committed no change
+                that is remembered.
+            UnsupportedError: The metastore keeps no versions.
+        """
         text = statement_text.text
         if isinstance(statement, st.Restore):
             return self._tables_to_restore(
@@ -146,7 +164,8 @@ class Preparer:
     def _tables_to_restore(
         self, table: Table, statement: st.Restore, statement_text: StatementText
     ) -> list[tuple[Table, ChangesToUndo]]:
-        """A table to restore, and its state table, each with the changes to undo.
+        """Return a table to restore, and its state table if it has one, each with the changes to
+        undo.
 
         If the state table kept the order values of later records, AUTO CDC would take records for
         stale that the restored table does not have any more.
@@ -173,7 +192,8 @@ class Preparer:
     def prepare_create_as_select(
         self, statement: st.CreateTable, statement_text: StatementText
     ) -> PreparedStatement:
-        """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""
+        """Prepare CREATE TABLE … AS SELECT: its one query has the new table, and makes its rows.
+        Nothing is created. Raise SqlError if the text is wrong."""
         assert statement.query is not None
         readable, double_quoted = self._names.find_readable, statement_text.double_quoted
         rewritten = rewrite(statement_text.text, statement, readable, double_quoted=double_quoted)

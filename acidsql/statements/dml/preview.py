@@ -53,7 +53,8 @@ class Previewer:
         self._reader, self._tables = reader, TableRows(context)
 
     def changes(self, prepared: PreparedStatement, statement_text: StatementText) -> DataFrame:
-        """The lazy changes, with the table's columns, ``_change_type`` and ``row__id``.
+        """Return the changes that a statement would make, lazily: the table's columns,
+        ``_change_type`` and ``row__id``.
 
         AUTO CDC shows changes of its target, not of the tables beside the target.
 
@@ -86,7 +87,8 @@ class Previewer:
         return mark_char_columns(reduce(DataFrame.unionAll, changes_by_query), table)
 
     def _auto_cdc_changes(self, prepared: PreparedCdc, statement_text: StatementText) -> DataFrame:
-        """The changes that AUTO CDC would make in its target. Fold and decision stay queries."""
+        """Return the changes that AUTO CDC would make in its target, lazily. The records are
+        folded, and decided about, in the query itself."""
         events, table = prepared.queries[0], prepared.queries[0].table
         need_names(table)
         # Only the records tell whether one of them truncates. If none does, both queries decide
@@ -111,6 +113,9 @@ class Previewer:
         statement_text: StatementText,
         current_table: Table,
     ) -> DataFrame:
+        """Return the changes that one query would make, lazily: inserted rows, changed rows, or
+        those that it overwrites and inserts. ``current_table``: the table without the columns that
+        the statement adds."""
         events = self._reader.events(query, views, statement_text).rows
         if query.overwrite:
             deleted_rows = self._overwritten_rows(
@@ -131,7 +136,8 @@ class Previewer:
         statement_text: StatementText,
         current_table: Table,
     ) -> DataFrame:
-        """The rows that an INSERT OVERWRITE would delete from the table as it is now."""
+        """Return, as deletes, the rows that an INSERT OVERWRITE would delete from the table as it
+        is now: all rows, or those of the partitions that get rows."""
         table = query.table
         live_rows = self._tables.rows(
             StandIn(view_name(), current_table, virtual_columns(current_table, {ROW__ID})), snapshot
@@ -170,7 +176,7 @@ _ROW_ID_OF = f"CAST({{}} AS {ROW__ID_TYPE})"
 
 
 def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
-    """SQL of an old row's values, by column. NULL for a column that the statement adds."""
+    """Return SQL of an old row's values, by column. NULL for a column that the statement adds."""
     existing_columns = set(rows.columns)
     return {
         column.name: f"CAST({quote(column.name) if column.name in existing_columns else 'NULL'} AS "
@@ -180,7 +186,8 @@ def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
 
 
 def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
-    """The events, joined with the target's old rows. The old values have columns of their own."""
+    """Join the events with the target's old rows by row id. The old values get columns of their
+    own, with a prefix."""
     values = {key: key for key in ew.KEYS} | _old_values(target, table)
     old_rows = jvm.select(
         target, *(f"{sql} AS {quote(_OLD + name)}" for name, sql in values.items())
@@ -190,7 +197,11 @@ def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFr
 
 
 def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
-    """One row for each change. An update is two changes."""
+    """Return one row for each change. An update event becomes two rows, the images before and
+    after.
+
+    ``has_old``: whether the events have columns of the old values; if not, the new columns serve.
+    """
     deletes, inserts = f"{ew.ACTION} & {ew.DELETE} <> 0", f"{ew.ACTION} & {ew.INSERT} <> 0"
     has_new = all(column.name in events.columns for column in table.columns)
     new_columns = (
@@ -209,7 +220,8 @@ def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFram
 
 
 def _change_struct(table: Table, values: list[str], kind: str, row_id: str) -> str:
-    """SQL of a struct of a row's values, the change's kind, and the row id."""
+    """Return SQL of a struct of a row's values, ``_change_type`` (SQL in ``kind``), and
+    ``row__id``."""
     names = [column.name for column in table.all_columns]
     pairs = [
         f"CAST({value} AS {shown_type(column.type)}) AS {quote(name)}"
@@ -219,6 +231,7 @@ def _change_struct(table: Table, values: list[str], kind: str, row_id: str) -> s
 
 
 def _inserted_rows(events: DataFrame, table: Table) -> DataFrame:
+    """Return the events as inserted rows, with NULL as ``row__id``."""
     pairs = zip(new_values(table), table.all_columns, strict=True)
     return jvm.select(
         events,

@@ -35,10 +35,11 @@ class ReturnedRows:
     def rows(
         self, held: LockedStatement, work: Work, statement_text: StatementText
     ) -> DataFrame | None:
-        """The rows that the statement returns; None without RETURNING.
+        """Return the rows that RETURNING returns, lazily, over the files that the statement has
+        published; None without RETURNING.
 
         Raises:
-            SqlError: Spark cannot analyse the query; see ``lower.frame``.
+            SqlError: Spark cannot analyse the query; the error points into the statement.
         """
         if (returning := held.prepared.returning) is None:
             return None

@@ -51,7 +51,8 @@ class Writer:
         clock: Clock,
         work: Work,
     ) -> None:
-        """Write and publish the events of each target, and record the directories in ``work``."""
+        """Write and publish the events of all targets of a statement, and note the directories in
+        ``work``. The transaction is not committed."""
         if held.prepared.table_before is not None:
             work.altered = held.prepared.queries[0].table
         work.reverted = held.prepared.reverted_txn_id
@@ -73,7 +74,12 @@ class Writer:
         clock: Clock,
         work: Work,
     ) -> None:
-        """Write and publish the events of these queries, one after another."""
+        """Write and publish the events of these queries, one after another. The partitions beside a
+        query are those that it can change.
+
+        Raises:
+            UnsupportedError: The transaction has overwritten a partition that a query changes.
+        """
         for query, touched in targets:
             overwrite = query.overwrite
             if not query.table.partition_columns:
@@ -89,7 +95,8 @@ class Writer:
                     work.publish(query.table, writing)
 
     def _few_rows_limit(self, query: EventQuery, events: Events) -> int:
-        """The number of rows that the driver may write without a job; 0: a job writes all rows."""
+        """Return how many rows the driver may collect and write without a job; 0: a job writes all
+        rows."""
         is_tiny = query.source is not None and query.source.is_short
         if events.source is not None:
             is_tiny = events.source.is_tiny
@@ -103,7 +110,8 @@ class Writer:
     def _evaluate_source(
         self, txn: Txn, prepared: PreparedStatement, views: Views, statement_text: StatementText
     ) -> Iterator[None]:
-        """Evaluate once the source that several queries read (I9), into temporary files."""
+        """Evaluate, once for the block, the source that several queries read (I9: one evaluation),
+        into temporary files. ``views`` gets these rows. Without such a source, do nothing."""
         if prepared.source is None:
             yield
             return
@@ -118,6 +126,12 @@ class Writer:
             yield
 
     def _new_writing(self, txn: Txn, query: EventQuery, touched: Touched) -> TableWrite:
+        """Make the TableWrite for a query's events, without writing yet. It takes new statement ids
+        from the transaction: one, or two if rows are deleted too.
+
+        Of ``touched``, the possible partitions, only the first is used, if the statement names a
+        partition: all new rows go there.
+        """
         table, settings = query.table, self._context.txns.settings
         static = None if query.static_partition is None or not touched else next(iter(touched))
         # Rows that replace others stay in their directories.
@@ -146,6 +160,8 @@ class Writer:
     def _write_events(
         self, writing: TableWrite, query: EventQuery, views: Views, statement_text: StatementText
     ) -> None:
+        """Write a query's events into hidden files: few rows by the driver, many by a job. Nothing
+        is published."""
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return

@@ -49,7 +49,8 @@ class TableChecks(Family):
     """Checks the tables of one session."""
 
     def check(self, table: Table, *, all_rows: bool) -> DataFrame:
-        """See ``Session.check``."""
+        """Check a table's files, and return findings as rows, the worst first, at most 1,000.
+        ``all_rows``: also read each row. Nothing is changed."""
         self._transactions.require_same_thread()
         conf = composed_text_conf(self._spark)
         with file_errors(), conf, self._keep_files(table):
@@ -64,7 +65,7 @@ class TableChecks(Family):
         return rows_frame(self._spark, _FINDINGS, rows)
 
     def check_directories(self, table: Table) -> tuple[TableCheck, list[Finding]]:
-        """Compare the table's directories with the metastore.
+        """Compare the table's directories with the metastore. No file is opened.
 
         Returns:
             The check, for checks of files that follow, and its findings.
@@ -76,6 +77,8 @@ class TableChecks(Family):
             return checking, [*inspection.litter, *missing_findings.values(), *catalog_findings]
 
     def _findings(self, table: Table, *, all_rows: bool) -> list[Finding]:
+        """Return the findings of all checks, in no order, without directories that were removed
+        meanwhile. This runs jobs."""
         with self._inspect(table, all_rows=all_rows) as inspection, job_errors():
             findings = [
                 *inspection.litter,
@@ -89,9 +92,10 @@ class TableChecks(Family):
 
     @contextmanager
     def _inspect(self, table: Table, *, all_rows: bool = False) -> Iterator[_Inspection]:
-        """Take the inventory of a snapshot's files.
+        """Take the inventory of a snapshot's files, and yield it with the metastore's facts.
 
-        The block fails if the table is changed or dropped meanwhile.
+        If the table is changed or dropped meanwhile, this raises an error at the end of the block:
+        SnapshotTooOldError, TableChangedError or CatalogError.
         """
         name, fs = table.name, filesystem_for(table.location)
         snapshot = self._transactions.read_snapshot([name])
@@ -122,7 +126,8 @@ class TableChecks(Family):
         names: Sequence[str] | None,
         visible_write_ids: ValidWriteIdList,
     ) -> CatalogFacts:
-        """The metastore's facts, asked for after the files were listed.
+        """Return the metastore's facts about a table, asked for after the files were listed.
+        ``names``: its partitions; None: it is unpartitioned.
 
         So each writer that published a listed directory has its transaction and write id already.
         """
@@ -137,7 +142,8 @@ class TableChecks(Family):
     def _committed_files(
         self, table: Table, visible_write_ids: ValidWriteIdList
     ) -> dict[int, CommittedFiles]:
-        """See ``CatalogFacts.written``."""
+        """Return the numbers of files and bytes that each visible write id committed, by write id.
+        Those before a partition was dropped are left out; {} if the metastore keeps no versions."""
         if not self._metastore.abilities.keeps_versions:
             return {}
         versions = self._metastore.versions(table.name)
@@ -163,7 +169,8 @@ class TableChecks(Family):
         return self._metastore.oldest_version(table.name) if keeps_versions else math.inf
 
     def _litter(self, table: Table) -> list[Finding]:
-        """A finding for each hidden directory of a statement or compaction that has ended."""
+        """Return a finding for each hidden directory of a statement or compaction that has
+        ended."""
         fs = filesystem_for(table.location)
         if fs.is_link(table.location):
             return []  # nothing behind a link is deleted

@@ -36,12 +36,13 @@ def compaction_rows(
     *,
     table: TableName | None = None,
 ) -> list[tuple[str, ...]]:
-    """The rows of SHOW COMPACTIONS.
+    """Return the rows of SHOW COMPACTIONS: filtered, ordered and limited, all values as texts.
 
     Args:
         compactions: All compactions, in the order of the answer without ORDER BY.
-        statement: The statement, with filters, order and limit.
-        table: The table that the statement names.
+        statement: The statement, with filters, order and limit. Its PARTITION clause is not looked
+            at.
+        table: The table that the statement names; None: any.
     """
     selected = [
         compaction
@@ -58,14 +59,16 @@ def compaction_rows(
 def aborted_rows(
     ids: Sequence[int], states: Mapping[int, CompactionState | None]
 ) -> list[tuple[str, str, str]]:
-    """The rows of ABORT COMPACTIONS.
+    """Return the rows of ABORT COMPACTIONS, one for each different id.
 
-    ``states``: the result of ``CompactionQueue.abort_compactions``.
+    ``states``: the state that each compaction had, by id; None: there is none.
     """
     return [(str(number), *_abort_outcome(states.get(number))) for number in dict.fromkeys(ids)]
 
 
 def _abort_outcome(state: CompactionState | None) -> tuple[str, str]:
+    """Return the status and message, in Hive's words, of an abort. Only a compaction that has not
+    begun is aborted."""
     if state is CompactionState.INITIATED:
         return "Success", "Successfully aborted compaction"
     if state is None:
@@ -77,6 +80,8 @@ def _abort_outcome(state: CompactionState | None) -> tuple[str, str]:
 
 
 def _is_selected(compaction: CompactionInfo, statement: ShowCompactions) -> bool:
+    """Whether SHOW COMPACTIONS shows a compaction: by id, database, pool, type and state. The table
+    and partition are not compared."""
     database = statement.database and statement.database.parts[-1].lower()
     return (
         (statement.id is None or compaction.id == statement.id)
@@ -88,6 +93,7 @@ def _is_selected(compaction: CompactionInfo, statement: ShowCompactions) -> bool
 
 
 def _row(compaction: CompactionInfo) -> tuple[str, ...]:
+    """Return a compaction as the texts of a row of SHOW COMPACTIONS; `` --- `` for NULL."""
     return tuple(
         _NULL if value is None else str(value)
         for value in (

@@ -56,7 +56,8 @@ class CompactionStatements(Family):
 
     @runs(st.CompactTable)
     def compact_table(self, statement: st.CompactTable, text: str) -> Receipt:
-        """Run ALTER TABLE … COMPACT.
+        """Run ALTER TABLE … COMPACT: queue a compaction of each partition, and run it if the
+        statement has AND WAIT.
 
         Raises:
             AnalysisError: PARTITION names no partition.
@@ -92,7 +93,14 @@ class CompactionStatements(Family):
     def compact(
         self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
     ) -> DataFrame:
-        """See ``Session.compact``."""
+        """Queue compactions of a table or of one partition, and return their entries as rows of
+        SHOW COMPACTIONS. With ``wait``, run them first.
+
+        Raises:
+            CatalogError: There is no such partition.
+            WriteError: ``wait`` is true, and a compaction failed.
+            TxnError: A transaction is open.
+        """
         self._transactions.require_autocommit("compact")
         request = CompactionRequest(
             table.name, None, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
@@ -106,7 +114,7 @@ class CompactionStatements(Family):
     def _request_compactions(
         self, template: CompactionRequest, partitions: Sequence[str | None], *, wait: bool
     ) -> list[tuple[int, CompactionInfo | None]]:
-        """Queue a compaction of each partition.
+        """Queue a compaction of each partition; one that is queued already is not queued again.
 
         With ``wait``, wait for all of them, and then raise the first failure.
 
@@ -127,7 +135,9 @@ class CompactionStatements(Family):
         return [(number, entry_by_id.get(number)) for number in ids]
 
     def clean(self) -> DataFrame:
-        """See ``Session.clean``."""
+        """Delete what no reader can see any more, in all tables, and abort transactions that timed
+        out. Return a row for each deleted directory or file: table, path, kind, bytes. Raise
+        TxnError if a transaction is open."""
         self._transactions.require_autocommit("clean")
         # Transactions of dead processes would hold back the cleaner.
         keep_house(self._metastore, self._txns.settings)
@@ -148,7 +158,7 @@ class CompactionStatements(Family):
             )
 
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
-        """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
+        """Return what ALTER TABLE … COMPACT would do now, as one row of text. Nothing is queued."""
         table, partitions = self._table_and_partitions(statement, text)
         snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         plan_texts = [
@@ -159,6 +169,8 @@ class CompactionStatements(Family):
     def _plan_text(
         self, statement: st.CompactTable, table: Table, partition: str | None, snapshot: Snapshot
     ) -> str:
+        """Return the plan of the compaction of one partition, in words, from a listing of its
+        directories."""
         write_ids = snapshot.write_ids[table.name]
         plan, state = plan_compaction(
             filesystem_for(table.location),
@@ -177,7 +189,8 @@ class CompactionStatements(Family):
     def _table_and_partitions(
         self, statement: st.CompactTable, text: str
     ) -> tuple[Table, Sequence[str | None]]:
-        """The table, and the partitions that PARTITION (…) names; without PARTITION, all."""
+        """Return the table, and the partitions that PARTITION (…) names; without PARTITION all,
+        [None] if unpartitioned. Raise AnalysisError if there is no such table or partition."""
         table = self._names.require_table(statement.name, text)
         if not statement.partition:
             return table, self._target_partitions(table, None)
@@ -189,6 +202,7 @@ class CompactionStatements(Family):
 
     def _wait_for_compaction(self, number: int) -> None:
         """Wait until a compaction has ended, and run it in this session if no other worker does.
+        Raise WriteError if it failed; a refused one is only logged.
 
         If sessions cannot compact, this waits for the metastore's own workers.
         """
@@ -215,7 +229,7 @@ class CompactionStatements(Family):
             )
 
     def _compact_unless_taken(self, number: int) -> None:
-        """Run a compaction, unless another worker has taken its entry.
+        """Run a compaction, unless another worker has taken its entry. Raise its error.
 
         A Hive Metastore may return an older entry first. The error of that one is only logged.
         """

@@ -103,10 +103,12 @@ class TableHealth(Family):
         self._table_rows = TableRows(context)
 
     def health_of_table(self, table: Table, partition: str | None = None) -> list[Health]:
-        """The health of each partition of a table, or of one; of the table, if unpartitioned.
+        """Return the health of each partition of a table, or of the named one; one row for an
+        unpartitioned table. Footers are read, no rows.
 
         Raises:
             CatalogError: There is no such partition.
+            TxnError: Another thread has a transaction open in this session.
         """
         self._transactions.require_same_thread()
         return self._inspect_partitions(
@@ -130,6 +132,8 @@ class TableHealth(Family):
     def _inspect_partitions(
         self, table: Table, outlook: Outlook, partitions: Sequence[str | None]
     ) -> list[Health]:
+        """Return the health of these partitions in one snapshot; [None] is an unpartitioned table.
+        Raise an error if the table is changed meanwhile."""
         snapshot = self._transactions.read_snapshot([table.name])
         partition_names = sorted(partition for partition in partitions if partition is not None)
         with check_after_block(
@@ -142,6 +146,8 @@ class TableHealth(Family):
             )
 
     def _health_of_whole_table(self, name: TableName, outlook: Outlook) -> Health:
+        """Return the health of a table as one row. An error is no error here: ``problem`` has
+        it."""
         try:
             table = acid_table(self._transactions.find(name))
             if table is None:
@@ -160,7 +166,7 @@ def health_of_partitions(
     write_ids: ValidWriteIdList,
     outlook: Outlook,
 ) -> list[Health]:
-    """The health of partitions.
+    """Return the health of each partition, in their order. Files' footers are read, in threads.
 
     Args:
         table: The table.
@@ -194,6 +200,8 @@ def health_of_partitions(
 def _add_file_facts(
     health: Health, files: Sequence[FoundFile], write_ids: ValidWriteIdList
 ) -> Health:
+    """Return the health with what the files tell: rows, bytes, and numbers of directories and
+    files. Rows are None, and ``problem`` says why, if they are not known."""
     visible_files = [file for file in files if file.state == "visible"]
     data_files = [file for file in visible_files if file.file is not None]
     sizes = dict.fromkeys(_KINDS, 0)
@@ -250,7 +258,8 @@ def _count_rows(
 
 
 def _is_partly_visible(file: FoundFile, write_ids: ValidWriteIdList) -> bool:
-    """Whether a file is in a delta of several write ids, and may have events that readers skip.
+    """Whether readers may skip some events of a file, because it is in a delta of several write
+    ids. This may read its footer.
 
     A base has no such events, nor has a delta of Hive 4's compactor (``_v``). A delta of several
     write ids that acidsql wrote has none, either: the compactor made it, from ended write ids
@@ -271,6 +280,8 @@ def _add_outlook(
     files: Sequence[FoundFile],
     outlook: Outlook,
 ) -> Health:
+    """Return the health with the oldest transaction, what keeps obsolete files and since when, and
+    the next compaction."""
     if (txn := outlook.oldest_txn(table.name, partition)) is not None:
         health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_timestamp(txn.started_ms))
     states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE
@@ -286,10 +297,9 @@ def _timestamp(milliseconds: int | None) -> datetime | None:
 
 
 def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
-    """The health of a table as one row.
-
-    It has sums, the oldest holder, the oldest transaction, and the largest compaction that is due.
-    """
+    """Return the health of a table as one row: sums of its partitions, the oldest holder, the
+    oldest transaction, and the compaction of the largest partition that needs one, major before
+    minor."""
     totals: dict[str, Any] = {field: _field_total(parts, field) for field in _SUMMED_FIELDS}
     no_health = Health(str(name))
     held_parts = [part for part in parts if part.held_by is not None]
@@ -314,6 +324,8 @@ def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
 
 
 def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> str | None:
+    """Return why the next compaction is due: of the first of ``due_parts``; without any, the reason
+    that all parts have in common."""
     if not due_parts:
         reasons = dict.fromkeys(part.why for part in parts)
         return next(iter(reasons)) if len(reasons) == 1 else "no partition needs a compaction"

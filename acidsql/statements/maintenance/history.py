@@ -34,6 +34,8 @@ class HistoryStatements(Family):
 
     @runs(st.DescribeHistory)
     def _describe(self, statement: st.DescribeHistory, text: str) -> DataFrame:
+        """Run DESCRIBE HISTORY. If the name is no table of acidsql's, but Spark may know it or a
+        column ``history``, Spark runs the statement."""
         parts = statement.name.parts
         if self._names.peek_table_or_view(parts) is None and (
             self._names.is_in_spark(parts) or self._names.is_in_spark(("history",))
@@ -42,7 +44,12 @@ class HistoryStatements(Family):
         return self.history(self._names.require_table(statement.name, text), statement.limit)
 
     def history(self, table: Table, limit: int | None = None) -> DataFrame:
-        """See ``Session.history``."""
+        """Return the versions and the finished compactions of a table as rows, the newest first.
+        ``limit``: at most so many rows; None: all.
+
+        Versions that the metastore has forgotten, or that others wrote, come from the names of
+        directories, and have NULLs.
+        """
         versions = self._metastore.versions(table.name)
         if limit is not None:
             versions = versions[:limit]
@@ -68,7 +75,7 @@ class HistoryStatements(Family):
         return rows_frame(self._spark, _HISTORY, [row for _, row in rows[:limit]])
 
     def _compactions(self, table: Table) -> list[tuple[int, tuple[Any, ...]]]:
-        """The highest write id and the row of each finished compaction, the newest first."""
+        """Return the highest write id and the row of each finished compaction, the newest first."""
         finished_states = (CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED)
         compactions = [
             compaction
@@ -91,7 +98,8 @@ class HistoryStatements(Family):
         return self._metastore.oldest_version(table.name)
 
     def _write_ids_on_disk(self, table: Table) -> set[int]:
-        """The visible write ids of directories that have the events of one write id only."""
+        """Return the visible write ids of directories that have the events of one write id only. A
+        delta of several write ids, as a compaction makes, is left out."""
         listings, visible = self._table_rows.list_files(
             table, self._transactions.read_snapshot([table.name])
         )
@@ -116,7 +124,8 @@ class HistoryStatements(Family):
 
 
 def _compaction_row(entry: CompactionInfo) -> tuple[Any, ...]:
-    """The row of a compaction. It has no version: the table has the same rows as before."""
+    """Return the row of a compaction in DESCRIBE HISTORY. It has no version: the table has the same
+    rows as before."""
     partition_text = "" if entry.partition is None else f" of {entry.partition}"
     return (
         None,
@@ -131,6 +140,8 @@ def _compaction_row(entry: CompactionInfo) -> tuple[Any, ...]:
 
 
 def _version_row(version: Version, oldest_version: int | None) -> tuple[Any, ...]:
+    """Return the row of a version in DESCRIBE HISTORY. ``isAvailable`` is NULL if
+    ``oldest_version`` is None: then the metastore keeps no versions."""
     change = version.change
     return (
         version.write_id,

@@ -64,7 +64,12 @@ class TableRepairs(TableChecks):
     """Checks and repairs the tables of one session."""
 
     def repair(self, table: Table, *, dry_run: bool) -> DataFrame:
-        """See ``Session.repair``."""
+        """Repair a table, in transactions of its own, and return what was done as rows of findings;
+        with ``dry_run`` what would be done.
+
+        Raises:
+            TxnError: A transaction is open.
+        """
         self._transactions.require_autocommit("repair")
         with file_errors(), composed_text_conf(self._spark):
             if not dry_run:
@@ -85,6 +90,8 @@ class TableRepairs(TableChecks):
         return self.findings_frame(sort_findings(findings))
 
     def _delete_unneeded(self, table: Table, plan: _RepairPlan) -> list[Finding]:
+        """Run the cleaner on the table, and return the findings of the plan's directories that are
+        gone now."""
         if not plan.deletable_directories:
             return []
         end_leases = self._txns.end_old_leases
@@ -98,6 +105,8 @@ class TableRepairs(TableChecks):
     # ── partitions ───────────────────────────────────────────────────────────────────────────
 
     def _plan_repair(self, table: Table) -> _RepairPlan:
+        """Check the table's directories, and return which repairs are possible, with reasons for
+        partitions that must stay as they are. Nothing is changed."""
         checking, findings = self.check_directories(table)
         findings_by_condition: dict[str, dict[str, Finding]] = {}
         for finding in findings:
@@ -149,7 +158,8 @@ class TableRepairs(TableChecks):
         return checking.fs.link_on_the_way(table.location, name) is not None
 
     def _partition_obstacle(self, checking: TableCheck, table: Table, name: str) -> str | None:
-        """Why a directory cannot be a partition; None if it can."""
+        """Return why an unknown directory cannot be a partition, in words; None if it can. This
+        reads footers."""
         if self._is_behind_a_link(checking, table, name):
             return "it is behind a link"
         listing = checking.listed(name)
@@ -168,7 +178,8 @@ class TableRepairs(TableChecks):
         return None if has_rows else "it has no rows: perhaps a DROP PARTITION left it"
 
     def _repair_catalog(self, table: Table, plan: _RepairPlan) -> _RepairPlan:
-        """Change the catalog under the table's lock. Returns the plan that was carried out."""
+        """Drop and add the plan's partitions in the catalog, under the table's EXCLUSIVE lock.
+        Return the plan that was carried out, which is made anew under the lock."""
         if not plan.partitions_to_drop and not plan.partitions_to_add:
             return plan
         name = table.name
@@ -205,7 +216,8 @@ class TableRepairs(TableChecks):
 
 
 def _partition_findings(plan: _RepairPlan, verb: str) -> list[Finding]:
-    """The findings about partitions, each with the repair that was made or would be made."""
+    """Return the findings about partitions, each with the repair that was made or would be made.
+    ``verb``: ``was`` or ``would be``."""
     outcomes = dict.fromkeys(
         plan.partitions_to_drop, f"The partition {verb} dropped from the catalog."
     )

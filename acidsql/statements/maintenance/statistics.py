@@ -43,6 +43,8 @@ class StatisticsStatements(Family):
 
     @runs(st.AnalyzeTable)
     def _analyze(self, statement: st.AnalyzeTable, text: str) -> Receipt:
+        """Run ANALYZE TABLE under a read lock, and note the statistics in the metastore. A job
+        reads the rows, unless the statement says NOSCAN."""
         table = self._names.require_table(statement.name, text)
         _analyzed_columns(table, statement, text)  # raises before a transaction is opened
         with self._locked_transaction(text, read_lock(table.name)) as txn:
@@ -54,7 +56,8 @@ class StatisticsStatements(Family):
 
     @runs(st.AnalyzeTables)
     def _analyze_all(self, statement: st.AnalyzeTables, text: str) -> Receipt | None:
-        """Analyze the ACID tables of a database, and Spark's tables of its name."""
+        """Analyze each ACID table of a database, under a read lock, and let Spark analyze its own
+        tables of this database. Return None for a database of another catalog."""
         if self._spark_databases.is_elsewhere(statement.database):
             self._spark.sql(text)
             return None
@@ -78,7 +81,8 @@ class StatisticsStatements(Family):
     def _note_statistics(
         self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
     ) -> str:
-        """Count a table's statistics, and note them in the metastore. Returns a receipt's note."""
+        """Count a table's statistics, and note them in the metastore. Return a note for the
+        receipt."""
         statistics = self._count_statistics(table, columns, txn, reads_rows=reads_rows)
         self._metastore.keep_statistics(table.name, statistics.entries(table), txn_id=txn.id)
         rows = "" if statistics.rows is None else f"{statistics.rows} rows, "
@@ -87,6 +91,8 @@ class StatisticsStatements(Family):
     def _count_statistics(
         self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
     ) -> AnalyzedStatistics:
+        """Count a table's bytes and files; with ``reads_rows`` also, in one job, its rows and the
+        facts about these columns."""
         snapshot = txn.snapshot([table.name])
         listings, write_ids = self._rows.list_files(table, snapshot)
         sizes = [file.size for listing in listings for file in (*listing.data, *listing.deletes)]
@@ -114,7 +120,8 @@ class StatisticsStatements(Family):
 
 
 def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:
-    """The columns to analyze. FOR ALL COLUMNS leaves out columns for which Spark has no statistics.
+    """Return the columns to analyze. FOR ALL COLUMNS leaves out nested columns, for which Spark has
+    no statistics.
 
     Raises:
         AnalysisError: The table has no column of a name.
@@ -135,7 +142,8 @@ def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> li
 
 
 def _fact_columns(column: Column) -> list[str]:
-    """SQL of a column's statistics, as Spark counts them, in the order of ``COLUMN_FACTS``."""
+    """Return SQL of a column's statistics, each a text, as Spark counts them, in the order of
+    ``COLUMN_FACTS``."""
     name, column_type = quote(column.name), parse_type(column.type)
     nulls = f"count(*) - count({name})"
     distinct = f"least(approx_count_distinct({name}), count({name}))"

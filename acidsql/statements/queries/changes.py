@@ -80,7 +80,24 @@ class ChangeFeed:
         *,
         net: bool,
     ) -> DataFrame:
-        """See ``Session.changes``."""
+        """Return the changes of a table from a version or time until another one, lazily. Both ends
+        belong to the range.
+
+        Args:
+            table: The table.
+            start: The first version, or the time from which on.
+            end: The last version or time; None: until now, with the changes of the open
+                transaction.
+            keys: The columns that make a deleted and a new row two images of one update; None:
+                those of the property ``acidsql.key``, if there is one.
+            net: Only what is different in the end.
+
+        Raises:
+            VersionNotFoundError: There is no such version or time, or the range begins after its
+                end.
+            UnsupportedError: The table is insert-only, or the metastore does not keep versions.
+            SnapshotTooOldError: Files of the range were deleted.
+        """
         end_moment = None if end is None else self._resolve_moment(end)
         change_range = ChangeRange(self._resolve_moment(start), end_moment, keys, net)
         return self._changes_in_range(
@@ -90,10 +107,13 @@ class ChangeFeed:
     def rows_of_call(
         self, table: Table, call: TableChanges, snapshot: Snapshot, statement_text: StatementText
     ) -> DataFrame:
-        """The rows of a call of ``table_changes``.
+        """Return the rows of a call of ``table_changes`` in a query, lazily. Its arguments are
+        evaluated now.
 
         Raises:
             SqlError: Spark's error about an argument, or an argument is neither version nor time.
+            VersionNotFoundError: There is no such version or time, or the range is empty.
+            UnsupportedError: The table is insert-only, or the metastore does not keep versions.
         """
         start = self._travel.resolve_expression(call.start, statement_text)
         end = (
@@ -106,6 +126,8 @@ class ChangeFeed:
         return self._add_commit_columns(no_changes(self._spark, table), table, ())
 
     def _resolve_moment(self, moment: Moment) -> PointInTime:
+        """Return the point in time of a version or a time. Raise SettingError for a negative
+        version, VersionNotFoundError for a text that is no time."""
         if isinstance(moment, int):
             when = self._travel.resolve_arguments(moment, None)
         else:
@@ -116,7 +138,7 @@ class ChangeFeed:
     def _changes_in_range(
         self, table: Table, change_range: ChangeRange, snapshot: Snapshot
     ) -> DataFrame:
-        """The changes of a table in a range, with the columns that the user sees."""
+        """Return the changes of a table in a range, lazily, with the columns that the user sees."""
         keys = change_keys(table, change_range.keys)
         need_row_ids(table)
         need_names(table)
@@ -140,10 +162,8 @@ class ChangeFeed:
     def _creating_version(
         self, table: Table, change_range: ChangeRange, versions: Sequence[Version]
     ) -> int | None:
-        """The version that created a table, if a range begins with this version or its commit.
-
-        Otherwise None.
-        """
+        """Return the version that created a table, if a range begins with this version or its
+        commit; otherwise None."""
         need_versions(self._metastore, table.name)
         first, start = self._metastore.first_version(table.name), change_range.start
         if start.version is not None:
@@ -158,7 +178,7 @@ class ChangeFeed:
         snapshot: Snapshot,
         creating_version: int | None = None,
     ) -> NewWriteIds:
-        """The write ids of a range, without the ``creating_version``, if there is one.
+        """Return the write ids of a range, without the ``creating_version``, if there is one.
 
         Raises:
             VersionNotFoundError: There is no such version or time, or the range is empty.
@@ -193,7 +213,8 @@ class ChangeFeed:
         return NewWriteIds(before, after)
 
     def visible_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
-        """The write ids that reads see: now or, in ``acid.snapshot(timestamp=…)``, at that time."""
+        """Return the write ids that reads see: now or, in ``acid.snapshot(timestamp=…)``, at that
+        time."""
         if (pinned_moment := self._transactions.pinned_moment) is None:
             return snapshot.write_ids[table.name]
         return self._travel.write_ids(table, pinned_moment, snapshot)
@@ -208,7 +229,8 @@ class ChangeFeed:
         is_keyed: bool = False,
         creating_version: int | None = None,
     ) -> DataFrame:
-        """The changes of some write ids, as ``changes`` or ``keyed_changes`` returns them.
+        """Return the changes of some write ids, lazily: as ``keyed_changes`` returns them if
+        ``is_keyed``, else as ``changes``. ``net``: only what is different in the end.
 
         ``creating_version``: the version that created the table, if its rows are to be shown, too,
         as inserted rows.
@@ -238,7 +260,8 @@ class ChangeFeed:
     def _add_commit_columns(
         self, rows: DataFrame, table: Table, versions: Iterable[Version]
     ) -> DataFrame:
-        """The rows with the columns that the user sees, and the facts about their commits."""
+        """Add the version, time and transaction of each change's commit. Columns other than the
+        table's and ``ADDED`` are dropped; unknown versions get NULLs."""
         version_by_id = {version.write_id: version for version in versions}
         commits = local_numbers(
             self._spark,
@@ -260,6 +283,8 @@ class ChangeFeed:
 
 
 def _is_in_order(change_range: ChangeRange) -> bool:
+    """Whether the range does not end before it begins; true if one end is a version, and the other
+    one a time."""
     start, end = change_range.start, change_range.end
     if end is None:
         return True
@@ -279,7 +304,8 @@ def _moment_text(when: PointInTime | None) -> str:
 def _pair_updates(
     rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool
 ) -> DataFrame:
-    """Turn a deletion and an insertion of one key into the two images of an update.
+    """Turn a deletion and an insertion of one key, in one version with ``by_version``, into the two
+    images of an update. An action on the result fails if a key has two changes of one kind.
 
     Rows with a NULL in their key are no update, but stay as they are.
     """

@@ -47,7 +47,8 @@ class _File:
 
 
 def locks_section(locks: Iterable[LockComponent]) -> str:
-    """The section about the locks that a statement takes; "" without locks."""
+    """Return the section of EXPLAIN about the locks that a statement takes, a line for each
+    different lock; "" without locks."""
     lines = []
     for lock in locks:
         locked_object = (
@@ -76,7 +77,7 @@ def _list_beginning(match: re.Match[str]) -> str:
 def tables_section(
     tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: Scans | None
 ) -> str:
-    """The section about the files that a plan reads of each ACID table; "" without tables.
+    """Return the section about the files that a plan reads of each ACID table; "" without tables.
 
     Args:
         tables: Each table with its files in the snapshot and its valid write ids.
@@ -90,6 +91,9 @@ def tables_section(
 def _table_lines(
     table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList, scans: Scans | None
 ) -> list[str]:
+    """Return the lines about a table: how much the plan reads of its files, directories and
+    partitions, its delete events, the snapshot, and up to 20 directories. This may read footers of
+    delete files."""
     files = [file for listing in listings for file in _snapshot_files(table, listing)]
     read_files = _read_files(files, scans)
     directories = list(dict.fromkeys(file.directory for file in files))
@@ -125,6 +129,7 @@ def _table_lines(
 
 
 def _snapshot_files(table: Table, listing: Listing) -> list[_File]:
+    """Return each file in a listing, with its directory below the table's."""
     files = []
     for event_files, has_deletes in ((listing.data, False), (listing.deletes, True)):
         for file in event_files:
@@ -141,7 +146,8 @@ def _snapshot_files(table: Table, listing: Listing) -> list[_File]:
 
 
 def _read_files(files: Sequence[_File], scans: Scans | None) -> list[_File]:
-    """The files that a plan reads of a table: row files, and delete files of the same buckets."""
+    """Return those files that a plan reads of a table: row files, and delete files of the same
+    buckets; all files if ``scans`` is None."""
     if scans is None:
         return list(files)
     row_files = {file for file in files if not file.has_deletes and _is_read(file, scans)}
@@ -175,6 +181,8 @@ def _plain_path(path: str) -> str:
 
 
 def _event_count(files: Sequence[_File]) -> str:
+    """Return the number of events by the files' footers, as text; ``?`` if there are more than
+    1,000 files."""
     if len(files) > _FOOTERS_MAX:
         return "?"
     rows = run_in_threads(lambda file: read_file_info(file.path).rows, files)

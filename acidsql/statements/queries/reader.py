@@ -213,11 +213,14 @@ class Reader:
         snapshot: Snapshot,
         statement_text: StatementText,
     ) -> DataFrame:
+        """Return the changes that a stand-in shows, lazily: of a call of ``table_changes``, or
+        those to undo."""
         if isinstance(changes, TableChanges):
             return self._changes.rows_of_call(table, changes, snapshot, statement_text)
         return self._undone.rows(table, changes, snapshot)
 
     def _point_in_time(self, standin: StandIn, statement_text: StatementText) -> PointInTime | None:
+        """Return the version or time of a stand-in's AS OF clause; None without one."""
         if standin.as_of is None:
             return None
         with in_view(self._spark, standin.enclosing_view):
@@ -290,6 +293,8 @@ class Reader:
         return views
 
     def _empty_view(self, standin: StandIn, views: Mapping[str, DataFrame]) -> DataFrame:
+        """Return a DataFrame without rows, but with the columns of a stand-in. A view's query runs
+        over ``views``."""
         if standin.query is not None:
             return view_rows(self._spark, standin, views)
         if standin.returned is not None:
@@ -342,6 +347,8 @@ class Reader:
     def _frame(
         self, text: Text, views: Mapping[str, DataFrame], statement_text: StatementText
     ) -> DataFrame:
+        """Return a query over those of the views that its text names, lazily. Raise SqlError if
+        Spark cannot analyse it."""
         return lower.frame(
             self._spark,
             text,

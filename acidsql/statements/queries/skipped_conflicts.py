@@ -28,7 +28,8 @@ _DELETED_COUNT, _INSERTED_COUNT, _CHANGED_AGAIN_COUNT = (
 def exclude_conflicts(
     rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]
 ) -> DataFrame:
-    """The changes of a version, without the changes of rows that were changed again.
+    """Leave out, of the changes of a version, those of rows that were changed again. The result is
+    lazy.
 
     Args:
         rows: The changes of the version, as ``keyed_changes`` gives them.
@@ -78,7 +79,8 @@ def unknown_twin_reason(
 
 
 def _count_keys(rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]) -> Row:
-    """Counts of keys, by the fate of their rows, and the text of one key of each doubtful kind."""
+    """Count keys by the fate of their rows, in one job. Return a row: ``lost``, ``new`` and
+    ``pairs`` are counts; ``several`` and ``without`` have the text of one doubtful key, or None."""
     names = [f"`__acidsql_{number}`" for number in range(len(keys))]
     columns = [f"{quote(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
     changes = jvm.select(rows, CHANGE_TYPE, *columns).unionAll(

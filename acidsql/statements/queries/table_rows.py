@@ -43,10 +43,13 @@ class TableRows:
     def live_rows(
         self, table: Table, *, row_id: bool, point_in_time: PointInTime | None = None
     ) -> DataFrame:
-        """A table's live rows.
+        """Return a table's live rows, lazily; with ``row_id``, the first column is ``row__id``.
 
         Raises:
             UnsupportedError: ``row_id`` is true, and the table is insert-only.
+            VersionNotFoundError: There is no such version.
+            SnapshotTooOldError: The table was changed in the catalog since the transaction's
+                snapshot, or files of the version were deleted.
         """
         if row_id and table.is_insert_only:
             raise UnsupportedError(
@@ -117,7 +120,14 @@ class TableRows:
     def list_files(
         self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None = None
     ) -> tuple[list[Listing], ValidWriteIdList]:
-        """The files of a table, and the write ids that are visible in them."""
+        """List the files of a table in a snapshot or an older version, and return them with the
+        visible write ids: one listing for each partition.
+
+        Raises:
+            SnapshotTooOldError: A partition was dropped since the transaction's snapshot, or files
+                of the version were deleted.
+            VersionNotFoundError: There is no such version.
+        """
         write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
         partitions = self._transactions.partition_names(table) if table.partition_columns else [""]
         self._transactions.refuse_lost_partitions(table, partitions)
@@ -130,7 +140,8 @@ class TableRows:
         return listings, write_ids
 
     def inventory(self, table: Table, snapshot: Snapshot) -> list[FoundFile]:
-        """All directories and files of a table, and the state of each in a snapshot."""
+        """Return all directories and files of a table, also invisible ones, and the state of each
+        in a snapshot. Raise SnapshotTooOldError if a partition was dropped since."""
         columns = [column.name for column in table.partition_columns]
         names = self._transactions.partition_names(table) if columns else None
         keeps_versions = self._metastore.abilities.keeps_versions
@@ -149,13 +160,16 @@ class TableRows:
     def _visible_write_ids(
         self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None
     ) -> tuple[ValidWriteIdList, bool]:
-        """The visible write ids, and whether they are those of an older version."""
+        """Return the visible write ids, and whether they are those of an older version, which is
+        ``point_in_time`` or that of ``acid.snapshot(…)``."""
         point_in_time = point_in_time or self._transactions.pinned_moment
         if point_in_time is None:
             return snapshot.write_ids[table.name], False
         return self.travel.write_ids(table, point_in_time, snapshot), True
 
     def _plain_rows(self, standin: StandIn) -> DataFrame:
+        """Return the rows of a plain table of the metastore, lazily. Raise CatalogError if it was
+        changed meanwhile, or acidsql cannot read it."""
         table = standin.table
         foreign_table = self._metastore.find(table.name)
         if not isinstance(foreign_table, ForeignTable) or foreign_table.table != table:
@@ -176,7 +190,8 @@ class TableRows:
 
 @contextmanager
 def check_after_block(check: Callable[[], None]) -> Iterator[None]:
-    """Call ``check`` after the block. If the block fails, ``check`` may raise the better error."""
+    """Call ``check`` after the block, also if the block fails with an error of ours or of a file:
+    then ``check`` may raise the better error."""
     try:
         yield
     except (AcidSqlError, OSError):
@@ -186,7 +201,8 @@ def check_after_block(check: Callable[[], None]) -> Iterator[None]:
 
 
 def select_standin_columns(rows: DataFrame, standin: StandIn) -> DataFrame:
-    """The rows of ``scan`` with only the columns that a stand-in has."""
+    """Return the rows with only the columns that a stand-in has, its virtual columns first. The
+    rows of a target stay as they are."""
     if standin.is_target:
         return rows
     columns = (quote(column.name) for column in standin.table.all_columns)

@@ -36,11 +36,14 @@ class UndoneChanges:
         self._feed, self._travel = feed, travel
 
     def rows(self, table: Table, to_undo: ChangesToUndo, snapshot: Snapshot) -> DataFrame:
-        """The changes that a statement undoes, as ``keyed_changes`` gives them.
+        """Return the changes that RESTORE or REVERT undoes, lazily, as ``keyed_changes`` returns
+        them. To find conflicts, this may run a job.
 
         Raises:
             TxnError: REVERT_CONFLICT: rows of the version were changed again since, or it was
-                reverted already.
+                reverted already. Or the transaction's snapshot does not see the version.
+            VersionNotFoundError: There is no such version or time.
+            UnsupportedError: The metastore keeps no versions.
         """
         need_versions(self._metastore, table.name)
         visible = self._feed.visible_write_ids(table, snapshot)
@@ -73,7 +76,8 @@ class UndoneChanges:
     def _ids_at_older_version(
         self, table: Table, to_undo: ChangesSince, snapshot: Snapshot
     ) -> ValidWriteIdList:
-        """The write ids that the table, or the state table, showed at the older version."""
+        """Return the write ids that the table, or the state table of ``to_undo.target``, showed at
+        the older version."""
         when = PointInTime(to_undo.version, to_undo.timestamp_ms)
         if (target := to_undo.target) is None:
             return self._travel.write_ids(table, when, snapshot)
@@ -137,6 +141,8 @@ class UndoneChanges:
         conflicts: Sequence[tuple[int, int]],
         advice: str,
     ) -> TxnError:
+        """Return the error of rows that were changed again: ``conflicts`` are pairs of a version
+        and its number of such rows."""
         versions = {version.write_id: version for version in self._metastore.versions(table.name)}
 
         def author(write_id: int) -> str:

@@ -56,7 +56,8 @@ def need_no_version(view: Table, is_asked: bool) -> None:
 
 @contextmanager
 def in_view(spark: SparkSession, view_query: ViewQuery | None) -> Iterator[None]:
-    """Analyse the text of a view in the block: under the view's settings, and errors name the view.
+    """Let the block analyse the text of a view: under the view's settings, and errors name the
+    view.
 
     ``view_query`` is None for the text of the statement itself; then nothing changes.
     """
@@ -73,7 +74,8 @@ def in_view(spark: SparkSession, view_query: ViewQuery | None) -> Iterator[None]
 def text_of_view_query(
     view_query: ViewQuery | None, statement_text: StatementText
 ) -> StatementText:
-    """The text to which the places in a stand-in belong: the text of the view, if there is one."""
+    """Return the text to which the places in a stand-in belong: the text of the view, without
+    arguments, if there is one, else the statement's."""
     return (
         statement_text
         if view_query is None
@@ -82,7 +84,7 @@ def text_of_view_query(
 
 
 def view_type(column_type: HiveType) -> str:
-    """The type of a view's column, as Hive writes it, from the type in the query.
+    """Return the type of a view's column, as Hive writes it, for the type in the query.
 
     Raises:
         FormatError: Hive has no such type.
@@ -93,7 +95,12 @@ def view_type(column_type: HiveType) -> str:
 
 
 def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
-    """The query's columns, by position, with the names and types of the view's columns."""
+    """Return the query's columns, by position, with the names and types of the view's columns.
+
+    Raises:
+        AnalysisError: The query has another number of columns than the view, or one of a type that
+            does not fit.
+    """
     fields = lower.fields_of(rows)
     if len(fields) != len(view.columns):
         raise _changed_view_error(
@@ -117,7 +124,7 @@ def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
 
 
 def _without_mark(field: T.StructField) -> Column:
-    """The column without Spark's mark that Spark has chosen its name."""
+    """Return the column without Spark's mark that Spark has chosen its name."""
     column = F.col(quote(field.name))
     if NO_ALIAS not in field.metadata:
         return column
@@ -126,7 +133,7 @@ def _without_mark(field: T.StructField) -> Column:
 
 
 def _comparable_type(column_type: HiveType | str) -> str:
-    """The text of a type for comparisons: a CHAR or VARCHAR is a STRING, as in Spark."""
+    """Return the text of a type for comparisons: a CHAR or VARCHAR is a STRING, as in Spark."""
     text = (
         column_type.replace(_HIVES_INSTANT, _INSTANT)
         if isinstance(column_type, str)
@@ -139,6 +146,8 @@ def _comparable_type(column_type: HiveType | str) -> str:
 
 
 def _is_assignable(query_type: HiveType, declared_type: str) -> bool:
+    """Whether values of the query's type keep their meaning in the type that the view was made
+    with."""
     if query_type.kind == _INSTANT and declared_type == "timestamp":
         return True  # Hive's current_timestamp(), for example: a wall clock in the time zone
     try:
@@ -148,6 +157,7 @@ def _is_assignable(query_type: HiveType, declared_type: str) -> bool:
 
 
 def _changed_view_error(change: str) -> AnalysisError:
+    """Return the error of a view whose query has other columns than when the view was made."""
     return AnalysisError(
         f"What it reads was changed: {change}. ALTER VIEW … AS, or CREATE OR REPLACE VIEW, gives "
         "it the new columns.",

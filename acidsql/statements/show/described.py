@@ -11,7 +11,8 @@ from acidsql.storage.columns import quote, quoted_path
 
 
 def create_statement(table: Table) -> str:
-    """A statement that creates a table or view like this one."""
+    """Return a statement that creates a table or view like this one, without its LOCATION. A NOT
+    NULL stands beside its column."""
     if table.view is not None:
         return _create_view(table, table.view)
     elements = [_column_sql(column, table) for column in table.columns]
@@ -38,6 +39,8 @@ def create_statement(table: Table) -> str:
 
 
 def _create_view(view: Table, text: ViewText) -> str:
+    """Return a CREATE VIEW with the view's columns, comment, the user's properties, and its
+    expanded query."""
     columns = ",\n  ".join(
         quote(column.name)
         + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
@@ -56,6 +59,7 @@ def _quoted_name(table: Table) -> str:
 
 
 def _tblproperties(properties: Mapping[str, str]) -> str:
+    """Return the clause TBLPROPERTIES with these properties, sorted by key."""
     pairs = ",\n  ".join(
         f"{_string_literal(k)}={_string_literal(v)}" for k, v in sorted(properties.items())
     )
@@ -71,7 +75,7 @@ def _constraint_sql(constraint: Constraint) -> str:
 
 
 def _constraint_definition(constraint: Constraint) -> str:
-    """The SQL of a constraint without its name, as Hive and Spark know it."""
+    """Return the SQL of a constraint without its name, as Hive and Spark know it."""
     words = [constraint.kind.value]
     if constraint.kind is ConstraintKind.CHECK:
         words.append(f"({constraint.condition})")
@@ -88,6 +92,7 @@ def _constraint_definition(constraint: Constraint) -> str:
 
 
 def _column_sql(column: Column, table: Table) -> str:
+    """Return a column's definition in CREATE TABLE, with NOT NULL, DEFAULT and COMMENT."""
     sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
     if not column.nullable:
         sql += " NOT NULL"
@@ -114,7 +119,7 @@ def column_row(column: Column) -> tuple[str, str, str]:
 
 
 def detail_rows(table: Table) -> list[tuple[str, str]]:
-    """The facts about a table or view that DESCRIBE EXTENDED adds."""
+    """Return the facts about a table or view that DESCRIBE EXTENDED adds, as pairs of texts."""
     if (text := table.view) is not None:
         return [
             ("Database", table.name.database),

@@ -70,7 +70,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowDatabases)
     def _databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
-        """The ACID databases and Spark's. The column ``catalog`` tells them apart.
+        """Run SHOW DATABASES: the ACID databases and Spark's, filtered by the pattern. The column
+        ``catalog`` tells them apart.
 
         While another catalog than Spark's own is current, the rows are that catalog's namespaces.
         """
@@ -85,7 +86,12 @@ class ShowStatements(Family):
 
     @runs(st.ShowTables, st.ShowViews)
     def _tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
-        """The tables and views of a database, or its views alone, both acidsql's and Spark's."""
+        """Run SHOW TABLES or SHOW VIEWS of a database, both of acidsql's and Spark's, sorted and
+        filtered by the pattern. Tables of AUTO CDC are left out. Spark answers for another catalog.
+
+        Raises:
+            AnalysisError: There is no such database.
+        """
         if self._spark_databases.is_elsewhere(statement.database):
             return self._spark.sql(text)
         database = self._names.current_database
@@ -122,7 +128,8 @@ class ShowStatements(Family):
         )
 
     def _shown_tables(self, database: str) -> list[str]:
-        """The ACID tables of a database, without those that AUTO CDC made beside other tables."""
+        """Return the names of the ACID tables of a database, without those that AUTO CDC made
+        beside other tables."""
         tables = self._metastore.tables(database)
         table_names = frozenset(tables)
         return [
@@ -138,6 +145,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowPartitions)
     def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
+        """Run SHOW PARTITIONS: a row for each partition's name, or those that PARTITION means.
+        Raise AnalysisError if the table is unpartitioned."""
         table = self._names.require_table(statement.name, text)
         if not table.partition_columns:
             raise AnalysisError(
@@ -160,6 +169,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowTableProperties)
     def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
+        """Run SHOW TBLPROPERTIES of a table or view. For a key that is missing, the value is a
+        message, as in Spark."""
         table = self._names.require_table_or_view(statement.name, text)
         rows = sorted(table.properties.items())
         if statement.key is not None:
@@ -174,6 +185,8 @@ class ShowStatements(Family):
 
     @runs(st.DescribeTable)
     def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
+        """Run DESCRIBE of a table or view, or of one column: names, types and comments; EXTENDED
+        adds facts and statistics."""
         table = self._names.require_table_or_view(statement.name, text)
         if statement.column is not None:
             return self._describe_column(table, statement, text)
@@ -188,7 +201,9 @@ class ShowStatements(Family):
         return self._frame("col_name string, data_type string, comment string", rows)
 
     def _describe_column(self, table: Table, statement: st.DescribeTable, text: str) -> DataFrame:
-        """Rows as Spark shows them: ``NULL`` is a text."""
+        """Return what DESCRIBE says of one column: name, type, comment, and with EXTENDED its
+        statistics. As Spark shows it, NULL is a text. Raise AnalysisError if there is no such
+        column."""
         assert statement.column is not None
         column = column_of(text, table, statement.column)
         rows: list[tuple[str, str | None]] = [
@@ -204,7 +219,8 @@ class ShowStatements(Family):
 
     @runs(st.DescribeDatabase)
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
-        """The rows that Spark shows of its own databases."""
+        """Run DESCRIBE DATABASE, with the rows that Spark shows of its own databases; Spark answers
+        if this is no ACID database."""
         if (database := self._spark_databases.shared_database(statement.name)) is None:
             return self._spark.sql(text)
         rows = [
@@ -222,6 +238,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowTransactions)
     def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
+        """Run SHOW TRANSACTIONS: the open and aborted ones, times in milliseconds as text, in
+        Hive's columns."""
         rows = [
             (
                 str(txn.txn_id),
@@ -241,6 +259,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowStreams)
     def _stream_rows(self, _: st.ShowStreams, __: str) -> DataFrame:
+        """Run SHOW STREAMS: the newest batch of each application and sink. A job may count the
+        records that wait."""
         entries = self._metastore.streams()
         rows = [
             (
@@ -259,7 +279,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowLocks)
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
-        """The locks, in Hive's columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
+        """Run SHOW LOCKS of all tables, a database, or a table with its partitions, in Hive's
+        columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.require_table(statement.name, text)
         database = statement.database and self._spark_databases.require_acid_name(
             statement.database, text
@@ -276,6 +297,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowCompactions)
     def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
+        """Run SHOW COMPACTIONS, filtered by database, table and partition. A dropped table may be
+        named."""
         if statement.database is not None:
             self._spark_databases.require_acid_name(statement.database, text)
         compactions = self._metastore.compactions()
@@ -304,7 +327,8 @@ class ShowStatements(Family):
     def _compacted_table(
         self, name: st.Name, compactions: list[CompactionInfo], text: str
     ) -> TableName:
-        """The name of the table. A dropped table counts while the store has its compactions."""
+        """Return the full name of the table that SHOW COMPACTIONS names. A dropped table counts
+        while the store has its compactions; otherwise raise AnalysisError."""
         table = self._names.qualify(name.parts)
         if table is not None and any(compaction.table == table for compaction in compactions):
             return table
@@ -320,6 +344,7 @@ class ShowStatements(Family):
 
 
 def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
+    """Return a lock as a row of SHOW LOCKS, all values as texts; None is NULL."""
     blocker, acquired = lock.blocked_by, lock.acquired_at_ms
     return (
         f"{lock.lock_id}.{lock.internal_id}",
@@ -345,7 +370,7 @@ def _dropped_table(name: TableName, partitions: Sequence[str]) -> Table:
 
 
 def _is_like(name: str, pattern: str | None) -> bool:
-    """Whether a name matches a pattern of Hive's.
+    """Whether a name matches a pattern of Hive's, whatever the case; None matches all.
 
     In a pattern, ``*`` and ``%`` stand for any text, and ``|`` separates choices.
     """

@@ -88,6 +88,7 @@ class WaitingRecords:
     def _waiting_for_entry(
         self, entry: StreamEntry, tables: dict[TableName, Table], groups: Sequence[_Group]
     ) -> Waiting | None:
+        """Return how many records wait for one entry; None: its tables have no pending table."""
         targets = {target for target in tables if may_write_to(entry.batch.sink, target)}
         if not targets:
             return None
@@ -111,7 +112,8 @@ class WaitingRecords:
         return next((version.commit for version in versions if version.write_id == group.since), 0)
 
     def _pending_tables(self, entries: Sequence[StreamEntry]) -> dict[TableName, Table]:
-        """The pending tables beside the tables of these entries, by their targets."""
+        """Return the pending tables beside the tables of these entries, by their targets. An entry
+        whose sink names no tables means all targets of the metastore."""
         if not self._metastore.abilities.keeps_state_tables:
             return {}
         targets_of_sinks = [tables_of(entry.batch.sink) for entry in entries if entry.batch.sink]
@@ -127,6 +129,8 @@ class WaitingRecords:
         return pending_tables
 
     def _count_groups(self, tables: dict[TableName, Table]) -> list[_Group]:
+        """Count, in one job, the records in these pending tables by application. Without tables or
+        records no job runs."""
         if not tables:
             return []
         snapshot = self._transactions.read_snapshot([table.name for table in tables.values()])
