@@ -52,7 +52,8 @@ class DefaultSource(DataSource):
         raise NotImplementedError(_NO_SNAPSHOT)
 
     def schema(self) -> str:
-        """The columns of the option ``table``, for a stream."""
+        """Return the columns of the option ``table``, for a stream, as DDL. Raise
+        NotImplementedError without this option: a batch has no snapshot."""
         if "table" not in self.options:
             raise NotImplementedError(_NO_SNAPSHOT)
         stream = self._stream()
@@ -62,7 +63,8 @@ class DefaultSource(DataSource):
         return ddl
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
-        """``spark.readStream.format("acidsql").option("table", "db.t")``."""
+        """Return the reader of a stream of the table. Raise NotImplementedError if the user gave a
+        schema."""
         if self._ddl is None:
             raise NotImplementedError(
                 "A stream has the columns of its table. Leave out .schema(…), and select."
@@ -70,6 +72,7 @@ class DefaultSource(DataSource):
         return self._stream()
 
     def _stream(self) -> Any:
+        """Return the stream that the options describe. This opens the metastore."""
         from acidsql.streams.source.source import TableStream
 
         options = dict(self.options)
@@ -77,7 +80,12 @@ class DefaultSource(DataSource):
 
 
 def _open_stream_metastore(options: dict[str, str]) -> Any:
-    """The metastore of a stream: this process has no session."""
+    """Open the metastore of a stream: this process has no session. The options or an environment
+    variable say where it is.
+
+    Raises:
+        SettingError: The URL has a password, or neither a metastore nor a warehouse is given.
+    """
     from acidsql.api.opening import is_hive, open_hive, open_metastore, place_of
     from acidsql.errors import SettingError
     from acidsql.settings import Settings
@@ -102,7 +110,8 @@ def _open_stream_metastore(options: dict[str, str]) -> Any:
 
 
 def _use_store_options(options: dict[str, str]) -> None:
-    """Open object stores with the options that have Hadoop's names: nobody here has a conf."""
+    """Open object stores with the options that have Hadoop's names: nobody here has a conf. Raise
+    SettingError for a secret."""
     from acidsql.errors import SettingError
     from acidsql.storage.files.options.hadoop_conf import is_secret
     from acidsql.storage.files.options.store_options import PREFIXES, register

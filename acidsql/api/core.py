@@ -47,6 +47,7 @@ class SessionCore:
         self._lock = threading.RLock()
 
     def _need_open(self) -> None:
+        """Raise SettingError if the session is closed."""
         if self._closed:
             raise SettingError(
                 "This session is closed. Open a new one with acidsql.connect().",

@@ -63,6 +63,13 @@ class Migration(SessionCore):
         self._move(session_name, hive_name, metastore, to_hive=False)
 
     def _qualify(self, name: str) -> TableName:
+        """Return the full name of the table that a call wants to move. It need not exist.
+
+        Raises:
+            AnalysisError: The text is not ``table`` or ``database.table``, or names what is
+                Spark's.
+            UnsupportedError: The table is temporary.
+        """
         table_name = self._runner.qualify(table_parts(name))
         if table_name is None:
             raise AnalysisError(f"'{name}' is not 'table' or 'database.table'.")
@@ -72,6 +79,14 @@ class Migration(SessionCore):
     def _move(
         self, session_name: TableName, hive_name: TableName, url: str, *, to_hive: bool
     ) -> None:
+        """Move a table between this session's metastore and the Hive Metastore at ``url``, in
+        either direction.
+
+        Raises:
+            SettingError: This session's metastore is a Hive Metastore, or the URL is none of one.
+            TxnError: A transaction is open.
+            AcidSqlError: Any error of ``Move.run``.
+        """
         call = "export_to_hive" if to_hive else "import_from_hive"
         if self.metastore.abilities.shared_with_hive:
             raise SettingError(

@@ -30,7 +30,8 @@ def conf(spark: SparkSession, name: str) -> str | None:
 
 
 def conf_settings(spark: SparkSession) -> dict[str, str]:
-    """Settings in the Spark conf: ``spark.acidsql.`` before the name, as spark-submit demands."""
+    """Return the settings that the Spark conf has, by their names without ``spark.``: the conf has
+    ``spark.acidsql.`` before them, as spark-submit demands."""
     conf_values = {}
     for setting in known_settings():
         name = setting.name
@@ -41,8 +42,8 @@ def conf_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
-    """The metastore of acidsql's own at a URL; None: an SQLite file in the warehouse, which is made
-    if necessary.
+    """Open acidsql's own metastore at a URL; None: an SQLite file in the warehouse. The warehouse's
+    directory is made if it is missing.
 
     Raises:
         SettingError: The warehouse cannot be made, or cannot have an SQLite file.
@@ -66,7 +67,7 @@ def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metas
 
 
 def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
-    """The Hive Metastore at a URL, and its warehouse.
+    """Open the Hive Metastore at a URL, and return it with its warehouse.
 
     Raises:
         SettingError: Thrift is not installed, the URL is wrong, or the session names a warehouse.
@@ -84,10 +85,11 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
 
 
 def open_store(url: str | None, warehouse: str | None) -> Metastore:
-    """The metastore at a URL, or in a warehouse, without Spark: only to look at what goes on.
+    """Open the metastore at a URL, or in a warehouse, without Spark: only to look at what goes on.
 
     Raises:
-        SettingError: Neither is given, there is no metastore in the warehouse, or as ``open_hive``.
+        SettingError: Neither is given, there is no metastore in the warehouse, or the URL of a Hive
+            Metastore is wrong, needs Thrift, or comes with a warehouse.
         MetastoreError: The metastore cannot be opened.
     """
     if is_hive(url):
@@ -117,6 +119,7 @@ def open_survey(url: str) -> Survey:
 
 @contextmanager
 def _name_missing_package() -> Iterator[None]:
+    """Turn an ImportError in the block into a SettingError that says what to install."""
     try:
         yield
     except ImportError as error:
@@ -145,7 +148,8 @@ def _file_names(directory: str) -> list[str]:
 
 
 def place_of(warehouse: str) -> str:
-    """The warehouse's location. A relative path is below the current directory of this process.
+    """Return the warehouse's location. A relative path is below the current directory of this
+    process. Nothing is created.
 
     Raises:
         SettingError: The text is no path of a directory.

@@ -60,7 +60,8 @@ class Picture:
 
 
 def cells(row: Any) -> tuple[str, ...]:
-    """A row of the DataFrame as texts, under the heads ``CELLS``."""
+    """Return a row of ``Session.health`` as texts, under the heads ``CELLS``; "" for what is not
+    known."""
     return (
         _row_name(row),
         "" if row.rows is None else f"{row.rows:,}",
@@ -87,7 +88,8 @@ def _row_name(row: Any) -> str:
 
 
 def _line(health: Health) -> str:
-    """``p=1: 1,204 rows, 3.2 MB in 3 files · 12 deltas (34%) · …``"""
+    """Return a row as a line of text: ``p=1: 1,204 rows, 3.2 MB in 3 files · 12 deltas (34%)
+    · …``"""
     if health.rows is None or health.deleted_rows is None:
         facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
     else:
@@ -111,6 +113,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _holder_text(row: Any) -> str:
+    """Return what keeps the obsolete files from deletion, and since when; "" if nothing does."""
     since = ""
     if row.held_since is not None:
         since = f", since {row.held_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -122,6 +125,7 @@ def _total_bytes(health: Health) -> int:
 
 
 def _legend() -> str:
+    """Return SVG of the colours' names, one beside the other."""
     parts, x = [], 0
     for name, _, colour in _PARTS:
         parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{colour}"/>')
@@ -131,7 +135,8 @@ def _legend() -> str:
 
 
 def _bar(health: Health, number: int, longest: int) -> str:
-    """A name, a bar of four colours, and its bytes; the whole line of text comes up as a tip."""
+    """Return SVG of a name, a bar of four colours, and its bytes; the whole line of text comes up
+    as a tip."""
     y, x = _LINE * number, float(_NAMES)
     name = (
         _row_name(health)

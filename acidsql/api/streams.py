@@ -147,6 +147,11 @@ class StreamMethods(SessionCore):
         clauses: Clauses,
         bad_records: str | None,
     ) -> AutoCdc | SeveralCdc:
+        """Make the applier of one target, or of several. Nothing is applied or created.
+
+        Raises:
+            SettingError: Arguments do not belong together, or a clause is wrong.
+        """
         bad = None if bad_records is None else BadRecords(self._full_name(bad_records))
         if isinstance(target, str):
             if by is not None or transform is not None:
@@ -244,16 +249,21 @@ class StreamMethods(SessionCore):
         txn_app_id: str | None = None,
         retries: int = 3,
     ) -> AcidStreamWriter:
-        """A ``DataStreamWriter`` for an ACID table: ``acid.write_stream(df)….toTable("db.t")``.
+        """Return a ``DataStreamWriter`` for an ACID table:
+        ``acid.write_stream(df)….toTable("db.t")``.
 
-        The output mode ``update`` is an upsert, which needs ``keys``. All arguments but ``rows``
-        are those of ``sink``.
+        Nothing runs before ``toTable`` or ``start``.
 
         Args:
             rows: A streaming DataFrame.
-            keys: See ``sink``.
-            txn_app_id: See ``sink``.
-            retries: See ``sink``.
+            keys: The columns that name a row; only for the output mode ``update``, which is an
+                upsert.
+            txn_app_id: The application's name in the ledger. Default: the id of the streaming
+                query.
+            retries: How often to write a batch again after a conflict with another transaction.
+
+        Raises:
+            UnsupportedError: The metastore keeps no streams, or this is Spark Connect.
         """
         self._need_ledger()
         if is_remote(self.spark):
@@ -299,7 +309,12 @@ class StreamMethods(SessionCore):
         return self.metastore.forget_stream(txn_app_id, sink)
 
     def _setup(self, txn_app_id: str | None, retries: int) -> Setup:
-        """The setup that all sinks need. Raises SettingError, UnsupportedError."""
+        """Return what all sinks need.
+
+        Raises:
+            SettingError: The session is closed, or an argument is wrong.
+            UnsupportedError: The metastore keeps no streams.
+        """
         self._need_open()
         self._need_ledger()
         need_count(retries, "retries")
@@ -310,6 +325,7 @@ class StreamMethods(SessionCore):
         return Setup(self.spark, self.metastore, make, txn_app_id, retries, need_plain)
 
     def _need_ledger(self) -> None:
+        """Raise UnsupportedError if the metastore cannot note batches in its COMMIT."""
         if not self.metastore.abilities.keeps_streams:
             raise UnsupportedError(
                 "This Hive Metastore cannot note in its COMMIT which batch was committed, so a "
@@ -337,7 +353,8 @@ class StreamMethods(SessionCore):
         txn_version: int | None,
         frames: Mapping[str, Rows],
     ) -> DataFrame:
-        """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``."""
+        """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``: it is skipped
+        if they were committed before."""
 
         def once() -> DataFrame:
             with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
@@ -346,7 +363,8 @@ class StreamMethods(SessionCore):
         return retry_transient(once, retries)
 
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
-        """Begin the transaction of ``Session.transaction``."""
+        """Begin the transaction of a ``with acid.transaction()`` block. If its number was committed
+        before, its changes will be skipped. Raise TxnError if one is open."""
         begin, text = self._runner.transactions.begin, "acid.transaction()"
         batch = numbered_batch(txn_app_id, txn_version)
         if batch is None:

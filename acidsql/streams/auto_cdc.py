@@ -65,7 +65,8 @@ class Clauses:
     track_history_except_column_list: Sequence[str] | None = None
 
     def check(self) -> None:
-        """Refuse clauses that AUTO CDC does not have.
+        """Check that AUTO CDC can have these clauses, before any records come. The columns of
+        tables are not looked at.
 
         Raises:
             SettingError: A text is no SQL expression, a list is empty, or arguments exclude each
@@ -92,7 +93,8 @@ class Clauses:
                 raise SettingError(f"{name}={text!r} is not one SQL expression.", name=name)
 
     def text(self, target: str, source: str) -> str:
-        """The text of the statement AUTO CDC with these clauses."""
+        """Return the text of the statement AUTO CDC with these clauses. ``target`` and ``source``
+        are SQL."""
         parts = [f"AUTO CDC INTO {target} FROM {source}"]
         if self.keys is not None:
             parts.append(f"KEYS {_quoted_list(self.keys)}")
@@ -111,7 +113,8 @@ class Clauses:
         return "\n".join(parts)
 
     def _list_clause(self, words: str, prefix: str = "") -> list[str]:
-        """The clause with a list of columns; no clause if neither list was passed."""
+        """Return the clause with a list of columns, or with the columns that it excepts; [] if
+        neither list was passed."""
         names: Sequence[str] | None = getattr(self, f"{prefix}column_list")
         excluded: Sequence[str] | None = getattr(self, f"{prefix}except_column_list")
         if names is None and excluded is None:
@@ -142,9 +145,10 @@ class Applier(BatchWriter[Target]):
 
         Args:
             rows: The records.
-            txn_app_id: See ``Session.transaction``. Default: the records are applied in any case.
-                Records that were applied before change nothing.
-            txn_version: See ``Session.transaction``.
+            txn_app_id: The application's name in the ledger of streams. Default: the records are
+                applied in any case. Records that were applied before change nothing.
+            txn_version: The number of the batch, which grows. If this number, or a higher one, was
+                committed under this name before, the batch is skipped.
 
         Returns:
             The receipt. It says how many records were stale or duplicates, or that the batch was
@@ -153,7 +157,8 @@ class Applier(BatchWriter[Target]):
         Raises:
             TxnError: The session's transaction is open: between BEGIN and COMMIT, say AUTO CDC INTO
                 by ``Session.sql``.
-            AcidSqlError: As ``Session.sql``. Nothing of the batch was applied.
+            SettingError: Only one of ``txn_app_id`` and ``txn_version`` was passed, or is wrong.
+            AcidSqlError: Any error of the statement AUTO CDC. Nothing of the batch was applied.
         """
         self._setup.need_plain("apply(…), which has a transaction of its own,")
         with self._runner(rows.sparkSession) as runner:
@@ -185,7 +190,8 @@ class Applier(BatchWriter[Target]):
         """Refuse records, now, that a later ``write`` would refuse because of their table."""
 
     def make_tables(self, runner: Runner, target: Target, rows: DataFrame) -> None:
-        """Make all tables that are missing, before the transaction of a batch.
+        """Make all state tables and other tables that are missing, before the transaction of a
+        batch.
 
         In a transaction only the first statement could make a state table: the snapshot of the
         transaction does not see a newer table.
@@ -200,6 +206,8 @@ class Applier(BatchWriter[Target]):
     def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
+        """Run the batch in a transaction, and then forget old deletes of its tables, which never
+        fails. Return the receipt."""
         receipt = super()._run_in_transaction(runner, target, rows, text, batch)
         for table in self.tables(target):
             note = runner.auto_cdc.tombstones.forget(table, self._forgot_at)
@@ -252,6 +260,8 @@ class AutoCdc(Applier[Table]):
         return runner.resolve((state.database, state.name)) is None
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
+        """Apply a batch's records in the runner's transaction. Bad records are an error or, if
+        there is a table for them, put aside there."""
         if self._bad_records is None:
             return self.apply_all(runner, target, rows)
         few_rows = runner.settings.few_rows
@@ -271,7 +281,8 @@ class AutoCdc(Applier[Table]):
     def _apply_and_put_aside(
         self, runner: Runner, target: Table, judged_records: DataFrame, bad_records: BadRecords
     ) -> Receipt | None:
-        """Apply the good records, then put the bad records aside.
+        """Apply the good records, then put the bad records aside, and return one receipt.
+        ``judged_records`` have the column ``FAULT``.
 
         Good records come first, because only the first statement of a transaction can make the
         state table.
@@ -299,7 +310,8 @@ def _quoted_list(names: Sequence[str] | str | None) -> str:
 
 
 def combined_receipt(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt:
-    """One receipt for several statements. A statement without a receipt is left out."""
+    """Make one receipt of several statements'. None, a statement without a receipt, is left out.
+    Each note names its first table."""
     statement_receipts = [receipt for receipt in receipts if receipt is not None]
     return Receipt(
         "; ".join(receipt.statement for receipt in statement_receipts),

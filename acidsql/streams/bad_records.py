@@ -42,7 +42,7 @@ class BadRecords:
         self.table = table
 
     def make_ready(self, runner: Runner) -> None:
-        """Create the table, unless it exists.
+        """Create the table of bad records, unless it exists. Its columns are not checked.
 
         Raises:
             AnalysisError: The name is that of a table that is no ACID table.
@@ -54,7 +54,8 @@ class BadRecords:
         resolve_table(runner, self.table)
 
     def put(self, runner: Runner, bad_rows: DataFrame, target: str) -> Receipt | None:
-        """Put records aside.
+        """Insert records into the table, in the runner's transaction, with their fault, the batch
+        and the time.
 
         Args:
             runner: Has a transaction.
@@ -62,7 +63,7 @@ class BadRecords:
             target: SQL of the name of the table that the records are for.
 
         Returns:
-            The receipt; None if there are no records.
+            The receipt, which counts the records by fault; None if there are no records.
         """
         counts = {row[0]: row[1] for row in bad_rows.groupBy(FAULT).count().collect()}
         if not counts:

@@ -114,10 +114,11 @@ class BatchWriter(Generic[Target]):
         """Write a batch, unless it was written before. ``foreachBatch`` calls this method.
 
         Raises:
-            StreamError: The batch is out of order (see ``StreamError``).
+            StreamError: The batch is out of order: another query or run has written, or a batch is
+                missing.
             AnalysisError: The batch's columns do not fit the table.
             TxnError: It is called between BEGIN and COMMIT, and not by a streaming query.
-            AcidSqlError: As ``Session.sql``. Nothing of the batch was written.
+            AcidSqlError: Any error of a statement. Nothing of the batch was written.
         """
         self._setup.need_plain("A batch, which has a transaction of its own,")
         spark = rows.sparkSession
@@ -135,6 +136,8 @@ class BatchWriter(Generic[Target]):
     def _write_once(
         self, runner: Runner, target: Target, rows: DataFrame, batch: Batch
     ) -> Receipt | None:
+        """Write a batch in a transaction, or skip it if the ledger says that it was committed.
+        Return the receipt, which says so if it was skipped."""
         entry = self._setup.metastore.stream(batch.app_id, batch.sink)
         if entry is not None and self._is_replay(entry, batch):
             if entry.batch.run_id != batch.run_id:
@@ -147,6 +150,8 @@ class BatchWriter(Generic[Target]):
     def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
+        """Make the target ready, write the batch in a new transaction, and commit; after an error,
+        roll back. ``batch``: what COMMIT notes in the ledger; None: nothing."""
         self.make_ready(runner, target, rows)
         transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True
@@ -163,6 +168,8 @@ class BatchWriter(Generic[Target]):
         return is_replay(entry, batch, first=batch.run_id not in self._runs)
 
     def _identity(self, rows: DataFrame, batch_id: int, target: Target) -> Batch:
+        """Return which batch this is: application, number, sink, and the running query. Raise
+        SettingError if neither a streaming query nor ``txn_app_id`` tells."""
         query = running_query(rows, self._setup.spark)
         if query is None:
             if self._setup.app_id is None:
@@ -183,7 +190,8 @@ class BatchWriter(Generic[Target]):
 
     @contextmanager
     def _runner(self, spark: SparkSession) -> Iterator[Runner]:
-        """A runner on the batch's session, which is a clone of the session of the query.
+        """Yield a runner on the batch's session, which is a clone of the session of the query, and
+        close it after the block.
 
         The runner does not use the transaction and the locks of the user's session.
         """
@@ -195,7 +203,8 @@ class BatchWriter(Generic[Target]):
 
 
 def resolve_table(runner: Runner, name: str) -> Table:
-    """The ACID table of this name. Raises AnalysisError if there is no such table."""
+    """Return the ACID table or view of acidsql's that has this name. Raise AnalysisError if there
+    is none."""
     table = runner.resolve(table_parts(name))
     if table is None:
         raise AnalysisError(
@@ -218,7 +227,8 @@ def table_name(name: TableName) -> str:
 
 @contextmanager
 def temporary_view(rows: DataFrame) -> Iterator[str]:
-    """A name for a DataFrame in the statements of the block, on the DataFrame's own session."""
+    """Yield a name for a DataFrame in the statements of the block, on the DataFrame's own session.
+    The view is dropped after the block."""
     name = f"acidsql_batch_{uuid.uuid4().hex}"
     rows.createTempView(name)
     try:

@@ -58,7 +58,9 @@ def change_rows(
     sequence: str | None,
     absent: str,
 ) -> DataFrame:
-    """See ``Session.changes_from``."""
+    """Return a tool's change records as rows for AUTO CDC, lazily. A bad record fails the query
+    that reads it. Raise SettingError for a wrong or missing argument, AnalysisError if the rows are
+    no records of the format, or lack a column."""
     if format not in FORMATS:
         format_names = ", ".join(FORMATS)
         raise SettingError(f"format='{format}' is not one of {format_names}.", name="format")
@@ -113,7 +115,8 @@ def change_rows(
 
 
 def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]:
-    """Parse the texts of the rows, and return the rows and the fields of their records.
+    """Parse the rows' texts to JSON, in columns that are added. Return the rows, and the fields of
+    their records. Parsed rows stay as they are.
 
     Raises:
         AnalysisError: The rows are neither texts nor records of this format.
@@ -146,10 +149,12 @@ def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]
 def _table_columns(
     format: str, envelope: Envelope, schema: str | StructType | None
 ) -> list[StructField]:
-    """The table's columns: those of ``schema``, or of the image after the change without a schema.
+    """Return the table's columns: those of ``schema`` or, without a schema, those of the image
+    after the change.
 
     Raises:
-        SettingError: The schema is missing, or has a column twice.
+        SettingError: Texts have no schema, or a column is there twice or has a name of
+            ``changes_from``.
         AnalysisError: The records lack a column of the schema.
     """
     if schema is None:
@@ -175,6 +180,8 @@ def _table_columns(
 
 
 def _schema_struct(schema: str | StructType) -> StructType:
+    """Return a schema as a struct. DDL is parsed by Spark, whose errors it raises. Raise
+    SettingError if it is no list of columns."""
     if isinstance(schema, StructType):
         return schema
     parsed_schema = StructType.fromDDL(schema)
@@ -184,6 +191,8 @@ def _schema_struct(schema: str | StructType) -> StructType:
 
 
 def _column_index(columns: Sequence[StructField], key: str) -> int:
+    """Return the position of a key among the columns, whatever the case. Raise SettingError if it
+    is none of them."""
     for number, column in enumerate(columns):
         if column.name.lower() == key.lower():
             return number
@@ -215,7 +224,7 @@ class _RowSql:
         self._values = Values(envelope.days, envelope.binary)
 
     def row_sql(self, image: Image, fallback: Image | None, *, is_old: bool = False) -> str:
-        """SQL of the row of an image.
+        """Return SQL of the row of an image as a struct; NULL if there is no image.
 
         Args:
             image: The image.
@@ -237,9 +246,11 @@ class _RowSql:
     def _column_sql(
         self, image: Image, fallback: Image | None, column: StructField, *, is_old: bool
     ) -> tuple[str, list[str]]:
-        """SQL of a column's value, and the branches of CASE that say what is wrong with the value.
+        """Return SQL of a column's value, and the branches of CASE that say what is wrong with the
+        value; NULL and [] if no image has the column.
 
-        See ``row_sql`` for the arguments.
+        ``fallback``: another image for a value that ``image`` lacks; or None. ``is_old``: the image
+        is of the row before the change, and may lack columns.
         """
         name, target_type = column.name, column.dataType
         null = f"CAST(NULL AS {type_sql(target_type)})"
@@ -280,7 +291,7 @@ class _RowSql:
 
 
 def _is_unavailable(mark: str, text: str) -> str:
-    """SQL that is true if a text is the mark of a value that the tool does not know.
+    """Return SQL that is true if a text is the mark of a value that the tool does not know.
 
     The mark has another form for each type of a column: text, bytes, UUID, arrays of these types,
     arrays of integers, and maps (hstore).
@@ -295,7 +306,8 @@ def _is_unavailable(mark: str, text: str) -> str:
 
 
 def _is_rounded(sql: str, text: str, target_type: DataType) -> str:
-    """SQL that is true if Spark may have rounded a number of a column whose type is exact.
+    """Return SQL that is true if Spark may have rounded a number of a column whose type is exact.
+    ``sql`` is a VARIANT.
 
     A FLOAT or DOUBLE column rounds every number, so there only an infinite value counts.
     """
@@ -306,7 +318,11 @@ def _is_rounded(sql: str, text: str, target_type: DataType) -> str:
 
 
 def _record_rows(columns: Sequence[StructField], keys: Sequence[int]) -> str:
-    """SQL of the array of a record's rows: two rows if the record changes the key, else one."""
+    """Return SQL of the array of a record's rows, structs of ``op`` and ``r``: a delete and an
+    update if the record changes the key, else one row.
+
+    ``keys``: the positions of the key columns.
+    """
     op, before, after = f"{_PREFIX}op", f"{_PREFIX}before", f"{_PREFIX}after"
     single_row = (
         f"named_struct('op', {op}, 'r', CASE WHEN {op} = 'delete' THEN {before} ELSE {after} END)"
@@ -331,7 +347,8 @@ def _record_rows(columns: Sequence[StructField], keys: Sequence[int]) -> str:
 
 
 def _record_fault(format: str, row_images: dict[str, Image]) -> str:
-    """SQL of the text that says what is wrong with a record as a whole; NULL for a good record."""
+    """Return SQL of the text that says what is wrong with a record as a whole; NULL for a good
+    record."""
     op = f"{_PREFIX}op"
     has_no_old_image = " AND ".join(
         f"{image.sql} IS NULL" for name, image in row_images.items() if name != "after"
@@ -353,7 +370,7 @@ def _record_fault(format: str, row_images: dict[str, Image]) -> str:
 
 
 def _is_good(format: str, absent: str) -> str:
-    """SQL of the filter: true for a change, false for a record that is no change.
+    """Return SQL of the filter: true for a change, false for a record that is no change.
 
     The SQL fails the query at a bad record.
     """
@@ -371,7 +388,7 @@ def _is_good(format: str, absent: str) -> str:
 
 
 def raise_malformed(format: str, message: str) -> str:
-    """SQL that fails the query at a record.
+    """Return SQL that fails the query at a record, with CHANGE_RECORD_MALFORMED.
 
     Args:
         format: The format of the record.

@@ -133,6 +133,8 @@ class WholeTransactions(Applier[Target]):
             runner.auto_cdc.make_pending_table(table)
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
+        """Apply, in the runner's transaction, the records whose source transactions are complete
+        now, and let the other records wait. The targets are locked first."""
         location, few_rows = self.tables(target)[0].location, runner.settings.few_rows
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             runner.auto_cdc.lock_targets(self.tables(target))
@@ -149,7 +151,8 @@ class WholeTransactions(Applier[Target]):
     def _apply_complete(
         self, batch: _Batch, groups: DataFrame, target: Target, txn_id: int
     ) -> Receipt | None:
-        """Apply the records of complete transactions, and let the other records wait."""
+        """Apply the records of complete transactions, and write or delete waiting ones. The
+        receipt's note counts the records that wait. ``groups``: the ``source_transactions``."""
         runner, counts = batch.runner, batch.count_records(groups)
         receipts = [
             self._applier.write(runner, target, records, txn_id)
@@ -171,7 +174,12 @@ class WholeTransactions(Applier[Target]):
         return receipt.with_note(f"{waiting:,} {waiting_text} transaction{'s' * (waiting > 1)}")
 
     def _records_with_facts(self, staged_rows: DataFrame, target: Target) -> DataFrame:
-        """The records of the batch, with columns of what each record tells of its transaction."""
+        """Return the records of the batch, lazily, with columns of what each record tells of its
+        transaction.
+
+        Raises:
+            AnalysisError: ``ends`` is neither a whole number nor a BOOLEAN.
+        """
         points, names = self._points, [quote(name) for name in staged_rows.columns]
         ends_type = staged_rows.select(F.expr(points.ends)).schema[0].dataType
         is_number = isinstance(ends_type, IntegralType) or (
@@ -205,7 +213,7 @@ class WholeTransactions(Applier[Target]):
 def with_commit_points(
     setup: Setup, applier: AutoCdc | SeveralCdc, points: CommitPoints | str | None
 ) -> AutoCdc | SeveralCdc | WholeTransactions[Any]:
-    """An applier of whole transactions; the same applier without commit points.
+    """Return an applier of whole transactions; without commit points the same applier.
 
     Raises:
         SettingError: A text of the commit points is no expression.
@@ -231,7 +239,8 @@ class _Batch:
         self._waiting = self._read_waiting()
 
     def _read_waiting(self) -> DataFrame:
-        """The records that have waited: ``_FACTS``, ``_SINCE`` and ``_HOME``."""
+        """Return the records of this application that have waited, lazily: ``_FACTS``, ``_SINCE``
+        and ``_HOME``."""
         names, waiting = ", ".join((*_NAMES, "row__id.writeid")), None
         for number, table in enumerate(self.tables):
             text = f"SELECT {names} FROM {_pending_table(table)} WHERE {self._is_ours}"
@@ -242,7 +251,8 @@ class _Batch:
         return waiting
 
     def _arrived_records(self) -> DataFrame:
-        """The records of the batch that have a transaction, with the columns of waiting records."""
+        """Return the batch's records that have a transaction, lazily, with the columns of waiting
+        records. The record of a commit point is NULL."""
         is_mark = F.col(_MARK)
         record = F.when(~is_mark, F.col(_RECORD)).alias(_RECORD)
         fact_names = [name for name in (*_FACTS, _HOME) if name != _RECORD]
@@ -253,7 +263,8 @@ class _Batch:
         return self._records.where(~F.col(_MARK)).select(*map(quote, self._staged_rows.columns))
 
     def source_transactions(self) -> DataFrame:
-        """One row for each source transaction: its numbers of records, and whether it is complete.
+        """Return one row for each source transaction, lazily: its numbers of records, and whether
+        it is complete.
 
         ``seen`` is the number of different records so far; ``low`` and ``high`` are the smallest
         and largest number that commit points state. A commit point is not counted as a record.
@@ -272,10 +283,16 @@ class _Batch:
         )  # fmt: skip
 
     def count_records(self, groups: DataFrame) -> list[Row]:
-        """Count the records by their table, schema, and whether they waited and are complete.
+        """Count, in one job, the records by their table, their schema if they waited, and whether
+        they waited and are complete.
+
+        Returns:
+            Rows of ``home``, ``schema``, ``waited``, ``complete``, ``n`` (the number), ``worst``
+            and ``since``.
 
         Raises:
-            WriteError: CDC_COMMIT_POINT_CONTRADICTION.
+            WriteError: CDC_COMMIT_POINT_CONTRADICTION: a transaction has more records than its
+                commit point says, or two numbers.
         """
         columns = (_TXN, _HOME, _SCHEMA, _RECORD)
         arrived = self._arrived_records().select(
@@ -300,7 +317,7 @@ class _Batch:
         return counts
 
     def ready_records(self, groups: DataFrame, counts: Sequence[Row]) -> list[DataFrame]:
-        """The records to apply, in the order in which to apply them.
+        """Return the records to apply, lazily, as DataFrames in the order in which to apply them.
 
         Records that waited may have other columns than the batch has. They come first, in the order
         in which they began to wait: a late record would not set the columns that newer records have
@@ -334,7 +351,8 @@ class _Batch:
         return [*older, newest]
 
     def keep_waiting(self, groups: DataFrame, table_number: int) -> None:
-        """Write the batch's records of incomplete transactions into a table's pending table."""
+        """Insert the batch's records of incomplete transactions into the pending table beside a
+        table."""
         incomplete_txns = groups.where("NOT complete").select(_TXN)
         rows = (
             self._arrived_records()
@@ -350,7 +368,8 @@ class _Batch:
             )
 
     def forget_applied(self, groups: DataFrame, table_number: int) -> None:
-        """Delete the records of complete transactions from a table's pending table."""
+        """Delete this application's records of complete transactions from the pending table beside
+        a table."""
         with temporary_view(groups.where("complete").select(_TXN).toDF("done")) as view:
             run_statement(
                 self.runner,
@@ -364,6 +383,7 @@ def _pending_table(table: Table) -> str:
 
 
 def _contradiction_error(facts: Row) -> WriteError:
+    """Return the error of a source transaction whose commit points contradict its records."""
     txn, num_records, low, high = facts[1:]
     stated_numbers = (
         f"it has {high:,}" if low == high else f"it has {low:,}, and that it has {high:,}"

@@ -28,7 +28,8 @@ def numbered_batch(txn_app_id: str | None, txn_version: int | None, sink: str = 
 
 
 def check_app_id(app_id: str) -> None:
-    """Refuse a name that not every store can keep as it is."""
+    """Raise SettingError for a name that not every store can keep as it is: 1 to 250 printable
+    characters are allowed."""
     is_text = isinstance(app_id, str) and app_id.isprintable()
     if not is_text or not 1 <= len(app_id) <= _APP_ID_MAX:
         raise SettingError(

@@ -35,7 +35,7 @@ _Convert = Callable[[str, DataType, int], str]
 
 
 def packed_row(rows: DataFrame) -> Column:
-    """The column with the JSON of each row.
+    """Return the column with the JSON of each row, lazily. ``unpacked_rows`` reads it.
 
     Raises:
         UnsupportedError: A column holds a VARIANT.
@@ -48,7 +48,8 @@ def packed_row(rows: DataFrame) -> Column:
 
 
 def unpacked_rows(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
-    """The rows of which a column has the JSON.
+    """Return the rows whose JSON a column has, lazily; other columns are dropped. A row that cannot
+    be read fails the query.
 
     Args:
         rows: Has the column.
@@ -66,7 +67,8 @@ def unpacked_rows(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
 
 
 def _packed_type(data_type: DataType) -> DataType:
-    """The type of the JSON of a value of this type: texts, and arrays and structs of texts."""
+    """Return the type of the JSON of a value of this type: texts, and arrays and structs of
+    texts."""
     if isinstance(data_type, ArrayType):
         return ArrayType(_packed_type(data_type.elementType))
     if isinstance(data_type, MapType):
@@ -82,6 +84,8 @@ def _packed_type(data_type: DataType) -> DataType:
 
 
 def _pack(sql: str, data_type: DataType, depth: int = 0) -> str:
+    """Return SQL of a value as texts, or arrays and structs of texts. Raise UnsupportedError for a
+    VARIANT. ``depth`` makes the names in lambda functions different."""
     element = f"__acidsql_x{depth}"
     match data_type:
         case ArrayType():
@@ -114,6 +118,7 @@ def _pack(sql: str, data_type: DataType, depth: int = 0) -> str:
 
 
 def _unpack(sql: str, data_type: DataType, depth: int = 0) -> str:
+    """Return SQL of a value of this type from what ``_pack`` has made of it."""
     element = f"__acidsql_x{depth}"
     match data_type:
         case ArrayType():
@@ -141,6 +146,7 @@ def _unpack(sql: str, data_type: DataType, depth: int = 0) -> str:
 
 
 def _struct_sql(sql: str, struct_type: StructType, convert: _Convert, depth: int) -> str:
+    """Return SQL of a struct whose fields are converted by ``convert``; NULL stays NULL."""
     fields = ", ".join(
         f"{literal(field.name)}, {convert(f'{sql}.{quote(field.name)}', field.dataType, depth)}"
         for field in struct_type

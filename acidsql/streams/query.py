@@ -26,10 +26,11 @@ class RunningQuery:
     checkpoint: str | None
 
     def fingerprint(self, batch_id: int) -> str:
-        """A hash of the offsets that the checkpoint has for a batch; "" if they cannot be read.
+        """Return a hash of the offsets that the checkpoint has for a batch; "" if they cannot be
+        read.
 
-        A batch that runs again after a crash has the same offsets file. Two queries that use
-        copies of one checkpoint have different ones: the file has the time of planning.
+        A batch that runs again after a crash has the same offsets file. Two queries that use copies
+        of one checkpoint have different ones: the file has the time of planning.
         """
         if self.checkpoint is None:
             return ""
@@ -42,10 +43,9 @@ class RunningQuery:
 
 
 def running_query(batch: DataFrame, owner: SparkSession) -> RunningQuery | None:
-    """The query that made a batch; None if no streaming query calls.
+    """Return the streaming query that calls with this batch; None if no streaming query calls.
 
-    ``owner``: the session that started the query, if the caller knows. Only it can be asked for
-    the checkpoint.
+    ``owner``: the session that started the query. Only it can be asked for the checkpoint.
     """
     query_id = local_property(batch.sparkSession, "sql.streaming.queryId")
     if query_id is None:

@@ -68,6 +68,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return list(target.values())
 
     def home(self, rows: DataFrame, target: Mapping[str, Table]) -> Column:
+        """Return the column with the position in ``tables`` of the table that a record is for;
+        NULL: it is for none."""
         value, table_number = self._value(self._column(rows)), F.lit(None).cast("int")
         for number, name in enumerate(target):
             table_number = F.when(value == name, F.lit(number)).otherwise(table_number)
@@ -83,6 +85,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         self.make_tables(runner, target, rows)
 
     def make_tables(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
+        """Make the table of bad records, and the missing state tables of all targets."""
         if self._bad_records is not None:
             self._bad_records.make_ready(runner)
         column, no_rows = self._column(rows), rows.where(F.lit(False))
@@ -95,6 +98,9 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     def write(
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame, txn_id: int
     ) -> Receipt | None:
+        """Apply the batch's records to their tables, in the runner's transaction, and return one
+        receipt. The tables are locked first. Raise WriteError for records of no target, unless
+        there is a table for bad records."""
         column = self._column(rows)
         location, few_rows = next(iter(target.values())).location, runner.settings.few_rows
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
@@ -114,6 +120,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return combined_receipt(receipts, txn_id)
 
     def _records(self, staged_rows: DataFrame, column: str, value: str, table: Table) -> DataFrame:
+        """Return the records for one target, through ``transform`` if there is one; otherwise
+        without the column that names the target, unless the table has it."""
         rows = staged_rows.where(self._value(column) == value)
         if self._transform is not None:
             return self._transform(value, rows)
@@ -121,6 +129,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return rows if column.lower() in table_columns else rows.drop(column)
 
     def _column(self, rows: DataFrame) -> str:
+        """Return the name, as the records have it, of the column that names the target. Raise
+        AnalysisError unless there is exactly one, whatever the case."""
         matches = [name for name in rows.columns if name.lower() == self._by.lower()]
         if len(matches) != 1:
             raise AnalysisError(
@@ -138,7 +148,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return F.col(quote(column)).cast("string")  # without a collation
 
     def _present_values(self, staged_rows: DataFrame, column: str) -> set[str]:
-        """The values of the column that name a target.
+        """Return, by a job, the values of the column that name a target. Values that name none are
+        left out if there is a table for bad records.
 
         Raises:
             WriteError: A record is for no target, and there is no table for such records.
@@ -164,7 +175,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
 
 
 def appliers_by_value(targets: Sequence[AutoCdc] | Mapping[str, AutoCdc]) -> dict[str, AutoCdc]:
-    """The appliers by the values of the column that names the target.
+    """Return the appliers by the values of the column that names the target.
 
     The values are the keys of a mapping. For a list, the values are the tables' names without their
     database.

@@ -49,6 +49,8 @@ class Sink(BatchWriter[Table]):
         return str(target.name)
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
+        """Insert, replace or upsert a batch's rows in the runner's transaction, by the sink's mode.
+        Raise AnalysisError if a column does not fit, ConstraintError for a NULL or double key."""
         rows = _fit_columns(target, rows)
         target_name = table_name(target.name)
         if self._mode == "upsert":
@@ -75,7 +77,8 @@ class Sink(BatchWriter[Table]):
 
 
 def _fit_columns(table: Table, rows: DataFrame) -> DataFrame:
-    """The batch with its columns' names in lower case, as the table has them.
+    """Return the batch with its columns' names in lower case, as the table has them. Columns of the
+    table may be missing.
 
     Raises:
         AnalysisError: The table lacks one of the columns, or the batch has it twice.

@@ -19,7 +19,14 @@ _NAMES = (_TABLE, "_source_txn", "_place", "_is_last", "_num_records")
 
 
 def source_transactions(format: str, rows: DataFrame) -> DataFrame:
-    """See ``Session.transactions_from``."""
+    """Add to change records what they tell of the source's transactions, lazily: ``_table``,
+    ``_source_txn``, ``_place``, ``_is_last`` and ``_num_records``. Records that are neither changes
+    nor commit points are left out; a malformed one fails the query.
+
+    Raises:
+        SettingError: The format does not tell where transactions end.
+        AnalysisError: The rows are no records of this format, or have such a column already.
+    """
     if format not in _WITH_ENDS:
         format_names = ", ".join(_WITH_ENDS)
         raise SettingError(

@@ -22,7 +22,8 @@ from acidsql.storage.columns import quote
 
 
 def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows of a batch, with the key columns cast to the table's types.
+    """Return the rows of a batch, with the key columns cast to the table's types. Columns without a
+    type get those of the table, too.
 
     Raises:
         AnalysisError: A key is not among the batch's columns, or has a type that its column does
@@ -47,12 +48,12 @@ def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataF
 
 
 def refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
-    """Refuse a NULL in a key, and two rows with one key.
+    """Refuse a NULL in a key, and two rows with one key. This runs a job.
 
     A NULL never matches a row of the table. Two rows with one new key would both be inserted.
 
     Raises:
-        ConstraintError: UPSERT_KEY_INVALID.
+        ConstraintError: UPSERT_KEY_INVALID, with one of the keys.
     """
     # The columns are named by number, because a key may have any name, even ``count``.
     key_rows = rows.select(*(rows[quote(key)].alias(f"k{i}") for i, key in enumerate(keys)))
@@ -69,7 +70,8 @@ def refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
 
 
 def merge_text(target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> str:
-    """The MERGE of the batch ``rows``, which has the name ``view``."""
+    """Return the MERGE of the batch ``rows`` in the view ``view``: update what has the same keys,
+    insert the rest. ``target`` is SQL."""
     columns = [quote(name) for name in rows.columns]
     on = " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in keys)
     values = ", ".join(f"s.{column}" for column in columns)
@@ -83,6 +85,8 @@ def merge_text(target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> 
 
 
 def _typed_value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
+    """Return SQL of a batch's column in the type of the table's column, as INSERT casts it. Raise
+    an error if the types do not fit."""
     source_type, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
     by_case = FieldRules(is_case_sensitive=is_case_sensitive(rows.sparkSession))
     sql = assign(name, source_type, column.name, column.type, "", Span(0, 0), fields=by_case)

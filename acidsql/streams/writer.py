@@ -69,7 +69,8 @@ class AcidStreamWriter(DataStreamWriter):
 
     @checked
     def trigger(self, **interval: Any) -> AcidStreamWriter:
-        """Like PySpark's, without ``continuous`` and ``realTime``."""
+        """Set the trigger as PySpark does. Raise UnsupportedError for ``continuous`` and
+        ``realTime``."""
         for name in ("continuous", "realTime"):
             if interval.get(name) is not None:
                 raise UnsupportedError(
@@ -89,11 +90,13 @@ class AcidStreamWriter(DataStreamWriter):
         queryName: str | None = None,  # noqa: N803 - PySpark's name
         **options: Any,
     ) -> StreamingQuery:
-        """Start the query. It writes each batch into this table in a transaction.
+        """Start the query, and return it. It writes each batch into this table in a transaction.
 
         Raises:
-            UnsupportedError: ``format`` or ``partitionBy`` is given.
-            SettingError: The table cannot have such a stream (see ``Session.sink``).
+            UnsupportedError: ``format`` (unless it is ``acidsql``) or ``partitionBy`` is given, or
+                the metastore keeps no streams.
+            SettingError: The output mode is update, and there are no keys; or there are keys
+                without it.
         """
         if format is not None:
             self.format(format)
@@ -117,7 +120,8 @@ class AcidStreamWriter(DataStreamWriter):
         queryName: str | None = None,  # noqa: N803 - PySpark's name
         **options: Any,
     ) -> StreamingQuery:
-        """Like ``toTable``. ``path`` is the name of the table."""
+        """Start the query, and return it, as ``toTable`` does. ``path`` is the name of the table.
+        Raise UnsupportedError without it."""
         if path is None:
             raise UnsupportedError("Name the table: acid.write_stream(df)….toTable('db.t').")
         return self.toTable(path, format, outputMode, partitionBy, queryName, **options)

@@ -95,6 +95,8 @@ def sql_command(
 
 
 def _shell(options: dict[str, Any]) -> None:
+    """Run the interactive shell until the user ends it. Show a click error if its packages are not
+    installed."""
     try:
         from acidsql.terminal.shell import Shell, history_path
     except ModuleNotFoundError as error:
@@ -202,6 +204,8 @@ def health(options: dict[str, Any], table: str | None, partition: str | None, fo
 
 
 def _finding_cells(findings: Any) -> list[tuple[str, ...]]:
+    """Return findings, rows of ``Session.check``, as the cells of a table: severity, finding, path,
+    message, advice."""
     return [
         (finding.severity, finding.finding, finding.path, finding.message, finding.advice)
         for finding in findings
@@ -323,6 +327,8 @@ def hive_check(
 
 
 def _statements_text(text: str | None, file: BinaryIO | None) -> str:
+    """Return the statements: TEXT, or what the file or standard input has, decoded from UTF-8.
+    Raise UsageError if both are given, or it is not UTF-8."""
     if text is None:
         raw_text = (file or sys.stdin.buffer).read()
     elif file is None:
@@ -339,7 +345,8 @@ def _statements_text(text: str | None, file: BinaryIO | None) -> str:
 
 
 def _print_any_character() -> None:
-    """Print characters that the locale lacks as escapes: they must not end a command half-way."""
+    """Let standard output and error print characters that the locale lacks as escapes: they must
+    not end a command half-way."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -347,7 +354,7 @@ def _print_any_character() -> None:
 
 @contextmanager
 def _end_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does: service managers stop a process by it."""
+    """Let SIGTERM end the block as Ctrl-C does: service managers stop a process by it."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -357,7 +364,8 @@ def _end_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
-    """A session on a new SparkSession. A statement's error is shown without a traceback."""
+    """Yield a session on a new SparkSession, and close it after the block. Errors of acidsql and
+    Spark become click's, without a traceback."""
     if not os.environ.get("SPARK_HOME") and not (options["remote"] or "").startswith("sc:"):
         use_java()
     # Imported here: pyspark takes half a second to import, and --help should not wait for it.
@@ -382,6 +390,7 @@ def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
 
 
 def _spark_session(options: dict[str, Any]) -> Any:
+    """Return the Spark session of the options, without Spark's UI and progress bars."""
     from pyspark.sql import SparkSession
 
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -396,6 +405,8 @@ def _spark_session(options: dict[str, Any]) -> Any:
 
 
 def _name_and_value(text: str, option: str) -> tuple[str, str]:
+    """Split ``NAME=VALUE`` at its first ``=``. Raise BadParameter, for the option, if there is
+    none."""
     name, equals, value = text.partition("=")
     if not equals:
         raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)

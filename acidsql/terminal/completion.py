@@ -48,16 +48,16 @@ class Completer:
     run: Callable[[str], DataFrame]
 
     def candidates(self, text: str, at: int) -> tuple[int, list[str]]:
-        """What the word before a place may become.
+        """Return the words that may replace the word that ends at the cursor.
 
         Args:
             text: One or more statements, the last of them perhaps not complete.
-            at: The place.
+            at: The cursor's offset in the text.
 
         Returns:
-            The start of the word, and the words that may stand there, sorted. There are none in a
-            string or in a comment. A name that needs quotes has them, and one that begins with a
-            back quote.
+            The offset where the word starts (at its back quote, if it has one), and the sorted
+            words that begin with what is typed, whatever the case. There are none in a string or in
+            a comment. A name that needs back quotes has them.
         """
         word = _WORD.search(text, 0, at)
         assert word is not None  # it may be empty
@@ -72,7 +72,8 @@ class Completer:
         return start, sorted(n for n in names if n.strip("`").lower().startswith(prefix))
 
     def _quoted_candidates(self, text: str, at: int) -> tuple[int, list[str]]:
-        """What a word behind an open back quote may become; nothing if another quote is open."""
+        """Return the start of the word behind an open back quote, and the names that may replace
+        it; none if another quote is open."""
         start = text.rfind("`", 0, at)
         try:
             before = tokenize(text[: max(start, 0)])
@@ -89,6 +90,8 @@ class Completer:
         return start, [n[:end] for n in quoted_names if n[1:].lower().startswith(prefix)]
 
     def _candidate_names(self, text: str, at: int, before: list[Token]) -> list[str]:
+        """Return the names that may stand at the cursor, whatever is typed of the word. ``before``:
+        the tokens before it."""
         tables = _named_tables(_statement_tokens(text, at))
         path = _dotted_prefix(before)
         if path:
@@ -102,7 +105,8 @@ class Completer:
         return [*columns, *tables, *self._keywords]
 
     def _child_names(self, path: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> list[str]:
-        """Columns of a table or of its alias, else tables of a database."""
+        """Return the names that may stand behind ``path.``: columns of a table or of its alias,
+        else tables of a database."""
         if len(path) == 1 and path[0].lower() in tables:
             return self._table_columns(tables[path[0].lower()])
         return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
@@ -124,7 +128,8 @@ class Completer:
         return sorted({*_OWN_WORDS, *self._first_column("SELECT keyword FROM sql_keywords()")})
 
     def _first_column(self, query: str, column: str | None = None) -> list[str]:
-        """A column of a query's rows; empty if the query fails: a completion raises no errors."""
+        """Return a column of a query's rows, the first one by default; empty if the query fails: a
+        completion raises no errors."""
         with suppress(AcidSqlError, PySparkException), no_log():
             frame = self.run(query)
             rows = frame.select(column or frame.columns[0]).collect()
@@ -142,7 +147,7 @@ def _is_in_comment(text: str, before: list[Token]) -> bool:
 
 
 def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
-    """The names with a dot behind each, at the end of some tokens."""
+    """Return the names with a dot behind each, at the end of some tokens: ``a.b.`` → (a, b)."""
     parts: list[str] = []
     while len(before) > 1 and before[-1].text == "." and before[-2].is_name:
         parts.insert(0, before[-2].value)
@@ -151,7 +156,7 @@ def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
 
 
 def _statement_tokens(text: str, at: int) -> list[Token]:
-    """The tokens of the statement around a place."""
+    """Return the tokens of the statement around the cursor; none between statements."""
     try:
         spans = split_statements(text)
     except AcidSqlError:  # behind the place
@@ -163,7 +168,8 @@ def _statement_tokens(text: str, at: int) -> list[Token]:
 
 
 def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
-    """The tables that a statement names, by alias or last name, in lower case."""
+    """Return the parts of the names of the tables that a statement names, by alias and by last
+    name, in lower case."""
     tables: dict[str, tuple[str, ...]] = {}
     at = 0
     while at < len(tokens):

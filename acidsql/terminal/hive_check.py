@@ -88,10 +88,10 @@ class Verdict:
 def check(
     url: str, databases: Sequence[str] = (), spark: Callable[[], SparkSession] | None = None
 ) -> Iterator[Fact | Verdict]:
-    """Look at a Hive Metastore.
+    """Look at a Hive Metastore, lazily, and change nothing.
 
     Args:
-        url: ``thrift://host:9083``; see ``acidsql.metastore.hive.wire.address``.
+        url: ``thrift://host:9083``; several servers are separated by commas.
         databases: Look at these databases only. Default: all.
         spark: Gives the Spark session on whose executors the directories are tried. None: they are
             not tried.
@@ -128,6 +128,8 @@ def check(
 
 
 def _server_facts(survey: Survey) -> Iterator[Fact]:
+    """Yield facts about the server: version, security, abilities, time-outs, and settings by which
+    Hive would take no locks."""
     yield Fact("metastore", survey.url)
     yield Fact("version", survey.features.version)
     yield _judged_fact(
@@ -151,10 +153,13 @@ def _server_facts(survey: Survey) -> Iterator[Fact]:
 
 
 def _judged_fact(about: str, message: str, is_fine: bool, advice: str) -> Fact:
+    """Return a fact, with a warning and advice unless it is fine."""
     return Fact(about, message) if is_fine else Fact(about, message, Level.WARNING, advice)
 
 
 def _time_out_facts(survey: Survey) -> Iterator[Fact]:
+    """Yield facts about the time-out of transactions, with a warning below 60 s, and about limits
+    that the server states."""
     timeout_s = (survey.abilities.txn_timeout_ms or 0) // 1000
     message = f"{timeout_s} s: a transaction without a heartbeat is aborted after this time"
     yield _judged_fact(
@@ -195,6 +200,7 @@ _REQUIRED_SETTINGS_OF_HIVE3 = {
 
 
 def _compaction_facts(survey: Survey) -> Iterator[Fact]:
+    """Yield facts about the server's settings for compaction, with warnings for what is off."""
     required = _REQUIRED_SETTINGS_OF_HIVE3 if survey.features.is_hive3 else _REQUIRED_SETTINGS
     for name, (meaning, advice) in required.items():
         value = survey.setting(name)
@@ -218,7 +224,8 @@ def _compaction_facts(survey: Survey) -> Iterator[Fact]:
 def _database_lookups(
     survey: Survey, requested_names: Sequence[str]
 ) -> Iterator[Fact | tuple[str, str]]:
-    """Name and directory of each database that is looked at; a Fact for one that is not there."""
+    """Yield the name and directory of each database to look at, or a Fact for one that is not
+    there. Without names, all databases."""
     locations = {database.name: database.location for database in survey.databases()}
     for name in (requested_name.lower() for requested_name in requested_names):
         if name in locations:
@@ -233,6 +240,8 @@ def _database_lookups(
 def _place_facts(
     places: dict[str, str], spark: Callable[[], SparkSession] | None
 ) -> Iterator[Fact]:
+    """Yield whether each directory can be read from this machine and, with ``spark``, from its
+    executors. ``places``: location → what it is."""
     for location, place_name in places.items():
         yield _place_fact(place_name, location, "this machine", problem_of(location))
     if spark is None:
@@ -243,6 +252,7 @@ def _place_facts(
 
 
 def _place_fact(place_name: str, location: str, where: str, problem: str) -> Fact:
+    """Return the fact that a directory can be read, or a warning if ``problem`` is not ""."""
     about = f"{place_name}, from {where}"
     if not problem:
         return Fact(about, f"{location} can be read")
@@ -258,6 +268,7 @@ def _place_fact(place_name: str, location: str, where: str, problem: str) -> Fac
 
 
 def _verdict(survey: Survey, table: FoundTable) -> Verdict:
+    """Return what acidsql can do with a table. For an ACID table this lists directories."""
     level = Level.FINE
     if table.is_acid:
         message, level = _acid_table_support(survey, table)
@@ -267,6 +278,8 @@ def _verdict(survey: Survey, table: FoundTable) -> Verdict:
 
 
 def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
+    """Return, in words, what acidsql can do with an ACID table, and how bad this is. Errors become
+    words, too."""
     try:
         catalog_table = acid_table(survey.find(table.name))
         if catalog_table is None:
@@ -305,7 +318,8 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
 
 
 def _old_delta(places: Sequence[str]) -> str | None:
-    """A file of Hive 2's updates, in a sample of the directories."""
+    """Return the path of a file of Hive 2's updates, in a sample of the directories; None: there is
+    none."""
     for place in places[:MOST_PARTITIONS]:
         files = filesystem_for(place)
         for entry in files.list_if_there(place):
@@ -315,6 +329,7 @@ def _old_delta(places: Sequence[str]) -> str | None:
 
 
 def _other_table_support(survey: Survey, table: FoundTable) -> str:
+    """Return, in words, what acidsql can do with a view or a table that is not ACID."""
     if table.kind.name == "VIEW":
         return "reads in queries, if Spark understands its text"
     try:

@@ -135,6 +135,8 @@ class AcidSqlMagics(Magics):
         return outcome
 
     def _session(self, options: _Options) -> Session:
+        """Return the session that the options name, or the newest one, or a new one. Raise
+        UsageError if the variable holds no session."""
         if options.connect is not None:
             connected = self._connected.get(options.connect)
             if connected is None or connected.closed:
@@ -148,6 +150,8 @@ class AcidSqlMagics(Magics):
         return named
 
     def _run(self, session: Session, text: str, options: _Options) -> Any:
+        """Run one statement, or preview it. Return what the notebook is to show: a receipt, rows,
+        or None. Variables that the options or ``<<`` name get the DataFrame."""
         if options.preview:
             return self._preview(session, text, options)
         before, assigned = session.last, _ASSIGN.match(text)
@@ -169,13 +173,15 @@ class AcidSqlMagics(Magics):
             return _formatted_rows(frame, text, options)
 
     def _progress(self, session: Session, text: str) -> AbstractContextManager[None]:
-        """Shows what a statement does while it runs, if a person looks at a notebook or at a
+        """Show in the block what a statement does, if a person looks at a notebook or at a
         terminal."""
         if hasattr(self.shell, "kernel"):
             return show_progress(session, text, _Line().show)
         return progress(session, text)
 
     def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
+        """Return the first changes that a statement would make; None with ``--quiet``. Nothing is
+        written."""
         frame = session.preview(text, self._arguments(text, options.params) or None)
         if options.out is not None:
             self.shell.user_ns[options.out] = frame
@@ -185,6 +191,8 @@ class AcidSqlMagics(Magics):
             return first_changes(frame, options.rows)
 
     def _health(self, table: str, options: _Options) -> Any:
+        """Return the health of a table, or of all for "", in the form that the options say; None
+        with ``--quiet``."""
         frame = self._session(options).health(table or None)
         if options.out is not None:
             self.shell.user_ns[options.out] = frame
@@ -193,7 +201,8 @@ class AcidSqlMagics(Magics):
         return None if options.quiet else frame
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The values of the text's ``:names``: those of --param first, then notebook variables."""
+        """Return the values of the text's ``:names``: those of --param first, then notebook
+        variables that can be values. Other names are left out."""
         values, variables = {}, self.shell.user_ns
         for colon, word in itertools.pairwise(tokenize(text)):
             # `v:name`, without a blank before the colon, is Spark's path into a VARIANT.
@@ -223,7 +232,8 @@ class _Line:
 
 
 def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
-    """The rows of a statement, in the form that the options say."""
+    """Return the rows of a statement, in the form that the options say: the first rows to show or,
+    with ``--format``, all."""
     if options.form is not None:
         rows = frame if options.limit is None else frame.limit(options.limit)
         return _FORMS[options.form](rows)
@@ -232,7 +242,8 @@ def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
 
 
 def _parse_options(line: str) -> tuple[_Options, str]:
-    """The options at the start of a line, and the rest of the line."""
+    """Return the options at the start of a line, and the rest of the line. Raise UsageError for an
+    unknown option or a wrong value."""
     options = _Options()
     while match := _FLAG.match(line) or _OPTION.match(line):
         line = line[match.end() :]
@@ -270,7 +281,8 @@ def _has_times(text: str) -> bool:
 
 @context_matcher()  # type: ignore[untyped-decorator]
 def complete(context: CompletionContext) -> dict[str, Any]:
-    """Complete a word in a cell of ``%%acidsql`` or in a line of ``%acidsql``, for IPython."""
+    """Return, for IPython, the completions of a word in a cell of ``%%acidsql`` or in a line of
+    ``%acidsql``; none elsewhere, or without a session."""
     lines = context.full_text.split("\n")
     if context.full_text.startswith("%%acidsql"):
         before = sum(len(line) + 1 for line in lines[: context.cursor_line])
@@ -289,7 +301,8 @@ def complete(context: CompletionContext) -> dict[str, Any]:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics; ``%load_ext acidsql`` calls this function."""
+    """Register the magics, their completion, and the text of receipts; ``%load_ext acidsql`` calls
+    this function."""
     shell.register_magics(AcidSqlMagics)
     completer: Any = shell.Completer
     if complete not in completer.custom_matchers:

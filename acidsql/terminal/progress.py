@@ -26,7 +26,8 @@ _FINISHED = "Interrupted. The statement was done before."
 def show_progress(
     session: Session, text: str, show: Show, *, first_s: float = _FIRST_S, next_s: float = _NEXT_S
 ) -> Iterator[None]:
-    """Show the progress of the statement that runs inside, if it takes more than two seconds.
+    """Show the progress of the statement that the block runs, if it takes more than two seconds,
+    and take it away at the end.
 
     Args:
         session: The session that runs the statement.
@@ -62,7 +63,8 @@ def progress_line(session: Session, text: str, tasks: Tasks) -> str:
 
 
 def _waits_for(session: Session, text: str) -> str | None:
-    """The lock that a statement waits for, in words; None if it waits for none."""
+    """Return the lock that a statement waits for, in words; None if it waits for none, or the
+    metastore does not answer. Locks are matched by the statement's text."""
     try:
         locks = session.metastore.show_locks()
     except AcidSqlError:

@@ -93,6 +93,7 @@ class Rows:
         return str(self)
 
     def _repr_html_(self) -> str:
+        """Return the rows as an HTML table, or a plan as preformatted text."""
         if self.is_text:
             text = html.escape(self._plan_text)
             return f'<pre class="acidsql-text" style="{_ALIGN_LEFT}; overflow-x: auto">{text}</pre>'
@@ -141,6 +142,8 @@ class Changes:
         return str(self)
 
     def _repr_html_(self) -> str:
+        """Return the changes as an HTML table: a changed value has the old one struck out before
+        it."""
         rows = (
             f'<td style="{_ALIGN_LEFT}">{_change_kind(old, new)}</td>'
             + f"{''.join(map(_marked_cell, _pairs(old, new)))}"
@@ -150,11 +153,11 @@ class Changes:
 
 
 def first_changes(frame: DataFrame, limit: int) -> Changes:
-    """Fetch at most ``limit`` changes of a preview.
+    """Fetch at most ``limit`` changes of a preview, and count all of them. This runs two jobs.
 
     Args:
         frame: The result of ``Session.preview``.
-        limit: The greatest number of changes.
+        limit: The greatest number of changes; an update is one.
     """
     counted = {row[0]: row[1] for row in frame.groupBy("_change_type").count().collect()}
     kinds = {"inserted": "insert", "updated": "update_postimage", "deleted": "delete"}
@@ -207,8 +210,8 @@ def _table_html(
     summary: str,
     numeric: Sequence[bool] = (),
 ) -> str:
-    """A table as HTML. ``rows``: the cells of each row, as HTML. A notebook would align texts to
-    the right."""
+    """Return a table as HTML, with the summary below. ``rows``: the cells of each row, as HTML.
+    ``numeric``: for each column, whether it is aligned to the right; empty: none is."""
     sides = [_ALIGN_RIGHT if number else _ALIGN_LEFT for number in numeric] or [_ALIGN_LEFT] * len(
         columns
     )
@@ -224,7 +227,7 @@ def _table_html(
 def _table_lines(
     head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool]
 ) -> list[str]:
-    """A table as lines of text; numbers are aligned to the right."""
+    """Return a table as lines of text; numbers are aligned to the right."""
     table = [head, *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
 
@@ -239,7 +242,8 @@ def _table_lines(
 
 
 def with_times(frame: DataFrame) -> DataFrame:
-    """The rows of SHOW TRANSACTIONS, LOCKS or COMPACTIONS with times instead of milliseconds."""
+    """Return the rows of SHOW TRANSACTIONS, LOCKS or COMPACTIONS with times as text instead of
+    milliseconds."""
     columns = (field.name for field in frame.schema.fields)
     return frame.select(
         [_time_column(name) if name in _MILLISECONDS else F.col(name) for name in columns]
@@ -253,7 +257,7 @@ def _time_column(name: str) -> Column:
 
 
 def first_rows(frame: DataFrame, limit: int) -> Rows:
-    """Fetch at most ``limit`` rows of a DataFrame.
+    """Fetch at most ``limit`` rows of a DataFrame, as texts, in a job.
 
     Args:
         frame: Any DataFrame, with columns of any names and types.
@@ -279,9 +283,9 @@ def as_text(frame: DataFrame) -> DataFrame:
 
 
 def as_csv(frame: DataFrame) -> DataFrame:
-    """All columns as strings that can be read back.
+    """Return all columns as strings that can be read back, lazily. They are named c0, c1 ….
 
-    Nested values are JSON. An instant has its offset from UTC.
+    Nested values are JSON. An instant has its offset from UTC. NULL stays NULL.
     """
     plain, columns = _with_distinct_names(frame)
     return plain.select([_csv_column(column, kind).alias(name) for name, column, kind in columns])
@@ -293,7 +297,7 @@ def csv_line(values: Iterable[str | None]) -> str:
 
 
 def as_json(frame: DataFrame) -> DataFrame:
-    """One JSON object for each row, NULLs included, in a column of strings."""
+    """Return one JSON object for each row, NULLs included, in a column of strings, lazily."""
     plain, columns = _with_distinct_names(frame)
     parts = [
         _json_column(column, kind).alias(name)
@@ -303,6 +307,8 @@ def as_json(frame: DataFrame) -> DataFrame:
 
 
 def _with_distinct_names(frame: DataFrame) -> tuple[DataFrame, list[tuple[str, Column, DataType]]]:
+    """Return the DataFrame with its columns named c0, c1 …, and for each its name, Column and
+    type."""
     names = [f"c{number}" for number in range(len(frame.columns))]
     plain, fields = frame.toDF(*names), frame.schema.fields
     pairs = zip(names, fields, strict=True)
@@ -310,6 +316,7 @@ def _with_distinct_names(frame: DataFrame) -> tuple[DataFrame, list[tuple[str, C
 
 
 def _csv_column(column: Column, kind: DataType) -> Column:
+    """Return a column as strings: nested values as JSON, instants with their offset from UTC."""
     if isinstance(kind, _NESTED):
         return F.to_json(_json_column(column, kind), _JSON)
     if isinstance(kind, TimestampType):
@@ -318,7 +325,8 @@ def _csv_column(column: Column, kind: DataType) -> Column:
 
 
 def _json_column(column: Column, kind: DataType) -> Column:
-    """The column with all keys of maps as strings. Other keys would get Spark's internal form."""
+    """Return the column with all keys of maps as strings. Other keys would get Spark's internal
+    form."""
     if not _has_other_keys(kind):
         return column
     if isinstance(kind, ArrayType):
@@ -347,6 +355,8 @@ def _has_other_keys(kind: DataType) -> bool:
 
 
 def _csv_field(value: str | None) -> str:
+    """Return a value as a field of CSV, in quotes if needed; NULL is empty, the empty string is
+    ``""``."""
     if value is None:
         return ""
     is_plain = value.isprintable() and value.strip() == value and not set(value) & {",", '"'}
@@ -371,6 +381,7 @@ def cut(text: str, width: int) -> str:
 
 
 def _cell(value: Any, number: bool) -> str:
+    """Return a cell of an HTML table. ``number``: it is aligned to the right."""
     if value is None:
         return f'<td style="{_ALIGN_RIGHT if number else _ALIGN_LEFT}"><i>NULL</i></td>'
     breaks = _ON_ONE_LINE if len(value) <= WIDEST_CELL else _ON_SEVERAL

@@ -73,7 +73,8 @@ class Shell:
             print("BEGIN without COMMIT: its changes are rolled back.")
 
     def take(self, text: str) -> None:
-        """Run what was typed: a shortcut or statements. The first error ends it."""
+        """Run what was typed: a shortcut or statements. Errors are printed, not raised; the first
+        one ends it."""
         try:
             with no_log():  # the error is shown below
                 if (shortcut := _typed_shortcut(text)) is None:
@@ -93,6 +94,8 @@ class Shell:
         return f"{database}> " if txn_id is None else f"{database} (txn {txn_id})> "
 
     def _run_statements(self, text: str) -> None:
+        """Run the statements of a text, one after another, and show their results and times. Ctrl-C
+        ends only this."""
         for span in split_statements(text):
             start, before = time.perf_counter(), self._session.last
             try:
@@ -104,6 +107,8 @@ class Shell:
                 print(f"Time: {time.perf_counter() - start:.3f} s")
 
     def _run_shortcut(self, text: str) -> None:
+        """Run a shortcut by its first word, with the rest as its argument. An unknown one is an
+        error that is printed."""
         word, _, argument = text.partition(" ")
         shortcut = _SHORTCUTS.get(word)
         if shortcut is None:
@@ -112,6 +117,7 @@ class Shell:
             shortcut.run(self, argument.strip())
 
     def _help(self, argument: str) -> None:
+        """Print all shortcuts with what they do. The argument is ignored."""
         print_rows(
             ("", ""),
             [
@@ -191,6 +197,8 @@ def is_complete(text: str) -> bool:
 
 
 def _key_bindings() -> KeyBindings:
+    """Return the keys of the prompt: Enter runs complete statements, and otherwise begins a new
+    line."""
     keys = KeyBindings()
 
     @keys.add("enter")
@@ -207,7 +215,8 @@ def _key_bindings() -> KeyBindings:
 
 
 def _history(path: Path | None) -> History:
-    """The lines that were typed before. Only their user can read the file."""
+    """Return the lines that were typed before, from a file that only its user can read. Without a
+    path, or if it cannot be made, they are kept in memory only."""
     if path is None:
         return InMemoryHistory()
     try:
@@ -231,6 +240,7 @@ class _PromptCompleter(Completer):
         self._names = names
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Any]:
+        """Yield the words that may replace the word at the cursor, for prompt_toolkit."""
         at = document.cursor_position
         start, words = self._names.candidates(document.text, at)
         for word in words:

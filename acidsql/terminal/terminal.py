@@ -40,7 +40,7 @@ def run(
     limit: int,
     paged: bool = False,
 ) -> None:
-    """Run a statement and show its receipt and its rows.
+    """Run a statement, and print its receipt and its rows; csv and json print all rows.
 
     Args:
         session: The session.
@@ -66,7 +66,8 @@ def run(
 
 @contextmanager
 def progress(session: Session, text: str) -> Iterator[None]:
-    """Show what a statement does while it runs; nothing if standard error is no terminal."""
+    """Show on standard error what a statement does while the block runs it; nothing if standard
+    error is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -85,7 +86,8 @@ def progress(session: Session, text: str) -> Iterator[None]:
 
 
 def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
-    """Show a DataFrame; see ``run``."""
+    """Print a DataFrame: a table of at most ``limit`` rows, or all rows with ``form`` csv or
+    json."""
     if form == "table":
         _print_table(first_rows(frame, limit), paged=False)
     else:
@@ -93,6 +95,7 @@ def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
 
 
 def _write_frame(frame: DataFrame, form: str) -> None:
+    """Write all rows to standard output, as CSV with a head, or as lines of JSON."""
     if form == "csv":
         _write(map(csv_line, [frame.columns]))
         _write(map(csv_line, as_csv(frame).toLocalIterator()))
@@ -106,7 +109,7 @@ def print_error(text: str) -> None:
 
 
 def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """Show a table of texts; nothing if there are no rows."""
+    """Print a table of texts, without control characters; nothing if there are no rows."""
     if not rows:
         return
     table = Table()
@@ -118,7 +121,7 @@ def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def show_sections(sections: Iterable[Section]) -> None:
-    """Print tables, whole."""
+    """Print tables, whole, to standard output."""
     console = _console()
     for section in sections:
         console.print(_section_group(section, len(section.lines), console.width), end="")
@@ -127,7 +130,8 @@ def show_sections(sections: Iterable[Section]) -> None:
 def watch_sections(
     head: str, look: Callable[[], Sequence[Section]], interval_s: float, errors: type[Exception]
 ) -> None:
-    """Show tables on the whole terminal, again and again, until q is typed.
+    """Show tables on the whole terminal, again and again, until q is typed. Errors other than
+    ``errors`` end it.
 
     Args:
         head: The line above the tables.
@@ -156,8 +160,8 @@ def watch_sections(
 
 @contextmanager
 def _key_reader() -> Iterator[Callable[[float], str]]:
-    """Gives a function that waits at most so many seconds for a key, and returns it, or "". The
-    terminal gives keys at once, without Enter, until the block ends."""
+    """Yield a function that waits at most so many seconds for a key, and returns it, or "". Until
+    the block ends, the terminal gives keys at once, without Enter."""
     if not sys.stdin.isatty():
         yield _wait_without_keys
         return
@@ -189,7 +193,8 @@ def _wait_without_keys(seconds: float) -> str:
 
 
 def _section_group(section: Section, most: int, width: int) -> Group:
-    """A section with at most so many lines, and so many columns of the terminal."""
+    """Return a section with at most ``most`` lines, cut to the width of the terminal, and the
+    number of hidden lines."""
     hidden_count = len(section.lines) - most
     parts: list[RenderableType] = [Text(_escape_controls(section.title), style="bold")]
     if section.lines:
@@ -200,6 +205,8 @@ def _section_group(section: Section, most: int, width: int) -> Group:
 
 
 def _section_table(section: Section, most: int, width: int) -> Table:
+    """Return the first lines of a section as a table. Columns but the last get at most an eighth of
+    the width; longer texts are cut."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown = [section.columns, *(map(_escape_controls, cells) for _, cells in section.lines[:most])]
     # The last column has the long texts, and all the room that is left.
@@ -221,6 +228,8 @@ def _section_table(section: Section, most: int, width: int) -> Table:
 
 
 def _print_table(rows: Rows, paged: bool) -> None:
+    """Print rows as a table, or the text of a plan as it is. With ``paged``, a table larger than
+    the terminal goes to the pager."""
     if rows.is_text:
         print(rows)
         return
@@ -261,7 +270,7 @@ def _console() -> Console:
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Write lines for programs: in UTF-8, whatever the locale."""
+    """Write lines to standard output for programs: in UTF-8, whatever the locale."""
     sys.stdout.flush()
     for line in lines:
         sys.stdout.buffer.write(line.encode() + b"\n")

@@ -51,7 +51,8 @@ class Section:
 
 
 def sections(store: Metastore) -> list[Section]:
-    """Look at a metastore once. Nothing is changed, and no transaction is opened."""
+    """Look at a metastore once, and return what to show: transactions, locks and compactions.
+    Nothing is changed, and no transaction is opened."""
     now_ms = store.now_ms()
     locks, txns = store.show_locks(), store.show_txns()
     return [
@@ -64,6 +65,7 @@ def sections(store: Metastore) -> list[Section]:
 def _transaction_section(
     txns: Sequence[TxnInfo], locks: Sequence[LockInfo], now_ms: int
 ) -> Section:
+    """Return the open transactions, first those that wait, then those that others wait for."""
     waits: dict[int, set[int]] = defaultdict(set)
     holds_up: dict[int, set[int]] = defaultdict(set)
     waiting = {lock.txn_id for lock in locks if lock.state is LockState.WAITING}
@@ -95,6 +97,7 @@ def _transaction_section(
 
 
 def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
+    """Return all locks, first those that wait, each with the transaction that it waits for."""
     blockers = {
         (lock.lock_id, lock.internal_id): blocker.txn_id for lock, blocker in _blocked_locks(locks)
     }
@@ -123,6 +126,7 @@ def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
 def _compaction_section(
     compactions: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_ms: int
 ) -> Section:
+    """Return the compactions of the queue, and the newest that have ended."""
     signs = {txn.txn_id: txn.last_heartbeat_ms for txn in txns if txn.state is TxnState.OPEN}
     queue = [
         compaction for state in _QUEUE for compaction in compactions if compaction.state is state
@@ -161,7 +165,7 @@ def _compaction_section(
 
 
 def _blocked_locks(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockInfo]]:
-    """Each waiting lock, and the lock that it waits for, if that is still there."""
+    """Yield each waiting lock with the lock that it waits for, if that is still there."""
     locks_by_key = {(lock.lock_id, lock.internal_id): lock for lock in locks}
     for lock in locks_by_key.values():
         if lock.state is LockState.WAITING and lock.blocked_by in locks_by_key:
@@ -169,7 +173,8 @@ def _blocked_locks(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockIn
 
 
 def _last_sign(compaction: CompactionInfo, signs: Mapping[int, int], now_ms: int) -> str:
-    """The last sign of life of a worker: its transaction's heartbeat."""
+    """Return how long ago a worker's transaction had its last heartbeat; ``gone`` if it is not
+    open, "" if the compaction does not run."""
     if compaction.state is not CompactionState.WORKING or compaction.txn_id is None:
         return ""
     return _age(signs[compaction.txn_id], now_ms) if compaction.txn_id in signs else "gone"
@@ -180,7 +185,8 @@ def _listed_ids(numbers: Iterable[int]) -> str:
 
 
 def _age(since_ms: int | None, now_ms: int) -> str:
-    """A time ago, to one unit: ``12 s``, ``3 min``, ``2 h``, ``5 d``."""
+    """Return a time ago as text, to one unit: ``12 s``, ``3 min``, ``2 h``, ``5 d``; "" for None
+    and 0."""
     if not since_ms:
         return ""
     age = max(0, now_ms - since_ms) / 1000

@@ -74,14 +74,16 @@ class MergeIntoWriter:
         return self
 
     def merge(self) -> DataFrame:
-        """Run the MERGE.
+        """Run the MERGE. A second call runs it again.
 
         Returns:
-            As ``Session.sql``: one row of counts.
+            One row of counts: num_affected_rows, num_inserted_rows, num_updated_rows,
+            num_deleted_rows, txn_id and write_id.
 
         Raises:
             MergeCardinalityError: Several rows of the source match one row of the table.
-            AcidSqlError: As ``Session.sql``.
+            SettingError: There is no clause.
+            AcidSqlError: Any error of ``Session.sql``. The table is as it was.
         """
         alias = alias_of(self._source) or SOURCE
         with column_sql(self._spark, (self._source, alias)) as columns:
@@ -181,6 +183,9 @@ class _When:
         return f"<WHEN {self._kind} of {self._writer!r} lacks its action: .{'(), .'.join(calls)}()>"
 
     def _then(self, action: _Clause, values: Iterable[Expression] = ()) -> MergeIntoWriter:
+        """Add the clause with this action to the MERGE, and return its writer. The SQL is made
+        later, by ``merge()``. ``values``: those that may need advice in an error."""
+
         def clause(columns: ColumnSql) -> str:
             when = f"WHEN {self._kind}"
             if self._condition is not None:

@@ -235,6 +235,8 @@ class DataFrameMethods(SessionCore):
 def _clauses(
     clustered_by: Sequence[str] | str, buckets: int | None, properties: Mapping[str, str]
 ) -> str:
+    """Return CLUSTERED BY and TBLPROPERTIES of a CREATE TABLE, as far as they are given. Raise
+    SettingError for ``clustered_by`` without ``buckets``, or the reverse."""
     if bool(clustered_by) != (buckets is not None):
         raise SettingError("clustered_by and buckets belong together.", name="buckets")
     text = (
@@ -253,6 +255,8 @@ def _string(text: str) -> str:
 
 
 def _fields(schema: T.StructType | str) -> list[T.StructField]:
+    """Return the fields of a schema: a StructType, or DDL. A type that is no struct has no
+    fields."""
     if isinstance(schema, str):
         parsed = T.DataType.fromDDL(schema)
         schema = parsed if isinstance(parsed, T.StructType) else T.StructType()
@@ -260,6 +264,7 @@ def _fields(schema: T.StructType | str) -> list[T.StructField]:
 
 
 def _need_field(fields: Sequence[T.StructField], name: str) -> T.StructField:
+    """Return the field of this name, whatever the case. Raise SettingError if there is none."""
     for field in fields:
         if field.name.lower() == name.lower():
             return field
@@ -272,6 +277,8 @@ def _definitions(fields: Sequence[T.StructField]) -> str:
 
 
 def _definition(field: T.StructField) -> str:
+    """Return a column's definition in CREATE TABLE, with NOT NULL and COMMENT. TIMESTAMP becomes a
+    wall clock, Hive's TIMESTAMP."""
     not_null = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
     comment_clause = "" if comment is None else f" COMMENT {_string(comment)}"

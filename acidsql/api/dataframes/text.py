@@ -62,10 +62,12 @@ def value_sql(value: Expression, columns: ColumnSql) -> str:
 
 
 def expression_sql(value: Expression, columns: ColumnSql) -> str:
-    """The SQL of a value or condition. Text goes into brackets, so that it stays one expression.
+    """Return the SQL of a value or condition. Text goes into brackets, so that it stays one
+    expression.
 
     Raises:
-        SqlError: The text is no expression, or the Column cannot be written as SQL.
+        SqlError: The text is no expression, its brackets do not match, or the Column cannot be
+            written as SQL.
     """
     if isinstance(value, Column):
         return columns(value)

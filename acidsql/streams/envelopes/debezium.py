@@ -35,7 +35,8 @@ def root(parsed: str) -> str:
 
 
 def envelope(fields: Fields) -> Envelope:
-    """Debezium's envelope. Its update of a key is two events: a delete and an insert."""
+    """Return Debezium's envelope, as SQL over a record's fields. Its update of a key is two events:
+    a delete and an insert."""
     op, connector = fields.text("op"), fields.text("source", "connector")
     is_change = f"{op} <> 'r'"
     cases, order_conditions = [], []
@@ -69,7 +70,7 @@ def envelope(fields: Fields) -> Envelope:
 
 
 def _ends(fields: Fields) -> Ends:
-    """The end of a transaction: the record END has the number of events.
+    """Return what says where a transaction ends: the record END has the number of events.
 
     The connector sends END if ``provide.transaction.metadata`` is on.
     """
@@ -88,7 +89,7 @@ def _ends(fields: Fields) -> Ends:
 def _places(
     fields: Fields, is_change: str
 ) -> dict[tuple[str, ...], tuple[list[str], list[str], list[str]]]:
-    """The parts of the order value, by connectors.
+    """Return the parts of the order value, by connectors.
 
     Three lists of SQL: the place of the commit, the place of the change within its transaction, and
     the parts that no change may lack. All order values are structs of one type, so a shorter place
@@ -119,7 +120,8 @@ def _places(
 
 
 def _is_no_change(fields: Fields) -> str:
-    """SQL that is true for a tombstone, a heartbeat, DDL, and the begin or end of a transaction.
+    """Return SQL that is true for a tombstone, a heartbeat, DDL, and the begin or end of a
+    transaction.
 
     Of records that the caller has parsed, only the begin and the end of a transaction count: the
     NULLs of other records may come from a failed parse.

@@ -16,7 +16,8 @@ HEADERS = (
 
 
 def envelope(fields: Fields) -> Envelope:
-    """DMS's envelope. Files of a full load have no ``Op``, and no place in the log."""
+    """Return DMS's envelope, as SQL over a record's fields. Files of a full load have no ``Op``,
+    and no place in the log."""
     op, place = fields.text("Op"), fields.number(_CHANGE_SEQUENCE)
     has_place = f"coalesce({fields.text(_CHANGE_SEQUENCE)}, '') <> ''"
     row = fields.record_image()

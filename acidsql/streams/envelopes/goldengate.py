@@ -9,7 +9,8 @@ _OPS = {"I": "insert", "U": "update", "D": "delete", "T": "truncate"}
 
 
 def envelope(fields: Fields) -> Envelope:
-    """GoldenGate's envelope. An update may change the key, and may lack unchanged columns."""
+    """Return GoldenGate's envelope, as SQL over a record's fields. An update may change the key,
+    and may lack unchanged columns."""
     place = fields.number("pos")
     return Envelope(
         op=operation_sql(fields.text("op_type"), _OPS),

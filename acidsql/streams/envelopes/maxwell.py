@@ -23,7 +23,8 @@ _LAST = 1 << 62  # the place of the last row of a transaction, which has no xoff
 
 
 def envelope(fields: Fields) -> Envelope:
-    """Maxwell's envelope. ``old`` has the values that an update has changed, and no others.
+    """Return Maxwell's envelope, as SQL over a record's fields. ``old`` has the values that an
+    update has changed, and no others.
 
     The order is that of the binary log, because a transaction may begin before another one and
     change a row after it; then its xid is the lower one.
@@ -54,7 +55,8 @@ def envelope(fields: Fields) -> Envelope:
 
 
 def _ends(fields: Fields) -> Ends:
-    """The last row of a transaction has ``commit``, and the others have an ``xoffset``."""
+    """Return what says where a transaction ends: the last row of a transaction has ``commit``, and
+    the others have an ``xoffset``."""
     xid, is_last = fields.text("xid"), f"coalesce({fields.text('commit')} = 'true', false)"
     return Ends(
         txn=xid,

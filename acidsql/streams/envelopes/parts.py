@@ -34,14 +34,15 @@ class Fields:
         return self._columns is None
 
     def text(self, *path: str) -> str:
-        """SQL of a field as a text; NULL if the record lacks the field."""
+        """Return SQL of a field as a text; NULL if the record lacks the field. ``path``: the names
+        that lead to it."""
         if self._columns is None:
             return f"try_variant_get({ROOT}, {_json_path(path)}, 'string')"
         column = self._find_column(path)
         return "CAST(NULL AS STRING)" if column is None else f"CAST({column[0]} AS STRING)"
 
     def number(self, *path: str) -> str:
-        """SQL of a field as a whole number from 0 on; NULL if the field has another value.
+        """Return SQL of a field as a whole number from 0 on; NULL if the field has another value.
 
         Raises:
             AnalysisError: The field was parsed as a floating number, which may be a rounded one.
@@ -56,7 +57,8 @@ class Fields:
         return whole_number(self.text(*path))
 
     def has_long_numbers(self) -> str:
-        """SQL that is true if a text has digits that look like a number that Spark may round.
+        """Return SQL that is true if a text among the images read so far has digits that look like
+        a number that Spark may round.
 
         Spark keeps 38 digits of a number without an exponent. A number with an exponent is kept as
         a DOUBLE.
@@ -69,7 +71,8 @@ class Fields:
         return f"{self.text(*path)} IS NOT NULL"
 
     def image(self, *path: str) -> Image:
-        """The image of a row in a field; an image without columns if there is no such field."""
+        """Return the image of a row in a field; an image that is always NULL if there is no such
+        field. A text of JSON in a parsed record is noted for ``has_long_numbers``."""
         if self._columns is None:
             field_sql = f"try_variant_get({ROOT}, {_json_path(path)}, 'variant')"
             return Image(image_by_lower_names(field_sql), is_present=_is_present(field_sql))
@@ -86,13 +89,15 @@ class Fields:
         return Image(image_by_lower_names(variant), is_present=is_present)
 
     def record_image(self) -> Image:
-        """The image of a row whose columns are the fields of the record itself."""
+        """Return the image of a row whose columns are the fields of the record itself."""
         if self._columns is None:
             return Image(image_by_lower_names(ROOT), is_present=_is_present(ROOT))
         names = ", ".join(quote(field.name) for field in self._columns)
         return Image(f"struct({names})", self._columns)
 
     def _find_column(self, path: Sequence[str]) -> tuple[str, DataType] | None:
+        """Return SQL and type of the column, or nested field, with this path, whatever the case;
+        None if a parsed record lacks it. Raise AnalysisError if two fields have a name."""
         kind: DataType | None = self._columns
         parts: list[str] = []
         for name in path:
@@ -128,7 +133,8 @@ class Image:
         return None if field is None else (f"{self.sql}.{quote(field.name)}", field.dataType)
 
     def lacks_column(self, column: str) -> str:
-        """SQL that is true if the image leaves the column out. A NULL in the image is a value."""
+        """Return SQL that is true if the image leaves the column out. A NULL in the image is a
+        value."""
         if self.kind is None:
             return f"NOT map_contains_key({self.sql}, {literal(column.lower())})"
         flag = self.raw_value(f"{column}_isMissing")  # of GoldenGate's Avro
@@ -205,7 +211,8 @@ def operation_sql(word: str, operations: dict[str, str]) -> str:
 
 
 def order_value(*commit: str, is_change: str = "true", within: Sequence[str] = ()) -> str:
-    """SQL of the order value of a change. A part that is NULL counts as 0.
+    """Return SQL of the order value of a change: a struct of whole numbers. A part that is NULL
+    counts as 0.
 
     Args:
         commit: SQL of the parts of the transaction's place. If two transactions changed one row,
@@ -233,7 +240,8 @@ def file_number(sql: str) -> str:
 
 
 def hexadecimal(sql: str) -> str:
-    """SQL of the number of a place in a log: ``00000027:00000ac0:0002``, ``0x00009a.0000e04c.10``.
+    """Return SQL of the number of a place in a log: ``00000027:00000ac0:0002``,
+    ``0x00009a.0000e04c.10``.
 
     The parts have 32, 32 and 16 bits. NULL if the text is no such place.
     """
@@ -250,7 +258,8 @@ def hexadecimal(sql: str) -> str:
 
 
 def parsed_json(text: str) -> str:
-    """SQL of the VARIANT of a text of JSON; NULL if the text is not exactly one value of JSON.
+    """Return SQL of the VARIANT of a text of JSON; NULL if the text is not exactly one value of
+    JSON.
 
     Spark's parser ignores what follows the first value, and replaces bytes that are no UTF-8.
     """
@@ -260,7 +269,8 @@ def parsed_json(text: str) -> str:
 
 
 def find_field(struct: StructType, name: str) -> StructField | None:
-    """The field of a struct with this name in any case; None if the struct has no such field.
+    """Return the field of a struct with this name in any case; None if the struct has no such
+    field.
 
     Raises:
         AnalysisError: Two fields have this name.
@@ -276,7 +286,7 @@ def find_field(struct: StructType, name: str) -> StructField | None:
 
 
 def image_by_lower_names(variant: str) -> str:
-    """SQL of a JSON object as a map by names in lower case.
+    """Return SQL of a JSON object, a VARIANT, as a map by names in lower case.
 
     NULL if the VARIANT is no object, or if two names of the object differ in case only.
     """

@@ -62,7 +62,8 @@ class Values:
     def convert(
         self, sql: str, source_type: DataType, target_type: DataType, depth: int = 0
     ) -> str:
-        """SQL of a value in another type; NULL if that type does not have exactly this value.
+        """Return SQL of a value in another type; NULL if that type does not have exactly this
+        value.
 
         Args:
             sql: SQL of the value.
@@ -102,12 +103,16 @@ class Values:
         return f"try_cast({text} AS {type_sql(target_type)})"
 
     def _binary(self, sql: str, source_type: DataType, text: str) -> str:
+        """Return SQL of a text, decoded from base64 or hex, as bytes; NULL if the value is no text
+        or cannot be decoded."""
         is_text = "true" if isinstance(source_type, StringType) else "false"
         if isinstance(source_type, VariantType):
             is_text = f"schema_of_variant({sql}) = 'STRING'"
         return f"CASE WHEN {is_text} THEN try_to_binary({text}, '{self.binary}') END"
 
     def _date(self, text: str) -> str:
+        """Return SQL of a text as a DATE: a day, perhaps with a midnight, or a number of days since
+        1970 if the format has such. NULL for all else."""
         days = f"try_cast({text} AS INT)"
         low, high = _DAYS
         number = f"CASE WHEN {days} BETWEEN {low} AND {high} THEN date_from_unix_date({days}) END"
@@ -121,6 +126,8 @@ class Values:
     # ── nested values ────────────────────────────────────────────────────────────────────────
 
     def _nested(self, sql: str, source_type: DataType, target_type: DataType, depth: int) -> str:
+        """Return SQL of a value as an array, map or struct; a text is parsed as JSON. NULL if it
+        does not fit, or one of its parts does not."""
         if isinstance(source_type, StringType):
             sql, source_type = parsed_json(sql), VariantType()
         if isinstance(target_type, ArrayType):
@@ -131,6 +138,8 @@ class Values:
         return self._struct(sql, source_type, target_type, depth)
 
     def _array(self, sql: str, source_type: DataType, target_type: ArrayType, depth: int) -> str:
+        """Return SQL of a value as an array; NULL if it is none, or an element has no such
+        value."""
         if isinstance(source_type, VariantType):
             sql, source_type = f"try_cast({sql} AS ARRAY<VARIANT>)", ArrayType(VariantType())
         if not isinstance(source_type, ArrayType):
@@ -144,6 +153,8 @@ class Values:
         )
 
     def _map(self, sql: str, source_type: DataType, target_type: MapType, depth: int) -> str:
+        """Return SQL of a value as a map; NULL if it is none, a key becomes NULL, or a value does
+        not fit."""
         if isinstance(source_type, VariantType):
             sql, source_type = f"try_cast({sql} AS MAP<STRING, VARIANT>)", MapType(
                 StringType(), VariantType()
@@ -166,7 +177,9 @@ class Values:
         )
 
     def _struct(self, sql: str, source_type: DataType, target_type: StructType, depth: int) -> str:
-        """Fields are matched by name in any case. A field that JSON leaves out becomes NULL."""
+        """Return SQL of a value as a struct; NULL if a field does not fit. Fields are matched by
+        name in any case. A field that JSON leaves out becomes NULL, one that a struct lacks makes
+        the whole NULL."""
         conditions, fields = [f"{sql} IS NOT NULL"], []
         if isinstance(source_type, VariantType):
             sql = image_by_lower_names(sql)
@@ -208,7 +221,7 @@ def _matches(text: str, pattern: str) -> str:
 
 
 def _exact(text: str, target_type: DataType) -> str:
-    """SQL of a text as a decimal or whole number.
+    """Return SQL of a text as a decimal or whole number; NULL if digits would be lost.
 
     A number with an exponent is converted only if a DOUBLE has the same value.
     """
@@ -222,7 +235,7 @@ def _exact(text: str, target_type: DataType) -> str:
 
 
 def _float(text: str, target_type: DataType) -> str:
-    """SQL of a text as a floating-point number.
+    """Return SQL of a text as a floating-point number, which may be rounded; NULL for what is none.
 
     Spark's cast would read a number that is too large as infinite, and ``1d`` as 1.
     """
@@ -233,7 +246,7 @@ def _float(text: str, target_type: DataType) -> str:
 
 
 def _timestamp(text: str, target_type: DataType) -> str:
-    """SQL of a text as a TIMESTAMP or TIMESTAMP_NTZ.
+    """Return SQL of a text as a TIMESTAMP or TIMESTAMP_NTZ; NULL if it is no such time exactly.
 
     A TIMESTAMP_NTZ takes a text with a zone only if the zone is UTC, because Spark drops the zone.
     A TIMESTAMP takes a text without a zone only if the session's time zone has this wall clock;

@@ -48,7 +48,8 @@ def limited_end(
     max_versions: int | None,
     max_bytes: int | None,
 ) -> ValidWriteIdList:
-    """The snapshot at the end of a batch: the first of the new versions, at least one version.
+    """Return the snapshot at the end of a batch: it shows the first of the new versions, at least
+    one.
 
     A transaction gets its write id after its snapshot, so it changes only rows of lower write ids:
     in the order of write ids no row is deleted before it is inserted.

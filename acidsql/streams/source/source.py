@@ -93,7 +93,12 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"table": self.table}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """The offset at which a new query begins."""
+        """Return the offset at which a new query begins: a dict of ``snapshot``, ``version``,
+        ``txn`` and ``table``. An empty snapshot: the current rows come first.
+
+        Raises:
+            VersionNotFoundError: There is no such version or time.
+        """
         start, start_ms = self._options.start, self._options.start_ms
         if start is None and start_ms is None:
             return self._offset("")  # the current rows first
@@ -144,7 +149,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last = self._current_snapshot()[0]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The files of a batch.
+        """Return the tasks that read a batch, a ``Split`` each, between two offsets.
 
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the cleaner has deleted files of the
@@ -192,6 +197,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         current: ValidWriteIdList,
         txns: ValidTxnList,
     ) -> list[StreamRead]:
+        """Return what to read between two snapshots; ``before`` None: the live rows. If files were
+        deleted, raise SnapshotTooOldError or, with failOnDataLoss=false, read what is left."""
         directories = self._directories()
         try:
             if before is None:
@@ -211,6 +218,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [replace(read, new=new, shows=shows) for read in live]
 
     def _directories(self) -> list[str]:
+        """Return the names of the table's partitions, like ``p1=a/p2=1``; [""] for an unpartitioned
+        table."""
         if not self.table.partition_columns:
             return [""]
         prefix = f"{self.table.location}/"
@@ -218,10 +227,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [partition.location.removeprefix(prefix) for partition in partitions]
 
     def _need_history(self, shown: ValidWriteIdList) -> None:
-        """Check, after the files were listed, that all files since a snapshot exist.
-
-        See ``TimeTravel.need_kept``.
-        """
+        """Raise SnapshotTooOldError if files since a snapshot were deleted. Call this after files
+        were listed: the cleaner notes the loss of a version before it deletes files."""
         if (oldest := oldest_version_after_loss(self._metastore, self._name, shown)) is None:
             return
         needed = shown.complete_up_to
@@ -240,6 +247,12 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._store
 
     def _find_table(self) -> Table:
+        """Return the table as it is now.
+
+        Raises:
+            UnsupportedError: The metastore keeps no versions.
+            CatalogError: There is no such table, or it has other columns than Spark knows.
+        """
         if not self._metastore.abilities.keeps_versions:
             raise UnsupportedError(
                 "A Hive Metastore does not note which files were deleted, so a stream of a table "
@@ -257,13 +270,15 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return table
 
     def _columns_ddl(self, table: Table) -> str:
+        """Return the DDL of the stream's columns: the table's or, for a change feed, with the
+        columns about changes. Raise an error if the table cannot be a stream."""
         if not self._options.is_feed:
             return stream_ddl(table)
         need_names(table)
         return feed_ddl(table, change_keys(table, self._options.keys))
 
     def _version_sizes(self) -> dict[int, int]:
-        """The number of bytes that each version wrote."""
+        """Return the number of bytes that each version wrote, by write id."""
         sizes: dict[int, int] = {}
         for version in self._metastore.versions(self._name):
             sizes[version.write_id] = sizes.get(version.write_id, 0) + version.change.bytes
@@ -274,7 +289,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._metastore.valid_write_ids(txns, [self._name])[self._name], txns
 
     def _offset(self, snapshot: str) -> dict[str, Any]:
-        """The offset of a snapshot: its text, its newest version and transaction, and the table.
+        """Return the offset of a snapshot, as a dict: its text ("": none), its newest version and
+        transaction, and the table's identity.
 
         The version and the transaction are 0 if the snapshot has no version. They are needed
         because a restored store may have the same identity of the table, and other versions.
@@ -292,7 +308,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"snapshot": snapshot, "version": version, "txn": txn, "table": identity}
 
     def _need_same_table(self, *offsets: dict[str, Any]) -> None:
-        """Check that the offsets are of this table, and that none of them is after now."""
+        """Raise CatalogError unless the offsets are of this table, and none of them is after
+        now."""
         identity = self._metastore.identity(self._name)
         txn_ids = {
             table_version.write_id: table_version.txn_id
@@ -316,7 +333,8 @@ def _source_changed_error(message: str) -> CatalogError:
 
 
 def _snapshot_of_offset(text: str, current: ValidWriteIdList) -> ValidWriteIdList:
-    """The snapshot of an offset, in which write ids that were open then may be aborted by now."""
+    """Return the snapshot of an offset, in which write ids that were open then may be aborted by
+    now, as ``current`` tells."""
     snapshot = ValidWriteIdList.parse(text)
     aborted = tuple(write_id for write_id in snapshot.open if current.is_aborted(write_id))
     still_open = tuple(write_id for write_id in snapshot.open if write_id not in aborted)

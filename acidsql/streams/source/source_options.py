@@ -50,7 +50,8 @@ class SourceOptions:
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Read the options.
+    """Read the options of a stream, whose names ignore case, and check them. Without a database,
+    the table is in ``default``.
 
     Raises:
         SettingError: An option is unknown or wrong, or two of them contradict each other.
@@ -89,6 +90,8 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
+    """Return startingVersion: a number, LATEST, or None if it is not set. Raise SettingError for
+    all else."""
     if (text := option_texts.get("startingversion")) is None:
         return None
     if text.lower() == LATEST:
@@ -101,8 +104,9 @@ def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
 
 
 def _starting_time_ms(option_texts: Mapping[str, str]) -> int | None:
-    """The time of startingTimestamp. It must have an offset, because this process does not know the
-    time zone of the session."""
+    """Return startingTimestamp in milliseconds since the epoch; None if it is not set. Raise
+    SettingError unless it is ISO 8601 with an offset: this process does not know the session's time
+    zone."""
     if (text := option_texts.get("startingtimestamp")) is None:
         return None
     try:
@@ -119,6 +123,8 @@ def _starting_time_ms(option_texts: Mapping[str, str]) -> int | None:
 
 
 def _boolean_option(option_texts: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Return an option that is true or false, whatever the case. Raise SettingError for all
+    else."""
     text = option_texts.get(name.lower(), str(default)).lower()
     if text not in ("true", "false"):
         raise SettingError(f"{name}='{text}' is neither true nor false.", name=name)
@@ -126,6 +132,8 @@ def _boolean_option(option_texts: Mapping[str, str], name: str, *, default: bool
 
 
 def _positive_number(option_texts: Mapping[str, str], name: str) -> int | None:
+    """Return an option that is a whole number from 1 on; None if it is not set. Raise SettingError
+    for all else."""
     if (text := option_texts.get(name.lower())) is None:
         return None
     if not text.isdecimal() or int(text) == 0:
@@ -140,6 +148,8 @@ def _key_columns(option_texts: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def _table_name(text: str) -> TableName:
+    """Return the name of the table, in lower case; its database is ``default`` if none is named.
+    Raise SettingError for all else."""
     parts = text.lower().split(".")
     if len(parts) > 2 or not all(parts):
         raise SettingError(f"table='{text}' is not database.table.", name="table")
