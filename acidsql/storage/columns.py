@@ -15,17 +15,17 @@ from acidsql.acid.values.types import HiveType, parse_type, spark_ddl
 
 
 def quote(name: str) -> str:
-    """A name as an identifier in Spark's SQL. The name may have any characters."""
+    """Return a name as an identifier in Spark's SQL. The name may have any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_path(parts: Iterable[str]) -> str:
-    """The parts of a name as identifiers with dots between them."""
+    """Return the parts of a name as identifiers with dots between them."""
     return ".".join(map(quote, parts))
 
 
 def literal(text: str) -> str:
-    """A text as a string literal in Spark's SQL. The text may have any characters.
+    """Return a text as a string literal in Spark's SQL. The text may have any characters.
 
     A text with special characters is written in hexadecimal, because the meaning of a backslash
     depends on the session (``spark.sql.parser.escapedStringLiterals``).
@@ -36,23 +36,25 @@ def literal(text: str) -> str:
 
 
 def read_type(hive_type: str) -> str:
-    """The DDL type with which Spark's ORC reader reads a column."""
+    """Return the DDL type with which Spark's ORC reader reads a column of Hive's type."""
     # The word TIMESTAMP may mean either of Spark's timestamp types (spark.sql.timestampType).
     return spark_ddl(hive_type, timestamp="timestamp_ltz")
 
 
 def shown_type(hive_type: str) -> str:
-    """The DDL type that the user sees."""
+    """Return the DDL type of Spark that the user sees for a column of Hive's type."""
     return spark_ddl(hive_type)
 
 
 def has_timestamp(hive_types: Iterable[str]) -> bool:
-    """True if one of the types is or contains a TIMESTAMP."""
+    """Whether one of the types is or contains a TIMESTAMP."""
     return any(parse_type(text).holds("timestamp") for text in hive_types)
 
 
 def shown_sql(expression: str, hive_type: str, *, zone_offset_micros: int | None) -> str:
-    """SQL that turns a column as Spark reads it into the column that the user sees.
+    """Return SQL that turns a column as Spark reads it into the column that the user sees.
+
+    It is ``expression`` itself if the type has no CHAR, and no TIMESTAMP to be moved.
 
     Args:
         expression: SQL of the column as read.
@@ -64,6 +66,10 @@ def shown_sql(expression: str, hive_type: str, *, zone_offset_micros: int | None
 
 
 def _shown_node_sql(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
+    """Return SQL that turns a value as read, nested too, into what the user sees: CHAR is padded, a
+    TIMESTAMP moved by the zone's offset in microseconds (None: not moved). ``depth`` numbers the
+    variables of lambdas.
+    """
     if not (node.holds("char") or (offset is not None and node.holds("timestamp"))):
         return sql
     if node.kind == "char":
@@ -82,11 +88,11 @@ def _shown_node_sql(sql: str, node: HiveType, offset: int | None, depth: int) ->
 
 
 def nested_sql(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignore[no-untyped-def]
-    """SQL that rebuilds an array, map or struct with each part converted.
+    """Return SQL that rebuilds an array, map or struct with each part converted. NULL stays NULL.
 
     Args:
         sql: SQL of the value.
-        node: The value's type.
+        node: The value's type, which is nested.
         convert: ``(sql, type, depth) -> sql`` for one part. The depth numbers the variables of
             lambdas, because a variable must not hide another.
         depth: The depth of this value.

@@ -54,7 +54,9 @@ RECORD_SCHEMA = pa.schema([(RECORD, pa.string())])
 
 
 def are_keys_alone(columns: Iterable[str]) -> bool:
-    """Whether events with these columns have no rows. Such events can only delete."""
+    """Whether events with these columns have no rows of the user's. Such events can only
+    delete.
+    """
     return set(columns) <= set(KEY_SCHEMA.names)
 
 

@@ -25,6 +25,9 @@ class ArrowFileSystem(FileSystem):
         self._arrow, self._root = arrow, root
 
     def _inside(self, path: str) -> str:
+        """Return the path that Arrow wants: without the root, or without ``scheme:``; ``/`` for the
+        root.
+        """
         if self._root and path.startswith(self._root):
             path = path[len(self._root) :]
         elif ":" in path.split("/", 1)[0]:
@@ -32,6 +35,7 @@ class ArrowFileSystem(FileSystem):
         return path or "/"
 
     def list(self, path: str) -> list[Entry]:
+        """List the children of a directory, sorted by name. Raises FileNotFoundError."""
         inside = self._inside(path)
         with self._file_not_found_errors(path):
             infos = self._arrow.get_file_info(pafs.FileSelector(inside))
@@ -54,6 +58,7 @@ class ArrowFileSystem(FileSystem):
         return bool(self._info(path).type != pafs.FileType.NotFound)
 
     def size(self, path: str) -> int:
+        """Return the bytes of a file. Raises FileNotFoundError, for a directory too."""
         info = self._info(path)
         if info.type != pafs.FileType.File:
             raise no_such(path)
@@ -70,6 +75,9 @@ class ArrowFileSystem(FileSystem):
             return cast(BinaryIO, self._arrow.open_input_file(self._inside(path)))
 
     def rename(self, source: str, target: str) -> None:
+        """Move a file or a directory. Raises FileExistsError if the target exists. The test and the
+        move are two steps.
+        """
         # HDFS itself refuses an existing file, but moves *into* an existing directory.
         if self.exists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
@@ -90,7 +98,9 @@ class ArrowFileSystem(FileSystem):
 
     @contextmanager
     def _file_not_found_errors(self, path: str) -> Iterator[None]:
-        """Raise FileNotFoundError for a missing file; HDFS raises an input/output error."""
+        """Turn the block's OSError into FileNotFoundError if ``path`` does not exist: HDFS raises
+        an input/output error then.
+        """
         try:
             yield
         except OSError as error:
@@ -102,6 +112,9 @@ class ArrowFileSystem(FileSystem):
         return not self.exists(path)
 
     def remove_empty_directory(self, path: str) -> bool:
+        """Delete a directory if it is empty, in two steps. Return False if it is not empty, or
+        missing.
+        """
         if not self.exists(path) or self.list_if_there(path):
             return False
         self._arrow.delete_dir(self._inside(path))

@@ -26,7 +26,7 @@ _LOOKS = 10  # attempts to list a directory that changes meanwhile
 
 
 def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]]:
-    """List a table's or partition's directory without its hidden entries.
+    """List a table's or partition's directory without its hidden entries and lone halves of pairs.
 
     A minor compaction renames two directories, one after the other. Between the two renames (or if
     the compaction died there), the first directory alone would hide the events of the second. So
@@ -37,10 +37,11 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
     moves a half away), the function lists again, because the directory may have mattered.
 
     Returns:
-        The entries, and for each what Hive's rules need.
+        The entries; and in the same order, for each of them, what Hive's rules need.
 
     Raises:
         FileNotFoundError: The directory is missing, or it changed again at every attempt.
+        FormatError: A file has the name of a directory, or a base's marker is damaged.
     """
     for look in range(_LOOKS):
         shown_entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
@@ -55,7 +56,9 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
 
 
 def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
-    """True for one directory of a pair if the other one is not among these names.
+    """Whether a directory is one half of a pair, and the other half is not among these names.
+
+    The directory's mark is looked for only if its name may be that of a half.
 
     Raises:
         FileNotFoundError: The directory is gone; a worker may have moved the half away.
@@ -75,16 +78,18 @@ def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
 
 
 def _holds(fs: FileSystem, path: str, name: str) -> bool:
-    """Whether a directory has a file. Lists it, to raise FileNotFoundError if it is gone."""
+    """Whether a directory has a file of this name. Raises FileNotFoundError if the directory is
+    gone.
+    """
     return any(child.name == name for child in fs.list(path))
 
 
 def read_child(fs: FileSystem, entry: Entry) -> Child:
-    """What Hive's rules need to know about a child of a table's or partition's directory.
+    """Return what Hive's rules need to know about a child of a table's or partition's directory.
 
     Raises:
         FileNotFoundError: The child is gone.
-        FormatError: A file has the name of a directory.
+        FormatError: A file has the name of a directory, or a base's marker is damaged.
     """
     if not entry.is_dir and parse_directory(entry.name) is not None:
         raise FormatError(f"'{entry.path}' is no directory, or a dead link", path=entry.path)
@@ -93,7 +98,10 @@ def read_child(fs: FileSystem, entry: Entry) -> Child:
 
 
 def _is_compacted(fs: FileSystem, path: str) -> bool:
-    """Hive 3.1 marks a compacted base by a file in it; Hive 4 by its name."""
+    """Whether a base has Hive 3.1's marker of a compaction in it (Hive 4 marks it by the name).
+
+    Raises FormatError if the marker cannot be read, or names a kind that Hive does not know.
+    """
     if not _holds(fs, path, METADATA_FILE):
         return False
     marker = f"{path}/{METADATA_FILE}"

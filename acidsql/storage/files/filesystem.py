@@ -60,6 +60,9 @@ def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
 
 
 def _unwrapped_filesystem(location: str) -> FileSystem:
+    """Return the file system of a location, without the wrapper of a test. Stores are opened with
+    the settings that this process or task has now.
+    """
     scheme, root = scheme_and_root(location)
     if scheme in OBJECT_STORES:
         return _open_store(scheme, root, tuple(sorted(settings_here().items())))
@@ -70,6 +73,10 @@ def _unwrapped_filesystem(location: str) -> FileSystem:
 
 @lru_cache(maxsize=16)
 def _open(scheme: str, root: str) -> FileSystem:
+    """Open the local file system or HDFS; ``root`` is ``scheme://host``. Opened ones are kept.
+
+    Raises UnsupportedError for any other scheme, and SettingError if HDFS cannot be opened.
+    """
     if scheme in ("", "file"):
         return LocalFileSystem()
     if scheme == "hdfs":
@@ -85,6 +92,10 @@ def _open(scheme: str, root: str) -> FileSystem:
 
 @lru_cache(maxsize=16)
 def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -> FileSystem:
+    """Open an object store with these settings (pairs of name and value). Opened ones are kept.
+
+    Raises SettingError if the path names no bucket, or the store cannot be opened.
+    """
     authority = root.partition("://")[2]
     if not authority:
         raise SettingError(f"A path on an object store names its bucket: {scheme}://bucket/path.")
@@ -94,6 +105,10 @@ def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -
 
 
 def _hadoop(address: SplitResult) -> pafs.FileSystem:
+    """Open the HDFS of an address; without a host it is ``fs.defaultFS`` of Hadoop's configuration.
+
+    Raises SettingError if Hadoop's native client is missing, or that default is no HDFS.
+    """
     try:
         # "default" is fs.defaultFS of Hadoop's own configuration.
         arrow = pafs.HadoopFileSystem(address.hostname or "default", address.port or 0)
@@ -110,7 +125,9 @@ def _hadoop(address: SplitResult) -> pafs.FileSystem:
 
 
 def _need_hdfs(default: pafs.FileSystem) -> None:
-    """Refuse a default that is no HDFS: without a configuration it is this machine's disk."""
+    """Raise SettingError if the default file system is no HDFS that answers. Without a
+    configuration it is this machine's disk.
+    """
     try:
         default.get_file_info(pafs.FileSelector("/none", allow_not_found=True))
     except OSError as error:

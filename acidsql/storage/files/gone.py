@@ -10,9 +10,9 @@ from acidsql.errors import SnapshotTooOldError
 
 @contextmanager
 def naming_missing(path: str) -> Iterator[None]:
-    """Raise SnapshotTooOldError if a file that the block reads is gone.
+    """Turn the block's FileNotFoundError into SnapshotTooOldError with the missing file's path.
 
-    ``path``: the path of the file, or of the table.
+    ``path``: the path to name if the error has none: that of the file, or of the table.
     """
     try:
         yield
@@ -21,7 +21,7 @@ def naming_missing(path: str) -> Iterator[None]:
 
 
 def too_old(path: str) -> SnapshotTooOldError:
-    """The error for a reader whose file is gone."""
+    """Return the error for a reader whose file is gone."""
     return SnapshotTooOldError(
         f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
         "dropped, or the transaction that wrote it was rolled back, or the DataFrame is older than "
@@ -31,7 +31,10 @@ def too_old(path: str) -> SnapshotTooOldError:
 
 
 def directory_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
-    """The error of a reader that lists a table's or partition's directory, which is gone."""
+    """Return the error for a reader that lists a table's or partition's directory which is gone.
+
+    ``path``: the directory; the message names the missing file of ``error`` first.
+    """
     missing = error.filename or path
     return SnapshotTooOldError(
         f"'{missing}' is gone, and with it rows of this snapshot. The table or the partition was "

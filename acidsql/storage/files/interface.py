@@ -32,12 +32,14 @@ _Entries = list[Entry]  # inside the class, ``list`` is the name of a method
 
 
 def no_such(path: str) -> FileNotFoundError:
-    """The error for a file or directory that is not there."""
+    """Return a FileNotFoundError for a file or directory that is not there."""
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def length_of(file: BinaryIO) -> int:
-    """Bytes of an open file. This asks an object store nothing."""
+    """Return the bytes of an open file, without a request to an object store. The position in a
+    file that is not Arrow's moves to its end.
+    """
     size = getattr(file, "size", None)  # Arrow's files: on GCS none can be at its own end
     return file.seek(0, os.SEEK_END) if size is None else int(size())
 
@@ -64,7 +66,7 @@ class FileSystem:
     small_file = 0
 
     def seen_at_once(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
-        """The same files, listed once for many questions, if that takes fewer requests.
+        """Return a file system with the same files, listed once for many questions.
 
         Args:
             location: A table's directory.
@@ -77,7 +79,7 @@ class FileSystem:
         return self
 
     def list(self, path: str) -> list[Entry]:
-        """The children of a directory, sorted by name.
+        """List the children of a directory, sorted by name.
 
         A child that disappears meanwhile is left out, and only this child. A broken link is listed
         as a file, and cannot be opened.
@@ -88,24 +90,28 @@ class FileSystem:
         raise NotImplementedError
 
     def list_if_there(self, path: str) -> _Entries:
-        """The children of a directory; none if there is no such directory."""
+        """List the children of a directory; none if there is no such directory, or it is a
+        file.
+        """
         try:
             return self.list(path)
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def exists(self, path: str) -> bool:
-        """True for a file or a directory."""
+        """Whether there is such a file or directory, or a link, even a broken one."""
         raise NotImplementedError
 
     def is_link(self, path: str) -> bool:
-        """True for a link. Always False on a file system without links (HDFS)."""
+        """Whether a path is a link. Always False on a file system without links (HDFS)."""
         return False
 
     def link_on_the_way(self, location: str, below: str = "") -> str | None:
-        """The first link on a path: the table's directory, or a directory from there to ``below``.
+        """Return the first link on a path: the table's directory, or a directory from there to
+        ``below``.
 
-        Files behind a link may belong to somebody else. They are read, but never deleted.
+        None if there is no link. Files behind a link may belong to somebody else. They are read,
+        but never deleted.
         """
         path = location
         for part in ("", *filter(None, below.split("/"))):
@@ -115,7 +121,7 @@ class FileSystem:
         return None
 
     def size(self, path: str) -> int:
-        """Bytes of a file. Raises FileNotFoundError."""
+        """Return the bytes of a file. Raises FileNotFoundError."""
         raise NotImplementedError
 
     def create_directory(self, path: str) -> None:
@@ -123,7 +129,7 @@ class FileSystem:
         raise NotImplementedError
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Write a whole file and sync it."""
+        """Write a whole file and sync it. An existing file is replaced."""
         with self.open_output(path) as file:
             file.write(data)
 

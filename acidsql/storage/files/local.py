@@ -21,6 +21,9 @@ class _SyncedFile(io.FileIO):
     """A file for writing whose ``close`` first syncs it to the disk."""
 
     def close(self) -> None:
+        """Sync the file to the disk and close it, also if syncing fails. A closed file stays as it
+        is.
+        """
         if not self.closed:
             try:
                 os.fsync(self.fileno())
@@ -39,6 +42,9 @@ class LocalFileSystem(FileSystem):
         return sorted(entry for entry in entries if entry is not None)
 
     def exists(self, path: str) -> bool:
+        """Whether there is a file, directory or link, even a broken link. Raises PermissionError if
+        the path cannot be accessed.
+        """
         # os.path.lexists returns False also if the path cannot be accessed.
         try:
             os.lstat(plain_path(path))
@@ -62,6 +68,9 @@ class LocalFileSystem(FileSystem):
         return open(plain_path(path), "rb")
 
     def rename(self, source: str, target: str) -> None:
+        """Move a file or directory; raise FileExistsError if the target exists. A file gets its new
+        name before it loses the old one.
+        """
         old, new = plain_path(source), plain_path(target)
         if os.path.isdir(old):
             # rename(2) replaces a directory only if it is empty: in the race that this test
@@ -74,12 +83,16 @@ class LocalFileSystem(FileSystem):
             os.unlink(old)
 
     def rename_file(self, source: str, target: str) -> None:
+        """Rename a file in one step; raise FileExistsError if the target existed before."""
         new = plain_path(target)
         if self.exists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
         os.rename(plain_path(source), new)
 
     def delete_directory(self, path: str) -> None:
+        """Delete a directory, or a link to one, with all its contents; nothing behind a link. It
+        may be missing, and others may delete it or write to it at the same time.
+        """
         while self.exists(path):
             with suppress(FileNotFoundError):  # somebody else deletes it, too
                 if self.is_link(path):
@@ -91,6 +104,9 @@ class LocalFileSystem(FileSystem):
         os.unlink(plain_path(path))
 
     def remove_empty_directory(self, path: str) -> bool:
+        """Delete a directory in one step if it is empty. Return False if it is not empty, or
+        missing.
+        """
         try:
             os.rmdir(plain_path(path))
         except OSError as error:
@@ -100,6 +116,7 @@ class LocalFileSystem(FileSystem):
         return True
 
     def sync_directory(self, path: str) -> None:
+        """Sync a directory to the disk, so that the names in it are durable."""
         descriptor = os.open(plain_path(path), os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -108,9 +125,11 @@ class LocalFileSystem(FileSystem):
 
 
 def real(location: str) -> str:
-    """The real path of a location: absolute, without links. Locations are stored in this form.
+    """Return the real path of a location: absolute, without links. Locations are stored in this
+    form.
 
-    For another file system than this machine's, it is the normal form of the text.
+    The scheme ``file:`` stays if it is there. For a location that is not on this machine, return
+    the normal form of the text.
     """
     if not is_local(location):
         return normal(location)
@@ -119,7 +138,9 @@ def real(location: str) -> str:
 
 
 def reals(locations: Iterable[str]) -> Iterator[str]:
-    """``real`` of each location. This is fast if most of them have the same parent directory."""
+    """Yield ``real`` of each location. This is fast if most of them have the same parent
+    directory.
+    """
     above = cache(real)
     for location in locations:
         directory, _, name = location.rpartition("/")
@@ -133,7 +154,9 @@ def reals(locations: Iterable[str]) -> Iterator[str]:
 
 
 def _entry(parent: str, item: os.DirEntry[str]) -> Entry | None:
-    """The entry of a child; None if the child was deleted after the directory was read."""
+    """Return the entry of a child, or of what its link leads to; None if the child was deleted
+    after the directory was read.
+    """
     try:
         is_dir = item.is_dir()
         size = 0 if is_dir else item.stat().st_size

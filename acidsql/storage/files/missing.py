@@ -58,6 +58,12 @@ def name_missing_files() -> None:
 
 
 def _wrap(module: Any, exception_of: Callable[..., Any]) -> None:
+    """Replace a module's ``convert_exception`` by one that returns our error if there is one, and
+    PySpark's otherwise.
+
+    ``exception_of``: finds the Java error among the arguments of ``convert_exception``. A module
+    without this function, or with ours already, stays as it is.
+    """
     convert = getattr(module, "convert_exception", None)
     if convert is None or hasattr(convert, _OURS):
         return
@@ -92,12 +98,19 @@ class _ServersError:
 def _server_error(
     _: Any = None, __: Any = None, reply: Any = None, *___: Any
 ) -> _ServersError | None:
+    """Return the error in the third argument, a reply of a Spark Connect server; None if it has
+    none.
+    """
     is_told = reply is not None and reply.HasField("root_error_idx")
     return _ServersError(reply.errors, reply.root_error_idx) if is_told else None
 
 
 def _ours(error: Any) -> AcidSqlError | None:
-    """Our error, if a Java exception or one of its causes is about a file of an ACID directory."""
+    """Return our error if a Java exception, or one of its causes, is about a file of an ACID
+    directory.
+
+    None if none of them is.
+    """
     while error is not None:
         message = str(error.getMessage())
         if (
@@ -121,11 +134,14 @@ def _ours(error: Any) -> AcidSqlError | None:
 
 
 def _is_in_acid(path: str) -> bool:
+    """Whether one of the directories on a path has the name of a base, delta or delete delta."""
     return any(parse_directory(part) is not None for part in path.split("/")[:-1])
 
 
 def _misfit(path: str, message: str) -> FormatError | None:
-    """The error of a whole file whose column has another type than the table's; else None."""
+    """Return the error for a Parquet file whose column has another type than the table's; None if
+    Spark's message says something else.
+    """
     if mismatch := _MISFIT.search(message):
         return FormatError(
             f"'{path}' does not fit the table: its column '{mismatch[1]}' is of Parquet's type "
@@ -136,7 +152,9 @@ def _misfit(path: str, message: str) -> FormatError | None:
 
 
 def _unreadable(path: str, error: Any) -> FormatError | None:
-    """The error of a file that cannot be read; None if one of the causes is not the file."""
+    """Return the FormatError for a file that cannot be read; None if the network, the store or the
+    file system caused the error.
+    """
     while True:
         kind, cause = str(error.getClass().getName()), error.getCause()
         is_elsewhere = kind.startswith(_ELSEWHERE) and not kind.startswith(_DAMAGED_PROTOBUF)

@@ -49,6 +49,9 @@ class ObjectStore(ArrowFileSystem):
         return f"{self._bucket}{path.removeprefix(self._root)}".rstrip("/")
 
     def seen_at_once(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
+        """Return a file system that answers from a listing of all objects below these directories,
+        made now; of the whole ``location`` if there are many. Raises FileNotFoundError.
+        """
         paths = [f"{location}/{name}".rstrip("/") for name in below]
         if len(paths) > THREADS:  # otherwise they are listed at the same time
             paths = [location]
@@ -57,7 +60,11 @@ class ObjectStore(ArrowFileSystem):
         )
 
     def _objects(self, path: str) -> list[_Object]:
-        """All objects below a directory. Raises FileNotFoundError."""
+        """List all objects below a directory: the name below it, and its bytes (None for a
+        directory).
+
+        Raises FileNotFoundError.
+        """
         inside = self._inside(path)
         with self._file_not_found_errors(path):
             infos = self._arrow.get_file_info(pafs.FileSelector(inside, recursive=True))
@@ -74,6 +81,9 @@ class ObjectStore(ArrowFileSystem):
             super().create_directory(path)
 
     def open_input(self, path: str) -> BinaryIO:
+        """Open an object for reading; a small one is read into memory now. Raises
+        FileNotFoundError.
+        """
         # Arrow asks for the length first, and Python cannot tell it.
         file = super().open_input(path)
         if length_of(file) > NO_WAIT_SETTINGS:
@@ -86,6 +96,7 @@ class ObjectStore(ArrowFileSystem):
             self._arrow.copy_file(self._inside(source), self._inside(target))
 
     def rename(self, source: str, target: str) -> None:
+        """Raise UnsupportedError: an object store cannot rename."""
         raise UnsupportedError(
             f"'{source}' should be renamed to '{target}', and an object store cannot do this in "
             "one step.",
@@ -106,6 +117,9 @@ class GoogleStore(ObjectStore):
     directories for which no object stands."""
 
     def list(self, path: str) -> list[Entry]:
+        """List the children of a directory, sorted by name, from all objects below it. Raises
+        FileNotFoundError.
+        """
         base, children = path.rstrip("/"), dict[str, Entry]()
         for below, size in self._objects(path):
             name, _, rest = below.partition("/")
@@ -131,6 +145,10 @@ class _SeenAtOnce(FileSystem):
                 self._note(root, name, size)
 
     def _note(self, root: str, name: str, size: int | None) -> None:
+        """Add an object to the children of its directory, and each directory on the way below
+        ``root`` to its parent's. A ``size`` of None is an empty directory, which its parent does
+        not list.
+        """
         path = f"{root}/{name}"
         if size is None:
             self._children.setdefault(path, {})
@@ -147,6 +165,9 @@ class _SeenAtOnce(FileSystem):
         return any(path == root or path.startswith(f"{root}/") for root in self._roots)
 
     def list(self, path: str) -> list[Entry]:
+        """List the children of a directory, sorted by name; outside of the listed directories, ask
+        the store. Raises FileNotFoundError.
+        """
         if not self._knows(path):
             return self._fs.list(path)
         if path not in self._children:

@@ -17,8 +17,9 @@ _PATIENCE_S = 0.02  # shorter waits do not count: a thread may also wait for a p
 
 
 def ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-    """The results of ``work`` for the items, in order. While the caller uses one, threads work on
-    the next ones, of which few are kept."""
+    """Yield the results of ``work`` for the items, in order. While the caller uses one, threads
+    work on the next eight. An error of ``work`` is raised at its item.
+    """
     with ThreadPoolExecutor(_AHEAD) as pool:
         working = deque[Future[_Result]]()
         for item in items:

@@ -18,7 +18,9 @@ def discover_partitions(
     columns: Sequence[str],
     mapped: _Map = map,
 ) -> list[str]:
-    """Find partition directories on disk by their names (``p1=a/p2=1``).
+    """Find partition directories on disk by their names, and return them sorted: ``p1=a/p2=1``.
+
+    Only directories of all the columns, in this order, count; their names may differ in case.
 
     Args:
         listed: ``list`` of the file system, or ``list_if_there`` if directories may be missing.
@@ -48,7 +50,9 @@ def discover_partitions(
 
 
 def is_partition(name: str, column: str) -> bool:
-    """True for ``column=value``, the directory of a partition."""
+    """Whether a name is ``column=value``, the directory of a partition. The column's case does not
+    count.
+    """
     if "=" not in name or is_hidden(name):
         return False
     return parse_partition_name(name)[0][0].lower() == column.lower()

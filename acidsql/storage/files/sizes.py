@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def size(number: int) -> str:
-    """A number of bytes as short text, ``1.5 MB``."""
+    """Return a number of bytes as short text, ``1.5 MB``. A kB is 1000 bytes."""
     value = float(number)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":

@@ -92,11 +92,15 @@ class OrcBatches:
             self._head.close()
 
     def stripe_footers(self) -> Iterator[StripeFooter]:
-        """The footer of each stripe."""
+        """Yield the footer of each stripe."""
         for stripe in self.footer.stripes:
             yield stripe_footer(self._head.read_at, stripe, self._script.compression)
 
     def _scan_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches as Arrow's dataset reads them with the changed footer: columns are
+        named by position, and timestamps are BIGINTs. ``_finish_batch`` makes the user's batches of
+        them.
+        """
         # Imported here because few tasks read files in Python.
         from pyarrow import dataset
 
@@ -106,6 +110,12 @@ class OrcBatches:
         )
 
     def _finish_batch(self, batch: pa.RecordBatch, moments: Moments | None) -> pa.RecordBatch:
+        """Return a batch with the file's column names and with timestamps in the place of their
+        BIGINTs.
+
+        ``moments``: the timestamps of the batch's stripe, from which the next ones are taken; None
+        if the file has none. Notes in ``is_cut`` if one was finer than a microsecond.
+        """
         root = self.footer.types[0]
         columns = batch.columns
         if moments is not None:
@@ -117,7 +127,11 @@ class OrcBatches:
         return pa.RecordBatch.from_arrays(columns, names=list(root.names))
 
     def _restore_timestamps(self, array: pa.Array, number: int, moments: Moments) -> pa.Array:
-        """An array in which the BIGINTs of timestamps are replaced by the timestamps."""
+        """Return a column with timestamps, nested ones too, in the place of their BIGINTs.
+
+        ``number``: the column's number in the file's types. The timestamps are taken from
+        ``moments``.
+        """
         if number in self._moments:
             return moments.take(number, array)
         if number not in self._above:
@@ -131,7 +145,7 @@ class OrcBatches:
 
 
 def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
-    """A nested type whose parts now have these arrays' types."""
+    """Return a nested type like ``kind``, whose parts have the types of these arrays."""
     types = [part.type for part in parts]
     if pa.types.is_struct(kind):
         return pa.struct([f.with_type(own) for f, own in zip(kind, types, strict=True)])
@@ -139,7 +153,7 @@ def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
 
 
 def _containing_types(footer: Footer, columns: set[int]) -> set[int]:
-    """The numbers of the nested types that contain some of these columns."""
+    """Return the numbers of the nested types that contain some of these columns; no UNIONTYPE."""
     containing: set[int] = set()
     for number in reversed(range(len(footer.types))):  # children have higher numbers than parents
         node = footer.types[number]
@@ -150,7 +164,9 @@ def _containing_types(footer: Footer, columns: set[int]) -> set[int]:
 
 
 def _readable(message: bytes, footer: Footer) -> bytes:
-    """The changed Footer message for Arrow."""
+    """Return the Footer message changed for Arrow: columns are named ``c0``, ``c1`` … by position,
+    and timestamps are BIGINTs.
+    """
     fields: list[Field] = []
     number = 0
     for tag, value in decode_fields(message):
@@ -168,7 +184,9 @@ def _readable(message: bytes, footer: Footer) -> bytes:
 
 
 def _rows_at_once(message: bytes, footer: Footer) -> int:
-    """The number of rows with which a batch has about BATCH_BYTES."""
+    """Estimate with how many rows a batch has about BATCH_BYTES, from the file's statistics; at
+    most BATCH_ROWS.
+    """
     columns = (as_bytes(value) for tag, value in decode_fields(message) if tag == _STATISTICS)
     size = 1
     for node, column in zip(footer.types, columns, strict=False):
@@ -207,13 +225,18 @@ class Head:
         return self._length + len(self._tail)
 
     def native(self) -> pa.NativeFile:
-        """A file of Arrow's with these bytes."""
+        """Return these bytes as a file of Arrow's, with a position of its own."""
         if self._data is not None:
             return pa.BufferReader(self._data)
         return pa.PythonFile(cast(Any, _HeadFile(self)), mode="r")
 
     def read_at(self, start: int, end: int) -> bytes:
-        """The bytes from ``start`` to ``end``; fewer at the end of all bytes."""
+        """Return the bytes from ``start`` to ``end``; fewer at the end of all bytes.
+
+        Raises:
+            FormatError: The file is shorter than it should be.
+            ValueError: The Head is closed, and the bytes are not in memory.
+        """
         if self._data is not None:
             return self._data[start:end]
         read = self._from_blocks if self._in_blocks and end - start < _BLOCK else self._read
@@ -226,12 +249,18 @@ class Head:
             self._is_closed = True
 
     def _from_blocks(self, start: int, end: int) -> bytes:
+        """Return the file's bytes from ``start`` to ``end``, read in whole blocks, of which some
+        are kept.
+        """
         first = start // _BLOCK
         with self._blocks_lock:
             data = b"".join(self._block(number) for number in range(first, -(-end // _BLOCK)))
         return data[start - first * _BLOCK : end - first * _BLOCK]
 
     def _block(self, number: int) -> bytes:
+        """Return a block of the file by its number, and keep it; the block that was used longest
+        ago goes.
+        """
         if number not in self._blocks:
             start = number * _BLOCK
             self._blocks[number] = self._read(start, min(start + _BLOCK, self._length))
@@ -241,6 +270,9 @@ class Head:
         return self._blocks[number]
 
     def _read(self, start: int, end: int) -> bytes:
+        """Read bytes of the file, one thread at a time. Raises FormatError if the file is too
+        short, and ValueError after ``close``.
+        """
         with self._lock:
             if self._is_closed:
                 raise ValueError("the file is closed")
@@ -272,6 +304,9 @@ class _HeadFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
+        """Return up to ``size`` bytes from the position on, and move it; all of them for None or
+        below 0.
+        """
         bytes_left = max(0, self._head.size - self._at)
         size_now = bytes_left if size is None or size < 0 else min(size, bytes_left)
         data = self._head.read_at(self._at, self._at + size_now)

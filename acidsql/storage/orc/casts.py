@@ -28,7 +28,9 @@ _NUMBER = re.compile(
 
 
 def cast(array: pa.Array, target: HiveType, kind: pa.DataType, own: HiveType | None) -> pa.Array:
-    """The values as values of another type.
+    """Convert values of a file to a column's present type, as Hive's reader shows them.
+
+    Texts are cut to a CHAR's or VARCHAR's length; what is no number becomes NULL in a DOUBLE.
 
     Args:
         array: The values.
@@ -52,6 +54,7 @@ def cast(array: pa.Array, target: HiveType, kind: pa.DataType, own: HiveType | N
 
 
 def _text(array: pa.Array) -> pa.Array:
+    """Convert values to texts as Hive shows them: TRUE, Java's numbers, days and moments."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return pc.if_else(array, "TRUE", "FALSE")
@@ -67,6 +70,9 @@ def _text(array: pa.Array) -> pa.Array:
 
 
 def _double(array: pa.Array) -> pa.Array:
+    """Convert values to DOUBLE; a text that is no number of Java's becomes NULL. Raises
+    ArrowNotImplementedError for days and timestamps.
+    """
     kind = array.type
     if pa.types.is_string(kind):
         return _converted_values(array, parsed_double, pa.float64())
@@ -89,7 +95,7 @@ def _converted_values(
 
 
 def _truncate_texts(array: pa.Array, target: HiveType) -> pa.Array:
-    """Cut texts to the length of a CHAR or VARCHAR."""
+    """Cut texts to the length of a CHAR or VARCHAR; other texts stay."""
     if not target.parameters or (pc.max(pc.utf8_length(array)).as_py() or 0) <= (
         length := target.parameters[0]
     ):
@@ -103,8 +109,11 @@ def _decimal_text(value: Decimal) -> str:
 
 
 def _moment_text(array: pa.Array, number: pa.DataType, unit: str) -> pa.Array:
-    """Days or microseconds since 1970 as texts; a fraction of a second ends with its last digit
-    that is no 0."""
+    """Return days or microseconds since 1970 as texts, ``2020-01-31 12:00:00.5``; a fraction of a
+    second ends with its last digit that is no 0.
+
+    ``number``: Arrow's integer type of the values; ``unit``: numpy's, ``D`` or ``us``.
+    """
     numbers = array.cast(number).fill_null(0).to_numpy().astype(np.int64)
     texts = np.datetime_as_string(numbers.view(f"datetime64[{unit}]")).tolist()
     valid = array.is_valid().to_pylist()
@@ -118,6 +127,9 @@ def _moment_text(array: pa.Array, number: pa.DataType, unit: str) -> pa.Array:
 
 
 def _padded_moment(text: str) -> str:
+    """Turn numpy's text of a day or moment into Java's: a blank for ``T``, four digits for the
+    year, ``+`` before a longer year, no zeros at the end of a fraction.
+    """
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     year, _, rest = text.removeprefix("-").partition("-")
@@ -126,8 +138,9 @@ def _padded_moment(text: str) -> str:
 
 
 def java_text(value: float) -> str | None:
-    """A DOUBLE as ``Double.toString`` of Java 19 and newer writes it: the fewest digits that tell
-    it from its neighbours. None for NaN, which Hive shows as NULL."""
+    """Return a DOUBLE as ``Double.toString`` of Java 19 and newer writes it: the fewest digits that
+    tell it from its neighbours. None for NaN, which Hive shows as NULL.
+    """
     if value != value:
         return None
     sign = "-" if str(value)[0] == "-" else ""
@@ -154,7 +167,9 @@ def _digits(value: Decimal) -> str:
 
 
 def parsed_double(text: str) -> float | None:
-    """The value that ``Double.parseDouble`` of Java gives a text; None if there is none."""
+    """Return the value that ``Double.parseDouble`` of Java gives a text; None if Java would refuse
+    it.
+    """
     parts = _NUMBER.fullmatch(text.strip(_BLANKS))
     if parts is None:
         return None

@@ -35,8 +35,9 @@ _GONE_MESSAGES = (
 def naming_damage(path: str) -> Iterator[None]:
     """Raise FormatError with the path if the file that the block reads is damaged.
 
-    Errors of the file system stay as they are: an unreachable file need not be damaged. A file
-    that disappears from an object store while it is read is a FileNotFoundError.
+    Any error of a decoder counts as damage. Errors of the file system stay as they are: an
+    unreachable file need not be damaged. A file that disappears from an object store while it is
+    read is a FileNotFoundError.
     """
     try:
         yield
@@ -62,12 +63,12 @@ def _is_of_store(error: OSError) -> bool:
 
 
 def damaged_file_error(path: str, fault: str, offset: object = None) -> FormatError:
-    """The error of a file that is damaged, or is not of the right kind.
+    """Return the error for a file that is damaged, or is not of the right kind.
 
     Args:
         path: The file.
         fault: What is wrong with the file.
-        offset: The position of the damage in bytes, if it is known.
+        offset: The position of the damage in bytes; None if it is unknown.
     """
     at = "" if offset is None else f", at byte {offset}"
     parameters = {"path": path, "reason": fault} | ({} if offset is None else {"offset": offset})
@@ -79,7 +80,9 @@ def damaged_file_error(path: str, fault: str, offset: object = None) -> FormatEr
 
 
 def reason_of(error: FormatError) -> str:
-    """What is wrong with a file, without its path, for a message that already names the file."""
+    """Return what is wrong with a file, without its path, for a message that already names the
+    file.
+    """
     return str(error.parameters.get("reason", error.message))
 
 

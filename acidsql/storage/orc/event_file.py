@@ -55,13 +55,16 @@ class EventFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add insert events.
+        """Add insert events with new row ids.
 
         Args:
             batch: The user's columns, by position.
             write_id: The statement's write id. Both write ids of each event are this one.
             bucket_property: The bucket property of all rows.
             first_row_id: The ``rowId`` of the first row; the other rows count on from it.
+
+        Raises:
+            WriteError: The number of columns is wrong, or a value cannot be stored.
         """
         rows = batch.num_rows
         row_ids = np.arange(first_row_id, first_row_id + rows, dtype=np.int64)
@@ -76,7 +79,11 @@ class EventFileWriter:
         bucket_properties: npt.ArrayLike,
         row_ids: npt.ArrayLike,
     ) -> None:
-        """Add insert events that keep their row ids; the user's columns by position."""
+        """Add insert events that keep their row ids; the user's columns by position.
+
+        Raises:
+            WriteError: The number of columns is wrong, or a value cannot be stored.
+        """
         columns = self._schema.conform_for_writing(batch.columns)
         row = pa.StructArray.from_arrays(columns, fields=list(self._schema.arrow))
         writes = np.asarray(write_ids, dtype=np.int64)
@@ -108,7 +115,12 @@ class EventFileWriter:
         self._add(event.DELETE, writes, buckets, ordinals, deleting, row)
 
     def close(self) -> FileStats:
-        """Write the remaining events, complete the footer, and close (and sync) the file."""
+        """Write the remaining events, complete the footer, close (and sync) the file; return its
+        counts.
+
+        Raises:
+            WriteError: A value cannot be stored, or the writer lost rows.
+        """
         self._pending.flush()
         inserts, deletes = self._counts[event.INSERT], self._counts[event.DELETE]
 
@@ -131,6 +143,16 @@ class EventFileWriter:
         current: _Int64s,
         row: pa.Array,
     ) -> None:
+        """Add events of one kind to the pending rows, which may write them, and count them.
+
+        Args:
+            operation: ``event.INSERT`` or ``event.DELETE``.
+            writes: The original write ids.
+            buckets: The bucket properties.
+            row_ids: The ordinals of the row ids.
+            current: The write ids of the events themselves.
+            row: The user's columns as a struct.
+        """
         rows = len(row_ids)
         columns = [
             pa.array(np.full(rows, operation, dtype=np.int32)),
@@ -160,6 +182,9 @@ class _StripeKeys:
         self._last: tuple[int, pa.Table] | None = None
 
     def add(self, table: pa.Table, a_stripe_ended: bool) -> None:
+        """Keep a batch's row ids if a stripe may have ended in it; the last batch's are always
+        kept.
+        """
         keys = table.select(event.ROW_ID_COLUMNS)
         self._last = (self._rows, keys)
         if a_stripe_ended:
@@ -179,6 +204,11 @@ class _StripeKeys:
         return [self._key_at(int(end) - 1, candidates) for end in np.cumsum(stripe_rows)]
 
     def _key_at(self, row: int, candidates: list[Any]) -> event.RowId:
+        """Return the row id of the event at a position in the file. Raises WriteError if it was not
+        kept.
+
+        ``candidates``: pairs of a batch's first position and its row ids.
+        """
         for first, keys in candidates:
             if first <= row < first + keys.num_rows:
                 row_id = keys.slice(row - first, 1).to_pylist()[0]
@@ -187,6 +217,6 @@ class _StripeKeys:
 
 
 def event_schema(schema: RowSchema) -> pa.Schema:
-    """The Arrow schema of an event file."""
+    """Return the Arrow schema of an event file with these user columns."""
     types = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(schema.arrow))
     return pa.schema(list(zip(event.EVENT_COLUMNS, types, strict=True)))

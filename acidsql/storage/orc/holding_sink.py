@@ -41,12 +41,12 @@ class HoldingSink:
             self.file.close()
 
     def read_held(self, start: int, size: int) -> bytes:
-        """Some of the held bytes."""
+        """Return ``size`` of the held bytes, from position ``start`` of them on."""
         self.held.seek(start)
         return self.held.read(size)
 
     def pass_on(self, start: int, end: int) -> None:
-        """Write a part of the held bytes to the file."""
+        """Write a part of the held bytes to the file. They stay held."""
         for at in range(start, end, _BLOCK):
             self.write_out(self.read_held(at, min(_BLOCK, end - at)))
 
@@ -58,7 +58,9 @@ class HoldingSink:
     # ── what pyarrow calls ───────────────────────────────────────────────────────────────────
 
     def write(self, data: Any) -> int:
-        """Take bytes: pass them on, or hold them."""
+        """Take bytes: pass them on, hold them, or after ``abort`` forget them. Return their
+        number.
+        """
         if self._discarding:
             self.held_size += len(data)
         elif self._holding:

@@ -28,12 +28,14 @@ _MIN, _MAX, _MIN_UTC, _MAX_UTC = 1, 2, 3, 4  # fields of DateStatistics, Timesta
 
 
 def is_of_others(footer: Footer) -> bool:
-    """True for a proleptic file that another writer than ours has written."""
+    """Whether a file is proleptic, and another writer than ours has written it."""
     return footer.calendar == CALENDAR_PROLEPTIC and footer.writer != _CPP
 
 
 def may_hold(footer: Footer) -> bool:
-    """Whether the file may hold a lost day, as far as the statistics of its columns tell."""
+    """Whether a file may hold a lost day, as far as the statistics of its columns tell. True if
+    they cannot be read; False for a file of ours, or of the hybrid calendar.
+    """
     if not is_of_others(footer):
         return False
     try:
@@ -47,7 +49,9 @@ def _may_be_lost(first: int, last: int) -> bool:
 
 
 def _ranges(footer: Footer) -> Iterator[tuple[int, int]]:
-    """The first and the last day of each column that has days."""
+    """Yield the first and the last day (since 1970) of each DATE or TIMESTAMP column that has
+    values. Raises FormatError if a column has no statistics.
+    """
     for number, node in enumerate(footer.types):
         if node.kind not in ("date", "timestamp"):
             continue
@@ -65,7 +69,9 @@ def _days(statistics: dict[int, int | bytes]) -> tuple[int, int]:
 
 
 def _days_of_timestamps(statistics: dict[int, int | bytes]) -> tuple[int, int]:
-    """Wider by a day at both ends: old writers counted in their own time zone."""
+    """Return the first and last day of a TIMESTAMP column, wider by a day at both ends: old writers
+    counted in their own time zone. Raises FormatError without bounds.
+    """
     millis = dict(decode_fields(as_bytes(statistics.get(_TIMESTAMPS))))
     first, last = (_MIN_UTC, _MAX_UTC) if _MIN_UTC in millis else (_MIN, _MAX)
     days = [_zigzag_decoded(millis, number) // _MILLIS_A_DAY for number in (first, last)]
@@ -73,7 +79,9 @@ def _days_of_timestamps(statistics: dict[int, int | bytes]) -> tuple[int, int]:
 
 
 def _zigzag_decoded(fields: dict[int, int | bytes], number: int) -> int:
-    """A number in zigzag form."""
+    """Return the field with a number, decoded from zigzag form. Raises FormatError if it is
+    missing.
+    """
     if number not in fields:
         raise FormatError("the ORC footer has no bounds of a column")
     value = as_int(fields[number])

@@ -71,10 +71,12 @@ class OrcOptions:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> OrcOptions:
-        """The options that a table's properties set. Properties without ``orc.`` are ignored.
+        """Return the options that a table's properties set. Properties without ``orc.`` are
+        ignored.
 
         Raises:
-            SettingError: ORC has no such property, or the value is not valid.
+            SettingError: ORC has no such property, the value is not valid, or the property asks for
+                encryption or masking, which is not supported.
         """
         values: dict[str, Any] = {}
         for key, value in properties.items():
@@ -87,7 +89,10 @@ class OrcOptions:
         return cls(**values)
 
     def bloom_filter_ids(self, row: HiveType, number: int = 0) -> frozenset[int]:
-        """The numbers of the ORC columns that get a bloom filter (in pre-order, the root is 0).
+        """Return the numbers of the ORC columns that get a bloom filter (in pre-order, the root is
+        0).
+
+        Without row indexes there are none. A name of a nested column stands for all its fields.
 
         Args:
             row: The user's columns, as one struct. Names that it does not have (any more) are
@@ -135,7 +140,9 @@ def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
 def _nodes(
     node: HiveType, number: int, path: tuple[str, ...]
 ) -> Iterator[tuple[int, tuple[str, ...], HiveType]]:
-    """A node and all nodes below it, in pre-order: number, path of lower-case names, and type."""
+    """Yield a node and all nodes below it, in pre-order: number, path of lower-case names, and
+    type.
+    """
     yield number, path, node
     number += 1
     # Children of a list or map have no names. A filter on the list or map is a filter on them.
@@ -152,7 +159,10 @@ _Read = Callable[[str, str], Any]
 
 
 def _reader(key: str) -> tuple[str, _Read] | None:
-    """The option that a property sets, and how to read its text; None if it has no effect."""
+    """Return the option that a property sets, and a function that reads its text; None if the
+    property has no effect on readers. Raises SettingError for an unknown or refused property; case
+    counts.
+    """
     if key in _READERS:
         return _READERS[key]
     if key in _REFUSED:
@@ -166,6 +176,10 @@ def _reader(key: str) -> tuple[str, _Read] | None:
 
 
 def _one_of(words: tuple[str, ...]) -> _Read:
+    """Return a reader that accepts one of these words, in any case, and raises SettingError
+    otherwise.
+    """
+
     def read(key: str, value: str) -> str:
         if value.lower() not in words:
             raise _wrong(key, f"'{value}' is none of {', '.join(words).upper()}")
@@ -175,6 +189,10 @@ def _one_of(words: tuple[str, ...]) -> _Read:
 
 
 def _integer(low: int, high: int, *, or_zero: bool = False) -> _Read:
+    """Return a reader that accepts a whole number from ``low`` to ``high`` (and 0 if ``or_zero``),
+    and raises SettingError otherwise.
+    """
+
     def read(key: str, value: str) -> int:
         number = int(value) if value.strip().isdecimal() else -1
         if not (low <= number <= high or (or_zero and number == 0)):
@@ -195,6 +213,7 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _probability(key: str, value: str) -> float:
+    """Return a number between 0 and 1, both excluded. Raises SettingError."""
     try:
         number = float(value)
     except ValueError:

@@ -30,7 +30,9 @@ class PendingRows:
         return self._bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. This may write it at once, together with the collected batches."""
+        """Add a batch. This may write the collected batches at once, before it, together with it,
+        or both.
+        """
         size = batch.nbytes
         if self._bytes + size > self._most_bytes:
             self.flush()

@@ -47,7 +47,7 @@ _JULIAN_EPOCH = 719_470  # days from 0000-03-01 (Julian) to 1970-01-01
 
 
 def arrow_type(hive_type: str | HiveType) -> pa.DataType:
-    """The Arrow type of Hive's type text.
+    """Return the Arrow type of Hive's type, or of its text.
 
     Raises:
         FormatError: There is no such type, or it is not supported.
@@ -88,7 +88,7 @@ class RowSchema:
 
     @cached_property
     def hive(self) -> HiveType:
-        """The columns as one struct."""
+        """The columns as one struct of Hive."""
         children = tuple(parse_type(text) for text in self.types)
         return HiveType("struct", children=children, names=self.names)
 
@@ -103,16 +103,21 @@ class RowSchema:
         return pa.schema(list(self.struct))
 
     def event_type(self) -> HiveType:
-        """Hive's type of the whole event, ``row`` included."""
+        """Return Hive's type of the whole event, ``row`` included."""
         kinds = ("int", "bigint", "int", "bigint", "bigint")
         children = (*(HiveType(kind) for kind in kinds), self.hive)
         return HiveType("struct", children=children, names=event.EVENT_COLUMNS)
 
     def conform_for_writing(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        """Convert columns to the table's types, by position; CHAR is padded to its length.
+        """Cast each array to the Arrow type of the table's column at the same position.
+
+        CHAR values, nested ones too, are padded with blanks. The lengths of CHAR and VARCHAR are
+        not checked: the caller's SQL has done so.
 
         Raises:
-            WriteError: The number of columns is wrong, or a value does not fit its type.
+            WriteError: The number of columns is wrong, Arrow cannot cast a value, or a timestamp
+                has a
+                zone.
         """
         if len(columns) != len(self.names):
             raise WriteError(f"{len(columns)} columns given for {len(self.names)} of the table")
@@ -126,6 +131,11 @@ class RowSchema:
 
 
 def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Array:
+    """Cast an array, nested values too, to the Arrow type of a Hive type, and pad CHAR values.
+    Lengths are not checked.
+
+    Raises ArrowInvalid if a value does not fit, or a timestamp has a zone.
+    """
     if _has_zone(array.type):
         raise pa.ArrowInvalid("a timestamp with a zone is no wall clock")
     if array.type != target:
@@ -148,7 +158,8 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 
 def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
-    """The offsets (of a list or map) and the child arrays, without the values below a null.
+    """Return the offsets (of a list or map; None of a struct) and the child arrays, without the
+    values below a null.
 
     In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
     shifts all later values of the column: silently wrong data (seen with pyarrow 26 for any null
@@ -173,7 +184,10 @@ def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
 def nested_array(
     nulls: pa.Array, offsets: _Int32s | None, parts: list[pa.Array], target: pa.DataType
 ) -> pa.Array:
-    """A nested array of type ``target``, from offsets and children as of ``exact_children``."""
+    """Make a nested array of type ``target`` from offsets and children as of ``exact_children``.
+
+    ``nulls``: a boolean array, true where the value is NULL. ``offsets``: None for a struct.
+    """
     if offsets is None:
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
     mask = nulls if nulls.true_count else None
@@ -220,7 +234,9 @@ def conform(
 
 
 def _type_changed_error(name: str, old: HiveType, new: HiveType) -> UnsupportedError:
-    """The error of an older version that has values of a type which its column once had."""
+    """Return the error for an old version of the table whose column has values of a type that it
+    had then.
+    """
     return UnsupportedError(
         f"The column '{name}' has values of type {str(old).upper()} in this version of the table, "
         f"and they cannot be read as {str(new).upper()}, the type that the column got since. "
@@ -232,6 +248,12 @@ def _type_changed_error(name: str, old: HiveType, new: HiveType) -> UnsupportedE
 def _conform(
     array: pa.Array, target: HiveType, calendar: int, own: HiveType | None = None
 ) -> pa.Array:
+    """Convert values of a file, nested ones too, to the table's type. Fields of structs are matched
+    by name; missing ones are null. ``own``: the file's type, if it is known; None for parts of a
+    nested value.
+
+    Raises ArrowInvalid, ArrowNotImplementedError or FormatError if values or fields do not fit.
+    """
     if not target.children or not pa.types.is_nested(array.type):
         return _leaf(array, target, calendar, own)
     offsets, parts = exact_children(array)
@@ -244,13 +266,15 @@ def _conform(
 
 
 def _places(target: HiveType, file_struct: pa.StructType) -> list[int]:
-    """The positions of the table's fields in a struct of a file; -1 for a missing field."""
+    """Return the position of each of the table's fields in a struct of a file; -1 for a missing
+    field. Raises FormatError if a name fits two fields, or all are missing.
+    """
     places = places_of_fields(target.names, [field.name for field in file_struct])
     return [-1 if place is None else place for place in places]
 
 
 def places_of_fields(names: Sequence[str], own_names: Sequence[str]) -> list[int | None]:
-    """The positions of these fields in a struct of a file; None for a missing field.
+    """Return the positions of these fields in a struct of a file; None for a missing field.
 
     Names are compared without case, as in ORC's own reader.
 
@@ -274,6 +298,11 @@ def places_of_fields(names: Sequence[str], own_names: Sequence[str]) -> list[int
 
 
 def _leaf(array: pa.Array, target: HiveType, calendar: int, own: HiveType | None) -> pa.Array:
+    """Convert values of a file that are not nested: days and timestamps to the proleptic calendar,
+    timestamps to microseconds, and other types as ``casts.cast`` does.
+
+    Raises ArrowInvalid or ArrowNotImplementedError if there is no such conversion.
+    """
     kind = arrow_type(target)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), kind)
@@ -298,7 +327,9 @@ def _proleptic(array: pa.Array) -> pa.Array:
 
 
 def _micros(array: pa.Array) -> pa.Array:
-    """Timestamps as wall clocks in microseconds, rounded down."""
+    """Return timestamps as wall clocks in microseconds, rounded down. Raises ArrowInvalid for a
+    zone.
+    """
     if array.type.tz is not None:
         raise pa.ArrowInvalid("TIMESTAMP WITH LOCAL TIME ZONE is not supported")
     if array.type.unit == "ns":
@@ -307,7 +338,9 @@ def _micros(array: pa.Array) -> pa.Array:
 
 
 def _proleptic_timestamps(array: pa.Array) -> pa.Array:
-    """Convert timestamps as ``_proleptic`` converts days; the time of day stays."""
+    """Convert timestamps of the hybrid calendar to those of the same day and time in the proleptic
+    one.
+    """
     micros = array.cast(pa.int64()).fill_null(0).to_numpy()
     days, time = np.divmod(micros, _DAY)
     old = days < _FIRST_GREGORIAN
@@ -319,7 +352,7 @@ def _proleptic_timestamps(array: pa.Array) -> pa.Array:
 
 
 def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Take the Julian date of each day since 1970, and return the Gregorian day of the same date.
+    """Return, for each day (since 1970) of the Julian calendar, the Gregorian day of the same date.
 
     Years begin on 1 March here, so that the leap day is the last day of a year.
     """

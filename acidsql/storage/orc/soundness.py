@@ -76,6 +76,10 @@ def _check(
     *,
     indexes: bool,
 ) -> None:
+    """Raise FormatError if a stripe is damaged so that ORC's C++ reader would crash or never end.
+
+    ``indexes``: decompress the indexes, too.
+    """
     compression, room = script.compression, Counter[int]()  # for texts, by column
     footer_of_stripe = stripe_footer(read_at, stripe, compression)
     if len(footer_of_stripe.has_new_runs) != len(footer.types):
@@ -111,7 +115,10 @@ def _check_texts(
     footer_of_stripe: StripeFooter,
     room: Counter[int],
 ) -> None:
-    """Refuse texts that are longer than the chunks of their column can be."""
+    """Raise FormatError if texts of a stripe are longer than the chunks of their column can be.
+
+    ``room``: for each column's number, the bytes that its chunks can have at most.
+    """
     for kind, column, offset, length in footer_of_stripe.streams:
         if kind != LENGTH or column >= len(footer.types) or not length:
             continue
@@ -128,6 +135,9 @@ def _check_texts(
 
 
 def _check_index(data: bytes, compression: int, begin: int) -> None:
+    """Raise FormatError if an index of a stripe cannot be decoded. ``begin``: its position in the
+    file.
+    """
     try:
         for _ in decode_fields(decompress(data, compression)):
             pass

@@ -36,7 +36,7 @@ _CONTENT_LENGTH, _STRIPES, _STATISTICS, _ROW_INDEX_STRIDE = 2, 3, 7, 8  # fields
 
 
 def needs_mending(array: pa.Array) -> bool:
-    """True if an array has a timestamp before 1970 with a fraction of a second.
+    """Whether an array has, nested too, a timestamp before 1970 with a fraction of a second.
 
     Raises:
         WriteError: A timestamp cannot be stored (see the module's docstring).
@@ -55,7 +55,9 @@ def needs_mending(array: pa.Array) -> bool:
 
 
 def _flat_children(array: pa.Array) -> Sequence[pa.Array]:
-    """The child arrays, without values below a null or outside a slice."""
+    """Return the child arrays of a struct, list or map, without values below a null or outside a
+    slice.
+    """
     if isinstance(array, pa.StructArray):
         return list(array.flatten())
     if not isinstance(array, pa.MapArray):
@@ -136,6 +138,11 @@ def mend_stripe(
 
 
 def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: PostScript) -> None:
+    """Replace a column's streams of seconds and nanoseconds in ``pieces``, if they have negative
+    nanoseconds, by streams in Java's form.
+
+    ``pieces``: column and kind of a stream → its compressed bytes.
+    """
     data, secondary = (column, DATA), (column, SECONDARY)
 
     def stored(values: orc_rle.Int64s, signed: bool) -> bytes:
@@ -154,7 +161,7 @@ def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: Post
 
 
 def strip_timestamp_statistics(statistics: bytes) -> bytes:
-    """A ColumnStatistics message without the smallest and largest timestamp."""
+    """Return a ColumnStatistics message without the smallest and largest timestamp."""
     other_fields = [
         field for field in decode_fields(statistics) if field[0] != _TIMESTAMP_STATISTICS
     ]
@@ -162,7 +169,9 @@ def strip_timestamp_statistics(statistics: bytes) -> bytes:
 
 
 def mend_metadata(section: bytes, script: PostScript) -> bytes:
-    """The Metadata section (statistics of each stripe) without the statistics of timestamps."""
+    """Return the Metadata section (statistics of each stripe), compressed as before, without the
+    statistics of timestamps.
+    """
     stripes: list[Field] = []
     for number, stripe in decode_fields(decompress(section, script.compression)):
         columns = [

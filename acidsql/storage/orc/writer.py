@@ -87,7 +87,11 @@ class OrcWriter:
             self._sink.hold()
 
     def write(self, table: pa.Table) -> bool:
-        """Add rows. Return True if bytes were written, so that a stripe may have ended."""
+        """Add rows. Return True if bytes were written, so that a stripe may have ended.
+
+        Raises:
+            WriteError: A timestamp cannot be stored.
+        """
         if self._has_timestamps and _needs_mending(table):
             # From now on, all stripes are held back until close, also the current one.
             self._mending = True
@@ -98,7 +102,8 @@ class OrcWriter:
         return self._sink.tell() != position_before
 
     def close(self, metadata: Callable[[tuple[int, ...]], Mapping[str, str]]) -> tuple[int, int]:
-        """Complete the footer, and close (and sync) the file.
+        """Complete the footer, and close (and sync) the file. A file without rows is a valid ORC
+        file, too.
 
         Args:
             metadata: Gives the user metadata, from the number of rows in each stripe.

@@ -40,10 +40,10 @@ _REFUSED = {
 
 
 def azure_conf(conf: Mapping[str, str], authority: str) -> HadoopConf:
-    """The settings of ``container@account.dfs.core.windows.net``.
+    """Return the settings of ``container@account.dfs.core.windows.net``.
 
     A name may end with the account's host, or with the container and this host. Names with another
-    account's host are left out.
+    account's host are left out. The container's setting wins over the account's, and that over all.
     """
     container, _, host = authority.partition("@")
     every, account_options, container_options = {}, {}, {}
@@ -58,7 +58,7 @@ def azure_conf(conf: Mapping[str, str], authority: str) -> HadoopConf:
 
 
 def azure_arguments(hadoop_conf: HadoopConf, authority: str) -> dict[str, Any]:
-    """The arguments of ``pyarrow.fs.AzureFileSystem`` for a container.
+    """Return the arguments of ``pyarrow.fs.AzureFileSystem`` for a container.
 
     Raises:
         SettingError: A setting is wrong, or Arrow cannot obey it; or the authority names no
@@ -84,6 +84,11 @@ def azure_arguments(hadoop_conf: HadoopConf, authority: str) -> dict[str, Any]:
 
 
 def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    """Return the arguments that say as whom Arrow authenticates: a key, a SAS token, or an OAuth
+    client. Empty means that Arrow finds the credentials by itself.
+
+    Raises SettingError if the kind of authentication is unknown, or its settings are missing.
+    """
     auth_type = hadoop_conf.text("account.auth.type")
     key, sas = hadoop_conf.text("account.key"), hadoop_conf.text("sas.fixed.token")
     kind = auth_type or "SharedKey"
@@ -101,6 +106,9 @@ def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _sas(hadoop_conf: HadoopConf, token: str | None) -> dict[str, Any]:
+    """Return the argument for a fixed SAS token. Raises SettingError if it is missing, or if a
+    class in Java should provide it.
+    """
     if (hadoop_conf.text("sas.token.provider.type") or _FIXED_SAS) != _FIXED_SAS:
         raise hadoop_conf.wrong(
             "sas.token.provider.type",
@@ -114,6 +122,11 @@ def _sas(hadoop_conf: HadoopConf, token: str | None) -> dict[str, Any]:
 
 
 def _oauth(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    """Return the arguments for OAuth: id, secret and tenant of a client; a managed identity's id,
+    if it is set; nothing for a workload identity.
+
+    Raises SettingError for another provider, or if the client's settings are missing.
+    """
     provider = hadoop_conf.text("account.oauth.provider.type")
     client = hadoop_conf.text("account.oauth2.client.id")
     if provider == _BY_WORKLOAD:

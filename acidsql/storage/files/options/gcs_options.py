@@ -28,13 +28,15 @@ _CANNOT = "cannot be obeyed: acidsql reads and writes by Arrow, which "
 
 
 def gcs_conf(conf: Mapping[str, str]) -> HadoopConf:
-    """The settings. The older names of the credentials, ``google.cloud.auth.…``, are known, too."""
+    """Return the settings ``fs.gs.…``; they override those with the older names
+    ``google.cloud.auth.…``.
+    """
     old = {f"auth.{short}": setting for short, setting in layer(conf, "google.cloud.auth.").items()}
     return HadoopConf(old, layer(conf, "fs.gs."))
 
 
 def gcs_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """The arguments of ``pyarrow.fs.GcsFileSystem``.
+    """Return the arguments of ``pyarrow.fs.GcsFileSystem``.
 
     Raises:
         SettingError: A setting is wrong, or Arrow cannot obey it.
@@ -59,6 +61,12 @@ def gcs_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    """Return the arguments that say as whom Arrow authenticates: anonymous, or an impersonated
+    account. Empty means that Arrow finds the credentials by itself.
+
+    Raises SettingError for a key file that GOOGLE_APPLICATION_CREDENTIALS does not name, and for an
+    unknown ``auth.type``.
+    """
     kind, file = (hadoop_conf.text("auth.type") or "").upper(), hadoop_conf.text(_KEY_FILE)
     if kind == "UNAUTHENTICATED":
         return {"anonymous": True}
@@ -78,6 +86,9 @@ def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _endpoint(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    """Return the arguments for another server than Google's; none if no URL is set. Raises
+    SettingError if the URL has no host, or its scheme is not http or https.
+    """
     root_url = hadoop_conf.text("storage.root.url")
     if root_url is None:
         return {}

@@ -14,7 +14,7 @@ _LEAST_SECRET = 4  # a text that is shorter would be found in any message
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting's value must be shown to nobody."""
+    """Whether a setting's value must be shown to nobody, by the words in its name."""
     return _SECRET.search(name) is not None
 
 
@@ -36,23 +36,29 @@ class HadoopConf:
         self._names_read: set[str] = set()
 
     def text(self, name: str) -> str | None:
-        """A setting's value; None if it is unset."""
+        """Return a setting's value; None if it is unset. ``not_understood`` leaves out all names
+        asked here.
+        """
         self._names_read.add(name)
         return self._settings[name][1].strip() or None if name in self._settings else None
 
     def name(self, name: str) -> str:
-        """The whole name under which a setting was given."""
+        """Return the whole name under which a setting was given. Raises KeyError if it is
+        unset.
+        """
         return self._settings[name][0]
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A setting that is true or false."""
+        """Return a setting as a boolean. Raises SettingError if it is neither true nor false."""
         flag_text = (self.text(name) or str(default)).lower()
         if flag_text not in ("true", "false"):
             raise self.wrong(name, "is neither true nor false")
         return flag_text == "true"
 
     def positive_integer(self, name: str) -> int | None:
-        """A setting that is a whole number from 1 on."""
+        """Return a setting as a whole number from 1 on; None if it is unset. Raises
+        SettingError.
+        """
         digits = self.text(name)
         if digits is None:
             return None
@@ -61,7 +67,11 @@ class HadoopConf:
         return int(digits)
 
     def seconds(self, name: str) -> float | None:
-        """A duration; without a unit it is in milliseconds. 0 is no limit, as if it were unset."""
+        """Return a duration in seconds; without a unit it is in milliseconds. None if it is unset
+        or 0.
+
+        Raises SettingError if it is no duration.
+        """
         duration_text = self.text(name)
         if duration_text is None:
             return None
@@ -71,19 +81,26 @@ class HadoopConf:
         return int(duration[1]) * _SECONDS[duration[2].lower()] or None
 
     def refuse(self, reasons: Mapping[str, str]) -> None:
-        """Refuse settings, by name and reason, if one of them is given and not false."""
+        """Raise SettingError if one of these settings is given and not ``false``.
+
+        ``reasons``: short name → what the error says after the setting.
+        """
         for name, why in reasons.items():
             if (self.text(name) or "false").lower() != "false":
                 raise self.wrong(name, why)
 
     def wrong(self, name: str, fault: str) -> SettingError:
-        """The error for a setting."""
+        """Return the error for a setting that is given; it shows the value, unless it is
+        secret.
+        """
         full_name, value = self._settings[name]
         shown_setting = full_name if is_secret(full_name) else f"{full_name}={value}"
         return SettingError(f"{shown_setting} {fault}.", name=full_name)
 
     def without_secrets(self, message: str) -> str:
-        """A message without the values of secret settings."""
+        """Replace the values of secret settings in a message by ``…``, if they have four characters
+        or more.
+        """
         values = {value.strip() for name, value in self._settings.values() if is_secret(name)}
         for value in sorted(values, key=len, reverse=True):
             if len(value) >= _LEAST_SECRET:
@@ -91,10 +108,10 @@ class HadoopConf:
         return message
 
     def not_understood(self, harmless: Iterable[str]) -> list[str]:
-        """The full names of the settings that no code has read.
+        """Return the full names of the settings that no code has read, sorted.
 
         ``harmless``: beginnings of the short names of settings that do not change where or how data
-        is read and written.
+        is read and written. They are left out.
         """
         harmless_prefixes = tuple(harmless)
         return sorted(
@@ -105,7 +122,8 @@ class HadoopConf:
 
 
 def layer(conf: Mapping[str, str], prefix: str, but: str = "\0") -> dict[str, tuple[str, str]]:
-    """The settings whose names begin with a prefix, as a layer of ``HadoopConf``.
+    """Return the settings whose names begin with a prefix, as a layer of ``HadoopConf``: the rest
+    of the name → the whole name and the value.
 
     ``but``: the beginning of names that are left out.
     """

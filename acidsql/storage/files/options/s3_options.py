@@ -94,7 +94,7 @@ _SILENCE, _CONNECT = 200.0, 10.0
 
 
 def s3_conf(conf: Mapping[str, str], bucket: str) -> HadoopConf:
-    """The settings of one bucket: ``fs.s3a.bucket.NAME.…`` override ``fs.s3a.…``."""
+    """Return the settings of one bucket: ``fs.s3a.bucket.NAME.…`` override ``fs.s3a.…``."""
     return HadoopConf(
         layer(conf, "fs.s3a.", but="fs.s3a.bucket."), layer(conf, f"fs.s3a.bucket.{bucket}.")
     )
@@ -103,12 +103,13 @@ def s3_conf(conf: Mapping[str, str], bucket: str) -> HadoopConf:
 def s3_arguments(
     hadoop_conf: HadoopConf, bucket: str, resolve: Callable[[str], str]
 ) -> dict[str, Any]:
-    """The arguments for one bucket.
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for one bucket.
 
     Args:
         hadoop_conf: The settings of the bucket.
         bucket: Its name.
-        resolve: Asks AWS for the region of a bucket.
+        resolve: Asks AWS for the region of a bucket. It is called only if no setting, host or
+            environment variable says the region.
 
     Raises:
         SettingError: A setting is wrong, or Arrow cannot obey it; or the region is unknown.
@@ -127,6 +128,7 @@ def s3_arguments(
 
 
 def _refuse_encryption(hadoop_conf: HadoopConf) -> None:
+    """Raise SettingError if a setting asks for another encryption than S3's own (AES256)."""
     for name in _ENCRYPTIONS:
         if (algorithm := hadoop_conf.text(name)) is not None and algorithm != _OF_THE_STORE:
             raise hadoop_conf.wrong(
@@ -140,7 +142,12 @@ def _refuse_encryption(hadoop_conf: HadoopConf) -> None:
 
 
 def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """What the first provider gives that has something to give, as in Hadoop."""
+    """Return the arguments of the first provider that finds credentials, as in Hadoop: keys,
+    ``anonymous``, or a role; empty if Arrow's own chain finds them.
+
+    Raises SettingError if only one half of a key is set, a provider runs in Java only, or none
+    finds credentials.
+    """
     keys = {
         "access_key": hadoop_conf.text("access.key"),
         "secret_key": hadoop_conf.text("secret.key"),
@@ -171,7 +178,9 @@ def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
-    """The classes of a setting, up to the first one that Arrow's chain stands for."""
+    """Return the classes of a setting, or Hadoop's default, up to the first one that Arrow's chain
+    stands for. Raises SettingError for a class that runs in Java only.
+    """
     setting_text = hadoop_conf.text(setting)
     classes = (
         _DEFAULT[setting]
@@ -193,6 +202,9 @@ def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
 
 
 def _role(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    """Return the arguments to assume a role. Raises SettingError if no role is named, or if the
+    keys for it are settings: Arrow takes them from the environment, a profile or the instance.
+    """
     arn = hadoop_conf.text("assumed.role.arn")
     if arn is None:
         raise hadoop_conf.wrong(_PROVIDERS, "wants fs.s3a.assumed.role.arn, which is not set")
@@ -221,6 +233,11 @@ def _role(hadoop_conf: HadoopConf) -> dict[str, Any]:
 def _endpoint(
     hadoop_conf: HadoopConf, bucket: str, resolve: Callable[[str], str]
 ) -> dict[str, Any]:
+    """Return the arguments that lead to the store: for AWS the region alone; for another host the
+    host, scheme, region, and whether the bucket stands in the host's name.
+
+    Raises SettingError if the endpoint is no host or URL of one, or if the region is unknown.
+    """
     endpoint, is_secure = (
         hadoop_conf.text("endpoint"),
         hadoop_conf.flag("connection.ssl.enabled", True),
@@ -254,6 +271,9 @@ def _endpoint(
 
 
 def _region_of(bucket: str, resolve: Callable[[str], str]) -> str:
+    """Return the region of the environment, or else the one that AWS tells for the bucket. Raises
+    SettingError if AWS does not tell.
+    """
     region = _environment_region()
     if region is not None:
         return region
@@ -272,6 +292,7 @@ def _environment_region() -> str | None:
 
 
 def _is_address(host: str) -> bool:
+    """Whether a host is an IP address, or ``localhost``."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -284,6 +305,9 @@ def _is_host_name(bucket: str) -> bool:
 
 
 def _proxy(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    """Return the argument for a proxy, with its login; none if no ``proxy.host`` is set. Raises
+    SettingError for a port that is no number.
+    """
     host, is_secure = hadoop_conf.text("proxy.host"), hadoop_conf.flag("proxy.ssl.enabled")
     user, password = hadoop_conf.text("proxy.username"), hadoop_conf.text("proxy.password")
     port = hadoop_conf.positive_integer("proxy.port")
@@ -301,6 +325,9 @@ def _proxy(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _limits(hadoop_conf: HadoopConf) -> dict[str, Any]:
+    """Return the timeouts in seconds, and the number of attempts if it is set. Raises
+    SettingError.
+    """
     attempts = hadoop_conf.positive_integer("attempts.maximum")
     limits: dict[str, Any] = {
         "request_timeout": hadoop_conf.seconds("connection.timeout") or _SILENCE,

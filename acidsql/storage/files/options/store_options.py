@@ -56,6 +56,9 @@ def _task() -> Any | None:
 
 @lru_cache(maxsize=1)
 def _task_settings(task: Any) -> Mapping[str, str]:
+    """Return the object stores' settings, name → value, from the properties of a running task:
+    those that the driver handed over, or else those of Spark's own conf. The last task's are kept.
+    """
     properties = getattr(task, "_localProperties", None) or {}
     if NAMES in properties:
         names = properties[NAMES].split(",")
@@ -71,7 +74,10 @@ def _task_settings(task: Any) -> Mapping[str, str]:
 
 
 def open_store(scheme: str, authority: str, conf: Mapping[str, str]) -> pafs.FileSystem:
-    """A bucket's or container's file system. Its own paths begin with the bucket's name.
+    """Open a bucket's or container's file system. Its own paths begin with the bucket's name.
+
+    Settings that are not understood are logged once. This asks the store whether the bucket is
+    there.
 
     Args:
         scheme: ``s3a`` (``s3`` and ``s3n`` are the same), ``gs`` or ``abfss`` (``abfs``).
@@ -79,8 +85,8 @@ def open_store(scheme: str, authority: str, conf: Mapping[str, str]) -> pafs.Fil
         conf: Hadoop's settings, by name.
 
     Raises:
-        SettingError: A setting is wrong, or Arrow cannot obey it; or the store cannot be reached,
-            has no such bucket, or refuses. No secret is in the message.
+        SettingError: pyarrow is too old; a setting is wrong, or Arrow cannot obey it; or the store
+            cannot be reached, has no such bucket, or refuses. No secret is in the message.
     """
     if int(pa.__version__.split(".")[0]) < _LEAST_PYARROW:
         raise SettingError(
@@ -102,7 +108,9 @@ def open_store(scheme: str, authority: str, conf: Mapping[str, str]) -> pafs.Fil
 def _kind(
     scheme: str, authority: str, conf: Mapping[str, str]
 ) -> tuple[str, HadoopConf, tuple[str, ...], Callable[[], pafs.FileSystem]]:
-    """The bucket, its settings, names of settings that do not matter, and what opens it."""
+    """Return what ``open_store`` needs of a kind of store: the bucket, its settings, beginnings of
+    the names of settings that do not matter, and a function that opens it. Raises SettingError.
+    """
     if scheme in S3_SCHEMES:
         hadoop_conf = s3_options.s3_conf(conf, authority)
         options = s3_options.s3_arguments(
@@ -121,6 +129,9 @@ def _kind(
 
 @lru_cache(maxsize=64)  # once for each place and list of names
 def _tell(place: str, names: tuple[str, ...]) -> None:
+    """Log a warning that settings have no effect, once for each place and list; nothing in a
+    worker.
+    """
     if names and _task() is None:
         _log.warning(
             "acidsql opens %s by Arrow, and does not obey these settings, though Spark may: %s",
@@ -130,7 +141,12 @@ def _tell(place: str, names: tuple[str, ...]) -> None:
 
 
 def _look(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopConf) -> None:
-    """Raise an error unless the bucket is there. A missing one would read as an empty table."""
+    """Raise an error unless the bucket is there. A missing one would read as an empty table.
+
+    Raises:
+        SettingError: There is no such bucket.
+        OSError: The store refuses, or does not answer.
+    """
     try:
         bucket_info = store.get_file_info(bucket)
     except OSError:
@@ -146,6 +162,9 @@ def _look(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopCo
 
 
 def _not_opened(place: str, message: str) -> SettingError:
+    """Return the error for a store that cannot be opened, with advice by the words of the message;
+    it has a condition of its own if the store does not answer.
+    """
     if "ExpiredToken" in message or "EXPIRED_TOKEN" in message:
         advice = "The session token has expired. Set new keys, and call acidsql.connect again."
     elif "TIME_TOO_SKEWED" in message or "TimeTooSkewed" in message:

@@ -76,6 +76,11 @@ def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kin
 
 
 def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
+    """Decompress one chunk, without its header. ``kind``: CompressionKind, not 0.
+
+    Raises FormatError for LZO and unknown kinds, and for a chunk that is cut short or becomes
+    longer than a chunk can be.
+    """
     # A damaged chunk may claim any length, so every length is checked.
     if kind == 1:
         inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
@@ -109,7 +114,7 @@ def _possible(length: int) -> int:
 
 
 def _zstd_length(chunk: bytes) -> int | None:
-    """The decompressed length of a zstd frame, if its header tells.
+    """Return the decompressed length of a zstd frame; None if its header does not tell.
 
     Source: RFC 8878, section 3.1.1.1.
     """
@@ -125,7 +130,9 @@ def _zstd_length(chunk: bytes) -> int | None:
 
 
 def _lz4_length(chunk: bytes) -> int:
-    """The decompressed length of an LZ4 block. The format does not store it, so count it."""
+    """Count the decompressed bytes of an LZ4 block, because the format does not store the
+    length.
+    """
     at, total = 0, 0
     while at < len(chunk):
         token = chunk[at]
@@ -139,7 +146,9 @@ def _lz4_length(chunk: bytes) -> int:
 
 
 def _lz4_count(nibble: int, chunk: bytes, at: int) -> tuple[int, int]:
-    """A count, and the position after it. The count goes on in further bytes while they are 255."""
+    """Read a count of LZ4: return it, and the position after it. It goes on in further bytes while
+    they are 255.
+    """
     if nibble < 15:
         return nibble, at
     while at < len(chunk) and chunk[at] == 255:
@@ -168,6 +177,9 @@ def compress(message: bytes, kind: int, block_size: int) -> bytes:
 
 
 def _compress_block(block: bytes, kind: int) -> bytes:
+    """Compress one block, without a header. ``kind``: 1 zlib, 2 snappy, 4 lz4, 5 zstd; KeyError for
+    others.
+    """
     if kind == 1:
         deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         return deflate.compress(block) + deflate.flush()

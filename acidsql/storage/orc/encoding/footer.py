@@ -135,7 +135,18 @@ def read_footer(file: BinaryIO, length: int) -> Footer:
 
 
 def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript]:
-    """The footer as of ``read_footer``, the decompressed Footer message, and the postscript."""
+    """Read a footer, and check its numbers and types.
+
+    Args:
+        file: The file, open for random access.
+        length: The end of the file in bytes.
+
+    Returns:
+        The footer, with names as Java reads them; the Footer message, decompressed; the postscript.
+
+    Raises:
+        FormatError: It is not an ORC file, it is cut short or damaged, or Java misreads a name.
+    """
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check(footer, length - script.length - script.footer_length - script.metadata_length)
@@ -146,7 +157,11 @@ def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript
 
 
 def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
-    """The Footer message, decompressed, and the postscript of a file. Raises FormatError."""
+    """Read the Footer message, decompressed, and the postscript of a file that ends at ``length``.
+
+    Raises:
+        FormatError: It is not an ORC file, it is cut short, or its blocks are too large.
+    """
     tail = _read_at(file, max(0, length - _FIRST_READ), length)
     script = parse_postscript(tail)
     needed_size = script.length + script.footer_length
@@ -164,7 +179,7 @@ def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
 
 
 def parse_postscript(tail: bytes) -> PostScript:
-    """Read the postscript from the last bytes of a file."""
+    """Read the postscript from the last bytes of a file. Raises FormatError if there is none."""
     length = tail[-1] + 1 if tail else 0
     body = tail[-length:-1]
     if len(body) != length - 1 or MAGIC not in body:
@@ -183,7 +198,9 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 
 def parse_footer(message: bytes) -> Footer:
-    """Read the fields of a Footer message that are needed here; names stay as they are stored."""
+    """Read the fields of a Footer message that are needed here; names stay as they are stored.
+    Nothing is checked.
+    """
     rows, calendar, writer = 0, 0, 0
     stripes: list[Stripe] = []
     metadata: dict[str, bytes] = {}
@@ -208,7 +225,8 @@ def parse_footer(message: bytes) -> Footer:
 
 
 def _check(footer: Footer, end: int) -> None:
-    """Refuse a footer that no writer writes: it could make Python, or ORC's C++, do anything.
+    """Raise FormatError for a footer that no writer writes: it could make Python, or ORC's C++, do
+    anything.
 
     Args:
         footer: The footer to check.
@@ -228,7 +246,7 @@ def _check(footer: Footer, end: int) -> None:
 
 
 def _check_types(types: Sequence[OrcType]) -> None:
-    """Refuse types that are not a tree in pre-order."""
+    """Raise FormatError if the types are not a tree in pre-order, or fields have no names."""
     child_numbers = [child for node in types for child in node.children]
     is_tree = sorted(child_numbers) == list(range(1, len(types)))
     is_ordered = all(child > i for i, node in enumerate(types) for child in node.children)
@@ -269,12 +287,12 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
 
 
 def encode_tail(message: bytes, script: PostScript, metadata_length: int | None = None) -> bytes:
-    """The end of a file as bytes: footer and postscript.
+    """Return the end of a file as bytes: footer and postscript.
 
     Args:
-        message: The Footer message.
+        message: The Footer message, not compressed.
         script: The postscript that the file had.
-        metadata_length: The new length of the Metadata section in bytes, if it changes.
+        metadata_length: The new length of the Metadata section in bytes; None if it stays.
     """
     footer = compress(message, script.compression, script.block_size)
     new = {_Script.FOOTER_LENGTH: len(footer)}
@@ -288,7 +306,7 @@ def encode_tail(message: bytes, script: PostScript, metadata_length: int | None 
 
 
 def read_name(stored: str) -> str:
-    """The name of a field as Java's ORC reader takes it out of a footer.
+    """Return the name of a field as Java's ORC reader takes it out of a footer.
 
     Java puts back-quotes around a stored name, unless one is there, and parses the result.
 
@@ -311,7 +329,7 @@ def _stored_name(name: str) -> str:
 
 
 def _rename_fields(message: bytes) -> bytes:
-    """Encode the fields' names in a Type message as Java reads them."""
+    """Store the fields' names of a Type message so that Java reads them back, back-quotes too."""
     if b"`" not in message:
         return message
     return encode_fields(
@@ -325,6 +343,9 @@ def _rename_fields(message: bytes) -> bytes:
 
 @once_if_short(1024)
 def _type(message: bytes) -> OrcType:
+    """Decode a Type message; names stay as they are stored. An unknown kind is named ``kind
+    20``.
+    """
     kind, children, names = 0, list[int](), list[str]()
     numbers = {4: 0, 5: 0, 6: 0}  # length, precision, scale
     for number, value in decode_fields(message):
@@ -344,7 +365,7 @@ def _type(message: bytes) -> OrcType:
 
 
 def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
-    """The number (in pre-order) and type of each CHAR and VARCHAR below ``root``."""
+    """Yield the number (in pre-order) and type of each CHAR and VARCHAR below ``root``."""
     pending, position = [root], 0
     while pending:
         node = pending.pop()
@@ -355,7 +376,7 @@ def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
 
 
 def _declare_length(message: bytes, declared: HiveType | None) -> bytes:
-    """A Type message; if ``declared`` is given, its STRING becomes this CHAR or VARCHAR."""
+    """Return a Type message; if ``declared`` is given, its STRING becomes this CHAR or VARCHAR."""
     if declared is None:
         return message
     fields = [f for f in decode_fields(message) if f[0] not in (1, 4)]
@@ -364,6 +385,7 @@ def _declare_length(message: bytes, declared: HiveType | None) -> bytes:
 
 
 def _read_at(file: BinaryIO, start: int, end: int) -> bytes:
+    """Read the file's bytes from ``start`` to ``end``. Raises FormatError if it ends before."""
     file.seek(start)
     data = file.read(end - start)
     if len(data) < end - start:

@@ -65,11 +65,15 @@ class Moments:
             self._nanos[stream.column] = unpacked_nanos(read(data, signed=False))
 
     def take(self, column: int, seconds: pa.Int64Array) -> pa.Array:
-        """The next timestamps of a column, in microseconds.
+        """Return the next timestamps of a column, in microseconds, rounded down, and move behind
+        them.
 
         Args:
             column: The column's number.
             seconds: The stored seconds; NULL where the timestamp is NULL.
+
+        Raises:
+            FormatError: Fractions are missing, or a timestamp is too large.
         """
         count = len(seconds) - seconds.null_count
         start = self._at[column]
@@ -94,7 +98,7 @@ class Moments:
 
 
 def unpacked_nanos(stored: orc_rle.Int64s) -> orc_rle.Int64s:
-    """Nanoseconds from their stored form, in which trailing zeros may be cut off.
+    """Return nanoseconds from their stored form, in which trailing zeros may be cut off.
 
     If the low three bits are n > 0, then n + 1 zeros are cut off.
     """

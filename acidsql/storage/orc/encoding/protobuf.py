@@ -14,7 +14,7 @@ Field = tuple[int, int | bytes]  # the field's number; an int for a varint, else
 
 
 def decode_fields(message: bytes) -> Iterator[Field]:
-    """The fields of a protobuf message, in order.
+    """Yield the fields of a protobuf message, in order: number and value.
 
     A varint comes as int, a length-delimited field as bytes.
 
@@ -41,7 +41,8 @@ def decode_fields(message: bytes) -> Iterator[Field]:
 def once_if_short(
     longest: int,
 ) -> Callable[[Callable[[bytes], _Decoded]], Callable[[bytes], _Decoded]]:
-    """Decode equal messages of up to so many bytes once: small files of a table have the same few.
+    """Return a decorator that decodes equal messages of up to so many bytes once, and keeps the
+    results: small files of a table have the same few messages.
 
     The limit bounds the memory: a damaged file may have messages of any length.
     """
@@ -65,6 +66,9 @@ def encode_fields(fields: Iterable[Field]) -> bytes:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Read the varint at a position: return it, and the position after it. Raises FormatError if it
+    is cut short, or has more than ten bytes.
+    """
     if at < len(data) and (byte := data[at]) < 0x80:
         return byte, at + 1  # nearly all
     value = shift = 0
@@ -81,7 +85,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def varints(data: bytes) -> Iterator[int]:
-    """The varints of a packed field."""
+    """Yield the varints of a packed field. Raises FormatError."""
     at = 0
     while at < len(data):
         value, at = _varint(data, at)
@@ -89,6 +93,7 @@ def varints(data: bytes) -> Iterator[int]:
 
 
 def _encode_varint(value: int) -> bytes:
+    """Encode an integer from 0 on as a varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -25,7 +25,7 @@ _LONGEST_RUN = 512
 
 
 def decode(data: bytes, signed: bool) -> Int64s:
-    """The integers of a stream of version 2.
+    """Decode the integers of a stream of version 2.
 
     Args:
         data: The stream, decompressed.
@@ -41,18 +41,33 @@ def decode(data: bytes, signed: bool) -> Int64s:
 
 
 def decode_old(data: bytes, signed: bool) -> Int64s:
-    """The integers of a stream of version 1. Arguments and errors are those of ``decode``."""
+    """Decode the integers of a stream of version 1.
+
+    Args:
+        data: The stream, decompressed.
+        signed: Whether the integers are signed (zigzag).
+
+    Returns:
+        The values. In an unsigned stream, values from 2**63 on become negative.
+
+    Raises:
+        FormatError: The stream is damaged.
+    """
     return _decode_runs(data, signed, lambda first: _literals if first >= 0x80 else _steps)
 
 
 def decode_run(data: bytes, at: int, signed: bool) -> tuple[Int64s, int]:
-    """The integers of the run of version 2 at a position, and the position after the run."""
+    """Decode the run of version 2 at a position: return its integers, and the position after it.
+    Damage raises IndexError, ValueError or StopIteration.
+    """
     values, end = _KINDS[data[at] >> 6](data, at, signed)
     return values.view(np.int64), end
 
 
 def even_steps(data: bytes, at: int, signed: bool) -> tuple[int, int, int, int]:
-    """The first value, step, number of values and end of a DELTA run whose steps are all equal."""
+    """Return the first value, step, number of values and end of a DELTA run whose steps are all
+    equal.
+    """
     first, end = _varint(data, at + 2)
     step, end = _varint(data, end)
     return _number(first) if signed else first, _number(step), _header(data, at)[1], end
@@ -63,6 +78,9 @@ def _number(zigzag: int) -> int:
 
 
 def _decode_runs(data: bytes, signed: bool, kind_of: Callable[[int], _Run]) -> Int64s:
+    """Decode all runs of a stream; ``kind_of`` chooses the decoder by a run's first byte. Raises
+    FormatError if the stream is damaged.
+    """
     runs, at = [], 0
     try:
         while at < len(data):
@@ -74,7 +92,11 @@ def _decode_runs(data: bytes, signed: bool, kind_of: Callable[[int], _Run]) -> I
 
 
 def encode(values: Int64s, signed: bool) -> bytes:
-    """Encode integers as a stream of DIRECT runs."""
+    """Encode integers as a stream of DIRECT runs of version 2, all of the same width.
+
+    ``signed``: store them in zigzag form. Otherwise negative ones are stored as large unsigned
+    ones.
+    """
     numbers = (values << 1 ^ values >> 63 if signed else values).view(np.uint64)
     size = max(1, (int(numbers.max(initial=0)).bit_length() + 7) // 8)
     code = _WIDTHS.index(size * 8)
@@ -88,23 +110,28 @@ def encode(values: Int64s, signed: bool) -> bytes:
 
 
 def _short_repeat(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+    """Decode a SHORT_REPEAT run: return its values, and the position after it."""
     size, count = (data[at] >> 3 & 7) + 1, (data[at] & 7) + 3
     value = np.array([int.from_bytes(data[at + 1 : at + 1 + size], "big")], dtype=np.uint64)
     return np.repeat(_unzigzag(value) if signed else value, count), at + 1 + size
 
 
 def _header(data: bytes, at: int) -> tuple[int, int]:
-    """The width code and the number of values, in the header of the other three kinds of run."""
+    """Return the width code and the number of values from the header of the other three kinds of
+    run.
+    """
     return data[at] >> 1 & 31, ((data[at] & 1) << 8 | data[at + 1]) + 1
 
 
 def _direct(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+    """Decode a DIRECT run: return its values, and the position after it."""
     code, count = _header(data, at)
     values, at = _unpack(data, at + 2, _WIDTHS[code], count)
     return (_unzigzag(values) if signed else values), at
 
 
 def _patched_base(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+    """Decode a PATCHED_BASE run: return its values, and the position after it."""
     code, count = _header(data, at)
     width = _WIDTHS[code]
     base_size, patch_width = (data[at + 2] >> 5) + 1, _WIDTHS[data[at + 2] & 31]
@@ -125,6 +152,7 @@ def _patched_base(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+    """Decode a DELTA run: return its values, and the position after it."""
     code, count = _header(data, at)
     first, at = _varint(data, at + 2)
     step, at = _varint(data, at)
@@ -145,7 +173,9 @@ _KINDS: tuple[_Run, ...] = (_short_repeat, _direct, _patched_base, _delta)  # of
 
 
 def _literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
-    """A run of version 1: up to 128 numbers, stored one by one."""
+    """Decode a run of version 1 of up to 128 numbers, stored one by one: return them, and the
+    position after it.
+    """
     count, at = 256 - data[at], at + 1
     numbers = []
     for _ in range(count):
@@ -156,7 +186,9 @@ def _literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _steps(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
-    """A run of version 1: 3 to 130 numbers with equal differences."""
+    """Decode a run of version 1 of 3 to 130 numbers with equal differences: return them, and the
+    position after it.
+    """
     count, step = data[at] + 3, data[at + 1]
     first, at = _varint(data, at + 2)
     start = np.array([first], dtype=np.uint64)
@@ -179,6 +211,9 @@ def _unzigzag(values: _UInt64s) -> _UInt64s:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Read the varint at a position: return its low 64 bits, and the position after it. Raises
+    IndexError at the end of the bytes.
+    """
     value = shift = 0
     while data[at] >= 0x80:
         value |= (data[at] & 0x7F) << shift

@@ -40,7 +40,7 @@ def are_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
 
 
 def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> bool:
-    """Whether unsigned integers of a stream are not negative, and their sum is at most ``most``.
+    """Whether no unsigned integer of a stream is above 2**63, and their sum is at most ``most``.
 
     Args:
         data: The stream, decompressed.
@@ -69,8 +69,9 @@ class _Run(NamedTuple):
 
 
 def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterator[_Run]:
-    """The runs of a stream, without the plain ones with values of up to so many bits (8 or 16; 0:
-    all runs)."""
+    """Yield the bounds and the sum of each run of a stream, without the plain ones with values of
+    up to ``plain_bits`` bits (8 or 16; 0: all runs). A stream of version 1 counts as one run.
+    """
     if not is_new:
         yield _run_of_values(rle.decode_old(data, signed))
         return
@@ -87,15 +88,16 @@ def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterat
 
 
 def _skip_plain_runs(data: bytes, at: int, bits: int) -> int:
-    """The position of the first run from ``at`` on that is not plain."""
+    """Return the position of the first run from ``at`` on that is not plain."""
     plain_runs = _plain_runs(bits).match(data, at)
     return plain_runs.end() if plain_runs else at
 
 
 @cache
 def _plain_runs(bits: int) -> re.Pattern[bytes]:
-    """Matches any number of runs of the kinds SHORT_REPEAT and DIRECT, and DELTA without steps, if
-    their values have at most so many bits."""
+    """Return a pattern that matches any number of runs of the kinds SHORT_REPEAT and DIRECT, and
+    DELTA without steps, if their values have at most so many bits.
+    """
     runs = [rb"[\x00-\x07].", rb"[\xC0\xC1].[\x00-\x7F]\x00"]
     if bits == 16:
         runs += [rb"[\x08-\x0F]..", rb"[\xC0\xC1].[\x80-\xFF][\x00-\x7F]\x00"]
@@ -118,7 +120,7 @@ def _literal(byte: int) -> bytes:
 
 
 def _run(data: bytes, at: int, signed: bool) -> tuple[_Run, int]:
-    """A run, and the position after it."""
+    """Return the bounds and the sum of the run at a position, and the position after it."""
     if data[at] >> 6 == _DELTA and not data[at] & 0x3E:  # all steps are equal
         first, step, count, end = rle.even_steps(data, at, signed)
         last = first + step * (count - 1)

@@ -40,7 +40,7 @@ class Stripe(NamedTuple):
 
     @classmethod
     def parse(cls, message: bytes) -> Stripe:
-        """Decode the protobuf message."""
+        """Decode a StripeInformation message; missing numbers are 0. Raises FormatError."""
         values = dict(decode_fields(message))
         return cls(*(as_int(values.get(number)) for number in range(1, 6)))
 
@@ -84,7 +84,10 @@ class StripeFooter:
 
     @classmethod
     def parse(cls, stored: bytes, compression: int) -> StripeFooter:
-        """Decode the bytes as stored in the file."""
+        """Decompress and decode a stripe's footer from its bytes in the file.
+
+        ``compression``: CompressionKind. Raises FormatError if the bytes are damaged.
+        """
         streams, encodings, zone, at = list[Stream](), list[bool](), "", 0
         for number, value in decode_fields(decompress(stored, compression)):
             if number == _ZONE:
@@ -101,7 +104,7 @@ class StripeFooter:
 
 @once_if_short(64)
 def _numbers(message: bytes) -> tuple[int, int, int]:
-    """The first three fields of a Stream or ColumnEncoding."""
+    """Return the first three fields of a Stream or ColumnEncoding message; 0 for a missing one."""
     fields = dict(decode_fields(message))
     return as_int(fields.get(1)), as_int(fields.get(2)), as_int(fields.get(3))
 
@@ -109,6 +112,9 @@ def _numbers(message: bytes) -> tuple[int, int, int]:
 def stripe_footer(
     read_at: Callable[[int, int], bytes], stripe: Stripe, compression: int
 ) -> StripeFooter:
-    """Read a stripe's footer. ``read_at`` returns the file's bytes between two positions."""
+    """Read a stripe's footer. Raises FormatError if it is damaged.
+
+    ``read_at`` returns the file's bytes between two positions; ``compression``: CompressionKind.
+    """
     stored = read_at(stripe.footer_offset, stripe.offset + stripe.length)
     return StripeFooter.parse(stored, compression)

@@ -43,7 +43,9 @@ class Zone:
         self.base = int(_EPOCH.replace(tzinfo=rules).timestamp())
 
     def offsets(self, seconds: Int64s) -> Int64s:
-        """The zone's offset from UTC, in seconds, at each of these instants."""
+        """Return the zone's offset from UTC, in seconds, at each of these instants (seconds since
+        1970).
+        """
         offsets_found = np.full(len(seconds), self._early, np.int64)
         if self._is_fixed:
             return offsets_found
@@ -61,7 +63,7 @@ class Zone:
 
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> Zone:
-    """The zone with one of Java's names: ``US/Pacific``, ``GMT+02:00``.
+    """Return the zone with one of Java's names: ``US/Pacific``, ``GMT+02:00``; "" is UTC.
 
     Raises:
         FormatError: Python does not know the zone.
@@ -82,8 +84,10 @@ def zone_of(name: str) -> Zone:
 
 
 def _rules(name: str) -> ZoneInfo:
-    """The zone's rules from the package tzdata if possible: like Java, it has the rules that IANA
-    publishes. Operating systems may change them."""
+    """Return the zone's rules, from the package tzdata if possible: like Java, it has the rules
+    that IANA publishes. Operating systems may change them. Raises KeyError or ValueError for an
+    unknown name.
+    """
     zone = ZoneInfo(name)  # raises if the name is not valid
     try:
         with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
@@ -94,7 +98,9 @@ def _rules(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=4096)
 def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
-    """The instants in a block at which the offset changes, and the offsets around them."""
+    """Return the instants in a block at which the offset changes, and the offsets before, between
+    and after them, all in seconds.
+    """
     begin = max(block << _BLOCK, _KNOWN_FROM)
     starts, offsets = list[int](), [_offset(zone, begin)]
     # No zone has changed its clocks twice in a day.
@@ -106,7 +112,9 @@ def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
 
 
 def _change(zone: tzinfo, low: int, high: int) -> int:
-    """The first second with the new offset."""
+    """Return the first second with the new offset, between ``low`` (old offset) and ``high`` (new
+    one).
+    """
     old = _offset(zone, low)
     while high - low > 1:
         middle = (low + high) // 2
@@ -115,7 +123,9 @@ def _change(zone: tzinfo, low: int, high: int) -> int:
 
 
 def _standard(zone: tzinfo) -> int:
-    """The offset of the present standard time: the lower one, if the zone has two in a year."""
+    """Return the offset, in seconds, of the present standard time: the lower one, if the zone has
+    two in a year.
+    """
     year = int(datetime(2037, 1, 1, tzinfo=UTC).timestamp())
     return min(_offset(zone, year + week * 7 * _DAY) for week in range(53))
 
