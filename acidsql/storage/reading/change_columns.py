@@ -28,7 +28,13 @@ def need_names(table: Table) -> None:
 
 
 def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
-    """The table's own names of the key columns."""
+    """Return the table's own names of the key columns: ``keys``, or those of the table's property
+    if None.
+
+    Raises:
+        SettingError: ``keys`` is a text, not a list.
+        CatalogError: The table has no such column.
+    """
     if isinstance(keys, str):
         raise SettingError(f"keys={keys!r} is no list of columns.", name="keys")
     key_names = keys
@@ -48,7 +54,7 @@ def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
 
 
 def same_key(table: Table, keys: Sequence[str]) -> str:
-    """What an error says if a key does not tell rows apart."""
+    """Return what an error says if a key does not tell rows apart."""
     return (
         f"In the changes of {table.name}, two rows of one version have the same key "
         f"({', '.join(keys)}). Name columns that are a key."

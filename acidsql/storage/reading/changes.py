@@ -100,7 +100,10 @@ class ChangedFiles:
     overwritten: Sequence[tuple[int, ValidWriteIdList, Sequence[Listing]]]
 
     def holding(self, write_ids: ValidWriteIdList) -> list[Listing]:
-        """The new delete events, and the files that may have the rows which they name.
+        """Return the new delete events, and the files that may have the rows which they name.
+
+        There is one listing for each partition that has delete events. Delete events are read for
+        this.
 
         Raises:
             SnapshotTooOldError: A file is gone.
@@ -116,14 +119,15 @@ class ChangedFiles:
 
 
 def changes(spark: SparkSession, request: Changes) -> DataFrame:
-    """The changes, lazily, in no order.
+    """Return the changes, lazily, in no order.
 
     Returns:
         ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
         id), ``row__id``, the table's columns and its partition columns.
 
     Raises:
-        SnapshotTooOldError: As ``keyed_changes``.
+        SnapshotTooOldError: A file is gone. Or ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave
+            the rows new row ids.
     """
     shown_changes = jvm.select(
         keyed_changes(spark, request),
@@ -136,15 +140,16 @@ def changes(spark: SparkSession, request: Changes) -> DataFrame:
 
 
 def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
-    """The changes, lazily, in no order.
+    """Return the changes, lazily, in no order. Directories are listed, and small files read, at
+    once.
 
     Returns:
         ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
         id), ``KEYS``, the table's columns and its partition columns.
 
     Raises:
-        SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave the rows new row
-            ids.
+        SnapshotTooOldError: A file is gone. Or ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave
+            the rows new row ids.
     """
     with naming_missing(request.table.location):
         if request.made_by is not None and request.is_net:  # there was no row that could be deleted
@@ -162,7 +167,9 @@ def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
 def _all_inserted(
     spark: SparkSession, request: Changes, made_by: int, write_ids: ValidWriteIdList
 ) -> DataFrame:
-    """The live rows as insertions, by the version that made the table or by a later one."""
+    """Return the live rows at these write ids as insertions, by the version that made the table or
+    by a later one.
+    """
     fs = filesystem_for(request.table.location)
     listings = list_table(
         fs,
@@ -180,7 +187,8 @@ def changed_files(request: Changes) -> ChangedFiles:
     """List the files of the changes.
 
     Raises:
-        SnapshotTooOldError: As ``keyed_changes``.
+        SnapshotTooOldError: A directory is gone. Or ACID_NOT_ENOUGH_HISTORY: a rebalance in between
+            gave the rows new row ids.
     """
     fs = filesystem_for(request.table.location)
     levels = [
@@ -206,7 +214,7 @@ def changed_files(request: Changes) -> ChangedFiles:
 
 
 def no_changes(spark: SparkSession, table: Table) -> DataFrame:
-    """No rows, with the columns of ``changes`` and ``KEYS``."""
+    """Return no rows, with the columns of ``changes`` and ``KEYS``."""
     return jvm.select(
         empty(spark, table),
         f"'' AS {CHANGE_TYPE}",
@@ -219,7 +227,9 @@ def no_changes(spark: SparkSession, table: Table) -> DataFrame:
 
 
 def _levels(fs: FileSystem, request: Changes, partition: str) -> Iterator[_Level]:
-    """The levels of a partition, the newest first."""
+    """Yield the levels of a partition, the newest first. Raises SnapshotTooOldError if a directory
+    is gone, or was rebalanced.
+    """
     path = f"{request.table.location}/{partition}".rstrip("/")
     write_ids, ended_by = request.new.after, None
     while True:
@@ -245,6 +255,9 @@ def _levels(fs: FileSystem, request: Changes, partition: str) -> Iterator[_Level
 
 
 def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing) -> None:
+    """Raise SnapshotTooOldError if one of the listing's compacted directories has the mark of a
+    rebalance.
+    """
     for name in listing.state.folded:
         if any(entry.name == REBALANCED_FILE for entry in fs.list(f"{path}/{name}")):
             raise SnapshotTooOldError(
@@ -255,7 +268,7 @@ def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing
 
 
 def _only(listing: Listing, new: NewWriteIds) -> Listing:
-    """The files of a listing that may have new events."""
+    """Return the listing of a partition with only the files that may have new events."""
 
     def may_have(directory: AcidDirectory) -> bool:
         return new.has_any(directory.min_write_id, directory.max_write_id)
@@ -273,7 +286,7 @@ def _only(listing: Listing, new: NewWriteIds) -> Listing:
 
 
 def _events(spark: SparkSession, request: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
-    """The insert events, and the delete events with their rows."""
+    """Yield the insert events, and the delete events with their rows, as changes."""
     unchanged = [listing for listing in files.new if not listing.deletes]
     changed = [listing for listing in files.new if listing.deletes]
     if (inserts := _inserted_rows(spark, request, unchanged)) is not None:
@@ -295,7 +308,9 @@ def _events(spark: SparkSession, request: Changes, files: ChangedFiles) -> Itera
 
 
 def _delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
-    """The row ids that delete events name, with VERSION."""
+    """Return the row ids that delete events name, with VERSION. The driver reads small files at
+    once.
+    """
     keys_in_driver = few_delete_keys(request.listings, request.write_ids, request.numbers)
     if keys_in_driver is None:
         return delete_keys(spark, request, with_version=True)
@@ -303,11 +318,16 @@ def _delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
 
 
 def deleted_rows(spark: SparkSession, request: Scan) -> DataFrame | None:
-    """The rows that delete events name, lazily, with the columns of ``insert_events``.
+    """Return the rows that delete events name, lazily, with the columns of ``insert_events``.
+
+    None if no file can have such rows. The delete events are read at once to choose the files.
 
     Args:
         spark: The session.
         request: The delete events, and the files that may have the rows.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
     """
     holding = [
         keep_files_with_named_rows(listing, request.write_ids) for listing in request.listings
@@ -316,7 +336,7 @@ def deleted_rows(spark: SparkSession, request: Scan) -> DataFrame | None:
 
 
 def _named_rows(spark: SparkSession, request: Scan, deletes: DataFrame) -> DataFrame | None:
-    """The rows that these keys of delete events name.
+    """Return the rows that these keys of delete events name, lazily; None if there are no files.
 
     The scan is of the same partitions as the keys, so both give the partitions the same numbers.
     """
@@ -333,7 +353,7 @@ def _inserted_rows(
 
 
 def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
-    """One listing for each partition, with the files of all its levels."""
+    """Return one listing for each partition, with the files of all its levels."""
     merged_listings: dict[str, Listing] = {}
     for listing in listings:
         if (listing_so_far := merged_listings.get(listing.partition)) is not None:
@@ -349,7 +369,7 @@ def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
 
 
 def may_delete_own(listings: Sequence[Listing]) -> bool:
-    """Whether a write id may delete a row that it has inserted itself.
+    """Whether a write id may delete a row that it has inserted itself; the listings alone tell.
 
     A statement writes its delete events under a lower statement id than its insert events, or, if
     Hive writes them, under the same one. A compaction drops the statement ids.
@@ -381,13 +401,14 @@ def may_delete_own(listings: Sequence[Listing]) -> bool:
 
 
 def _overwritten(spark: SparkSession, request: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
-    """The rows that overwrites deleted."""
+    """Yield the rows that each overwrite deleted, as deletions."""
     for write_id, write_ids, listings in files.overwritten:
         live = scan(spark, Scan(request.table, listings, write_ids))
         yield _flat(live, request.table, DELETE, f"{write_id}L")
 
 
 def _net(rows: DataFrame, new: NewWriteIds) -> DataFrame:
+    """Leave out rows that new write ids both inserted and deleted."""
     deleted = rows.where(f"{CHANGE_TYPE} = '{DELETE}'")
     inserted = rows.where(f"{CHANGE_TYPE} = '{INSERT}'")
     deleted_again = deleted.where(new.sql(WRITE_ID)).selectExpr(
@@ -399,6 +420,9 @@ def _net(rows: DataFrame, new: NewWriteIds) -> DataFrame:
 
 
 def _flat(rows: DataFrame, table: Table, kind: str, version: str) -> DataFrame:
+    """Return rows as changes of one type: ``kind`` is ``insert`` or ``delete``, ``version`` the SQL
+    of the write id.
+    """
     return jvm.select(
         rows,
         f"'{kind}' AS {CHANGE_TYPE}",

@@ -57,7 +57,8 @@ def read_inserts_only(
     text: tuple[str, str] = ("\x01", "\\N"),
     virtual: Collection[str] = (),
 ) -> DataFrame:
-    """The rows of plain files: the data columns, the partition columns, the virtual columns.
+    """Return the rows of plain files, lazily: the data columns, the partition columns, the virtual
+    columns.
 
     Args:
         spark: The session.
@@ -110,8 +111,10 @@ def _orc_rows(
     virtual: Collection[str],
     any_writer: bool,
 ) -> DataFrame:
-    """The rows of ORC files. Python tasks read those that Spark's reader would misread, and on an
-    object store small ones (``FileSystem.small_file``)."""
+    """Return the rows of ORC files, lazily. Python tasks read those that Spark's reader would
+    misread, and on an object store small ones (``FileSystem.small_file``). If one large file would
+    be misread, Python tasks read all.
+    """
     limit = filesystem_for(table.location).small_file
 
     def is_small(path: str) -> bool:
@@ -143,7 +146,9 @@ def _orc_rows(
 def _matching_files(
     files: Mapping[str, Sequence[str]], is_member: Callable[[str], bool]
 ) -> dict[str, Sequence[str]]:
-    """Some of the files, by partition directory."""
+    """Return those of the files for which ``is_member`` holds, by partition directory; no empty
+    lists.
+    """
     matching = {name: list(filter(is_member, group)) for name, group in files.items()}
     return {name: group for name, group in matching.items() if group}
 
@@ -153,6 +158,7 @@ def _paths(files: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _no_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> DataFrame:
+    """Return no rows, with the table's columns and the virtual columns."""
     kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
     kinds += [(name, TYPES[name]) for name in virtual]
     ddl = ", ".join(f"{name} {kind}" for name, kind in kinds)
@@ -162,7 +168,9 @@ def _no_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> Dat
 def _is_misread(
     spark: SparkSession, table: Table, paths: Sequence[str], *, any_writer: bool
 ) -> bool:
-    """Whether Spark's ORC reader shows other values than Hive's."""
+    """Whether Spark's ORC reader shows other values than Hive's. Footers are read: of every file if
+    other writers may have written them, else of one for each directory.
+    """
     timestamps = has_timestamp(column.type for column in table.columns)
     if timestamps and zones.zone_offset_micros(spark) is None:
         return True
@@ -179,6 +187,9 @@ def _is_misread(
 def _orc(
     spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
 ) -> DataFrame:
+    """Return the rows of ORC files, by Spark's reader: the table's data columns as the user sees
+    them, then the facts about the files.
+    """
     ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
     offset = zones.zone_offset_micros(spark)
     values = (
@@ -214,7 +225,7 @@ def _need_same_case(
 
 
 def _fields(hive_type: str) -> list[str]:
-    """The names of all struct fields in a type."""
+    """Return the names of all struct fields in a type."""
     nodes, names = [parse_type(hive_type)], list[str]()
     for node in nodes:
         names += node.names
@@ -225,6 +236,12 @@ def _fields(hive_type: str) -> list[str]:
 def _parquet(
     spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
 ) -> DataFrame:
+    """Return the rows of Parquet files, by Spark's reader: the table's data columns as the user
+    sees them, then the facts about the files.
+
+    Raises FormatError if timestamps are no wall clocks, or names differ in case and the session
+    tells cases apart.
+    """
     ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns)
     values = (
         f"{shown_sql(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
@@ -248,7 +265,9 @@ def _text(
     field_end: str,
     null: str,
 ) -> DataFrame:
-    """Read text of Hive's LazySimpleSerDe. ``null``, and a text that does not parse, is NULL."""
+    """Return the rows of text files of Hive's LazySimpleSerDe. ``null``, and a text that does not
+    parse, is NULL. Raises UnsupportedError for nested and binary columns.
+    """
     end = literal(re.escape(field_end))
     values = (
         f"{_parsed_sql(f'get(split(value, {end}), {i})', column, null)} AS {quote(column.name)}"
@@ -259,6 +278,9 @@ def _text(
 
 
 def _parsed_sql(field: str, column: Column, null: str) -> str:
+    """Return SQL of a column's value, from SQL of its field's text; NULL if the text is no such
+    value. Raises UnsupportedError for a nested or binary type.
+    """
     if parse_type(column.type).kind in ("array", "map", "struct", "binary"):
         raise UnsupportedError(
             f"Column '{column.name}' of type {column.type} cannot be read from a text file.",

@@ -19,10 +19,10 @@ _NUMBER, _DELETED, _INSERTED = "__acidsql_number", "__acidsql_deleted", "__acids
 
 
 def only_differences(rows: DataFrame, table: Table) -> DataFrame:
-    """The changes without pairs of a deletion and an insertion of equal rows.
+    """Leave out of net changes the pairs of a deletion and an insertion of equal rows.
 
-    Values are equal as in a GROUP BY of Spark's: NULL is equal to NULL, NaN to NaN, -0.0 to 0.0.
-    Of several equal insertions, the last ones stay.
+    Values are equal as in a GROUP BY of Spark's: NULL is equal to NULL, NaN to NaN, -0.0 to 0.0. Of
+    several equal insertions, the last ones stay.
 
     Args:
         rows: Net changes, as ``changes`` gives them.
@@ -46,7 +46,8 @@ def only_differences(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def comparable(value: str, kind: DataType, depth: int = 0) -> str:
-    """SQL for a value that Spark can compare: each map becomes an array, ordered by its keys.
+    """Return SQL for a value that Spark can compare: each map, nested too, becomes an array,
+    ordered by its keys.
 
     Args:
         value: SQL for the value.
@@ -80,6 +81,7 @@ def comparable(value: str, kind: DataType, depth: int = 0) -> str:
 
 
 def _has_map(kind: DataType) -> bool:
+    """Whether a type is or contains a MAP."""
     match kind:
         case MapType():
             return True

@@ -31,9 +31,11 @@ def read_orc(
     of_file: Sequence[str],
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
-    """Read events by the files' names of the event columns, and return them under Hive's names.
+    """Read events by the files' names of the event columns, and return them under Hive's names,
+    lazily.
 
     The names may differ in case, which matters if ``spark.sql.caseSensitive`` is true.
+    ``row_type``: Spark's DDL of the column ``row``. Raises SnapshotTooOldError if a file is gone.
     """
     kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
     schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
@@ -47,7 +49,7 @@ def read_orc(
 
 
 def block_pushdown(rows: DataFrame, name: str) -> DataFrame:
-    """The same rows, in a form in which Spark pushes no condition below them.
+    """Return the same rows, in a form in which Spark pushes no condition below them.
 
     For a subquery that is correlated by ``<`` Spark joins, and reads the outer table again without
     the conditions directly above the table. The scan's filter must not be among these conditions,
@@ -57,7 +59,7 @@ def block_pushdown(rows: DataFrame, name: str) -> DataFrame:
 
 
 def path_pattern(path: str) -> str:
-    """The pattern that matches only one path, since Spark takes each path for a pattern.
+    """Return the pattern that matches only one path, since Spark takes each path for a pattern.
 
     Spark's switch for this, __globPaths__=false, reads files twice: with several paths, each path
     that looks like a pattern stands for all paths.
@@ -68,6 +70,9 @@ def path_pattern(path: str) -> str:
 def _load_rows(
     reader: DataFrameReader, spark: SparkSession, names: Sequence[str], file_columns: Sequence[str]
 ) -> DataFrame:
+    """Load these patterns of paths, and add ``file_columns`` (SQL with names). Raises
+    SnapshotTooOldError if Spark finds no file.
+    """
     try:
         rows = jvm.load(reader, spark, names)
         return settle(jvm.select(rows, "*", *file_columns) if file_columns else rows)
@@ -79,10 +84,11 @@ def _load_rows(
 
 
 def _driver_listing_settings(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
-    """Settings with which the driver looks at many paths, and not a job, which is ten times slower.
+    """Return settings with which the driver looks at many paths, and not a job, which is ten times
+    slower.
 
-    We have listed the files already. An object store answers each question slowly, so there the
-    tasks of a job ask at the same time.
+    None are needed for few paths. We have listed the files already. An object store answers each
+    question slowly, so there the tasks of a job ask at the same time.
     """
     if paths and not filesystem_for(paths[0]).has_directories:
         return {}
@@ -100,10 +106,14 @@ def open_files(
     by_position: bool = True,
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
-    """The rows of exactly these files.
+    """Return the rows of exactly these files, by Spark's reader, lazily. A missing or damaged file
+    is an error, now or when they are read.
 
-    ``of_file``: the facts about a row's file to add as columns: ``PATH``.
-    ``by_position``: match top-level columns by position; ORC matches nested fields by name.
+    ``of_file``: the facts about a row's file to add as columns: ``PATH``. ``by_position``: match
+    top-level columns by position; ORC matches nested fields by name.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
     """
     reader = spark.read.schema(schema).options(
         **{"orc.force.positional.evolution": str(by_position).lower()},

@@ -26,7 +26,8 @@ def read_plain(
     text: tuple[str, str],
     virtual: Sequence[str] = (),
 ) -> DataFrame:
-    """The rows of a plain table: the data columns, the partition columns, the virtual columns.
+    """Return the rows of a plain table, lazily: the data columns, the partition columns, the
+    virtual columns. Directories are listed at once.
 
     Args:
         spark: The session.
@@ -36,9 +37,10 @@ def read_plain(
         virtual: The virtual columns that matter.
 
     Raises:
-        FormatError: A directory is missing, or has the directories of transactions; or an ORC file
-            has other columns than the table.
-        UnsupportedError: As ``read_inserts_only``.
+        FormatError: A directory is missing, or has the directories of transactions; an ORC file
+            has other columns than the table; or timestamps of a Parquet file are no wall clocks.
+        UnsupportedError: The format is none of ORC, Parquet and text, or a column of a text file
+            is an array, map, struct or binary.
     """
     if not table.partition_columns:
         return _read(spark, table, {"": _files(table.location)}, text, virtual)
@@ -65,6 +67,9 @@ def _read(
     text: tuple[str, str],
     virtual: Sequence[str],
 ) -> DataFrame:
+    """Return the rows of files, given with their sizes by partition directory. Raises FormatError
+    if the columns of an ORC file are not the table's.
+    """
     sizes = {path: size for group in files.values() for path, size in group.items()}
     if table.file_format == ORC:
         _need_columns(table, list(sizes))
@@ -82,7 +87,7 @@ def _elsewhere(
     text: tuple[str, str],
     virtual: Sequence[str],
 ) -> DataFrame:
-    """A partition whose place does not tell its values."""
+    """Return the rows of a partition whose directory's name does not tell its values."""
     rows = _read(spark, replace(table, partition_columns=()), {"": files}, text, virtual)
     values = (
         f"{shown_value('NULL' if value is None else literal(value), column)} AS "
@@ -94,7 +99,11 @@ def _elsewhere(
 
 
 def _files(location: str) -> dict[str, int]:
-    """Path and size of all files that Hive would read."""
+    """Return path and size of all files that Hive would read, at any depth, without empty and
+    hidden ones.
+
+    Raises FormatError if the directory is missing, or has directories of transactions.
+    """
     files = filesystem_for(location)
     try:
         return dict(_walk(files, files.list(location)))
@@ -103,6 +112,9 @@ def _files(location: str) -> dict[str, int]:
 
 
 def _walk(files: FileSystem, entries: Sequence[Entry]) -> list[tuple[str, int]]:
+    """Return path and size of the files below these entries, without empty and hidden ones. Raises
+    FormatError for a base, delta or delete delta.
+    """
     files_found = []
     for entry in entries:
         if is_hidden(entry.name):
@@ -120,7 +132,8 @@ def _walk(files: FileSystem, entries: Sequence[Entry]) -> list[tuple[str, int]]:
 
 
 def _need_columns(table: Table, paths: Sequence[str]) -> None:
-    """Check that the columns of ORC files are the table's, in the same order.
+    """Raise FormatError if the columns of an ORC file are not the table's, in the same order; one
+    of both may have more columns. Files without names pass.
 
     Hive matches the columns of such files by name, Spark and acidsql by position.
     """

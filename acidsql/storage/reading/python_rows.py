@@ -33,7 +33,7 @@ def python_rows(
     of_file: Sequence[str] = (),
     may_change: bool = False,
 ) -> DataFrame:
-    """Rows that Python tasks read: row id, partition directory, the user's columns.
+    """Return rows that Python tasks read, lazily: row id, partition directory, the user's columns.
 
     Args:
         spark: The session.
@@ -58,8 +58,9 @@ def python_rows(
 
 
 def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
-    """The numbers of so many files of so many bytes, in as many partitions as Spark would make of
-    them. If the files are sorted by size, every partition gets some large and some small ones.
+    """Return the numbers of so many files of so many bytes, in as many partitions as Spark would
+    make of them. If the files are sorted by size, every partition gets some large and some small
+    ones.
 
     Spark takes a plan for as large as the range that it begins with, and sends a small one to each
     task of a join. So the range has a number for each 8 bytes, and one for each file is kept.
@@ -78,7 +79,9 @@ def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
 
 
 def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
-    """The DDL of rows that Python tasks read: row id, partition directory, then these columns."""
+    """Return the DDL of rows that Python tasks read: row id, partition directory, then these
+    columns, given as name (quoted if needed) and Hive's type.
+    """
     read = (f"{name} {shown_type(kind)}" for name, kind in columns)
     ids = (f"{name} {kind}" for name, kind in KEY_TYPES.items())
     return ", ".join([*ids, *read])
@@ -105,6 +108,8 @@ def add_shown_columns(
 def _reader(
     reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: file numbers → the visible rows of these files."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         own_reads = [reads[number] for batch in batches for number in batch.column(0).to_pylist()]

@@ -54,7 +54,8 @@ def read_rows(
     virtual: Collection[str] = (),
     with_deleted: bool = False,
 ) -> DataFrame:
-    """A snapshot's live rows, as ``scan`` gives them.
+    """Return a snapshot's live rows, lazily: with the columns of ``scan``, or for an insert-only
+    table the data columns, partition columns and virtual columns. Directories are listed at once.
 
     Args:
         spark: The session.
@@ -66,15 +67,16 @@ def read_rows(
             for many partitions or much data: otherwise it would cost more time than it saves.
         is_kept: Tells whether the cleaner still keeps the files that the snapshot needs. It is
             called if a compaction has replaced files meanwhile.
-        few: See ``scan``.
+        few: How many rows the driver may find itself; 0: it does not search.
         refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
             if a lost partition is among them. None if no partition is lost.
         is_fast: False: read all rows, and join them with the delete events.
-        virtual: See ``Scan``.
-        with_deleted: See ``Scan``.
+        virtual: The virtual columns that matter.
+        with_deleted: Show deleted rows, too.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
+            Or a file is damaged.
         SnapshotTooOldError: A file or directory that the snapshot needs is gone.
     """
     directories = partitions if table.partition_columns else [""]
@@ -110,8 +112,9 @@ def _resolve_demand(demanded: Demand | Callable[[], Demand]) -> Demand:
 
 
 def _few_partitions(table: Table) -> int:
-    """The number of partitions up to which reading them is faster than asking Spark which of them
-    the query needs."""
+    """Return the number of partitions up to which reading them is faster than asking Spark which of
+    them the query needs: MANY_PARTITIONS, or 1 on an object store.
+    """
     return MANY_PARTITIONS if filesystem_for(table.location).has_directories else 1
 
 
@@ -122,6 +125,9 @@ def _list_partitions(
     txns: ValidTxnList,
     is_kept: Callable[[], bool],
 ) -> list[Listing]:
+    """List partition directories. Raises FormatError if a compaction has replaced files that the
+    snapshot needs, and they are not kept; and SnapshotTooOldError if a directory is gone.
+    """
     fs, plain = filesystem_for(table.location), table.is_insert_only
     listings = list_table(
         fs, table.location, partitions, write_ids, txns, plain=plain, history_is_kept=True
@@ -135,7 +141,9 @@ def _list_partitions(
 def _needed_listings(
     spark: SparkSession, table: Table, listings: list[Listing], demand: Demand
 ) -> list[Listing]:
-    """The listings of partitions that can have rows for which the demand's condition holds."""
+    """Return the listings of partitions that can have rows for which the demand's condition
+    holds.
+    """
     if not table.partition_columns:
         return listings
     names = [listing.partition for listing in listings]
@@ -207,7 +215,9 @@ def read(
 
 
 def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """The visible files of an insert-only table by partition directory, and their sizes by path."""
+    """Return the visible files of an insert-only table by partition directory, and their sizes by
+    path.
+    """
     files: dict[str, list[str]] = {}
     sizes: dict[str, int] = {}
     for listing in listings:
@@ -223,6 +233,9 @@ def _all_write_ids() -> ValidWriteIdList:
 
 
 def _columns(schema: Schema) -> tuple[Column, ...]:
+    """Return columns from DDL text, a StructType, or pairs of a name and Hive's type; names in
+    lower case. Raises an error that names an unsupported type.
+    """
     if isinstance(schema, str):
         schema = cast(StructType, StructType.fromDDL(schema))
     if isinstance(schema, StructType):
@@ -240,7 +253,9 @@ def _hive(kind: str) -> str:
 
 
 def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
-    """The columns of the newest file of events; if there is none, of the newest original."""
+    """Return the columns (name and type) of the newest file of events; if there is none, of the
+    newest original. Raises FormatError if there is no file.
+    """
     files = [file for listing in listings for file in listing.data]
     if files:
         newest = max(files, key=lambda file: file.directory.max_write_id)
@@ -254,6 +269,9 @@ def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
 def _newest_plain(
     files: Mapping[str, Sequence[str]], path: str, file_format: str
 ) -> list[tuple[str, str]]:
+    """Return the columns (name and type) of the newest file of an insert-only table. Raises
+    FormatError if there is no file, or if it is text.
+    """
     if file_format not in (ORC, PARQUET):
         raise FormatError(f"A {file_format} file does not name its columns; pass schema=….")
     paths = [file for group in files.values() for file in group]

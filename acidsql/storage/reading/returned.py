@@ -65,7 +65,7 @@ class ReturnedColumns:
 
 
 def no_rows(spark: SparkSession, shown: ReturnedColumns) -> DataFrame:
-    """No rows, with the columns of ``returned_rows``."""
+    """Return no rows, with the columns of ``returned_rows``."""
     rows = empty(spark, shown.table)
     new = _side(rows, shown.table, _NEW)
     return _select_returned_columns(new.crossJoin(_side(rows, shown.table, OLD)), shown)
@@ -79,7 +79,7 @@ def returned_rows(
     *,
     is_small: bool = False,
 ) -> DataFrame:
-    """The changed rows, lazily: one row for each inserted, updated or deleted row.
+    """Return the changed rows, lazily: one row for each inserted, updated or deleted row.
 
     Args:
         spark: The session.
@@ -92,6 +92,9 @@ def returned_rows(
         The columns of the table, and ``row__id`` if the table has row ids: those of the new row,
         and of a deleted row the old ones. Then the structs of the old and the new row, with
         the same fields; NULL if there is none. Then MERGE_ACTION: INSERT, UPDATE or DELETE.
+
+    Raises:
+        SnapshotTooOldError: A file or directory is gone, as after a ROLLBACK.
     """
     fs, table = filesystem_for(shown.table.location), shown.table
     with naming_missing(table.location):
@@ -107,6 +110,9 @@ def returned_rows(
 
 
 def _new(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
+    """Return the rows that the statement inserted, lazily, as the new side; None if there are no
+    files.
+    """
     if table.is_insert_only:
         files = {
             listing.partition: [p for group in listing.originals for p in group.paths]
@@ -120,6 +126,9 @@ def _new(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataF
 def _old(
     spark: SparkSession, table: Table, written: Sequence[Listing], before: Sequence[Listing]
 ) -> DataFrame | None:
+    """Return the rows that the statement deleted, lazily, as the old side; None if it deleted none.
+    Each evaluation also reads the delete events, so that it fails after a ROLLBACK.
+    """
     deleting = {listing.partition: listing.deletes for listing in written if listing.deletes}
     holding = [
         Listing(listing.partition, listing.data, deleting[listing.partition], listing.originals)
@@ -146,7 +155,9 @@ def _pair_rows(
     *,
     is_small: bool,
 ) -> DataFrame:
-    """Pair each new row with the old row that it replaces. Rows without a new row come last."""
+    """Pair each new row with the old row that it replaces. In a MERGE, deleted rows without a new
+    row come last; other statements have none.
+    """
     place = (PARTITION, BUCKET_PROPERTY, ROW_ID)
     pairs = jvm.select(
         _replaced_pairs(spark, directories, shown.table.location),
@@ -169,8 +180,9 @@ def _hint_broadcast(rows: DataFrame, is_small: bool) -> DataFrame:
 
 
 def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: str) -> DataFrame:
-    """The pairs of all files, with the columns of ``DDL``. Python tasks read them: Spark's own
-    reader ignores hidden files."""
+    """Return the pairs of all files, lazily, with the columns of ``DDL``. Python tasks read them:
+    Spark's own reader ignores hidden files.
+    """
     fs, replaced_files = filesystem_for(location), []
     for path in directories:
         parent, _, name = path.rpartition("/")
@@ -190,6 +202,8 @@ def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: s
 def _reader(
     files: Sequence[ReplacementFile],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: file numbers → the pairs in these files."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         for batch in batches:
@@ -203,7 +217,9 @@ def _reader(
 
 
 def _side(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
-    """The columns of one side under names of their own."""
+    """Return the columns of one side, old or new, each with ``prefix`` before its name, and a TRUE
+    under ``prefix`` alone.
+    """
     keys = KEYS if table.has_row_ids else ()
     key_columns = [f"{key} AS {prefix}{key}" for key in keys]
     columns = [f"{quote(c.name)} AS {quote(prefix + c.name)}" for c in table.all_columns]
@@ -211,6 +227,8 @@ def _side(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
 
 
 def _select_returned_columns(rows: DataFrame, shown: ReturnedColumns) -> DataFrame:
+    """Select the columns of ``returned_rows`` from rows that have one side or both."""
+
     def of(prefix: str, *, is_there: bool) -> list[tuple[str, str]]:
         pairs = [
             (quote(prefix + c.name) if is_there else "NULL", c.name, shown_type(c.type))

@@ -41,6 +41,9 @@ def changed_a_common_row(
 def _changed_a_common_row(
     spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
 ) -> bool:
+    """Whether both transactions' delete events name a common row; True if the other one has no
+    delete events there. Raises FileNotFoundError or SnapshotTooOldError if files are gone.
+    """
     fs = filesystem_for(table.location)
     place = f"{table.location}/{partition}".rstrip("/")
     their_paths = [
@@ -63,6 +66,7 @@ def _changed_a_common_row(
 
 
 def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
+    """Whether a path is a delete delta; with ``write_id``, one of this write id alone."""
     directory = parse_directory(path.rpartition("/")[2])
     if directory is None or directory.kind is not DirectoryKind.DELETE_DELTA:
         return False
@@ -81,6 +85,7 @@ def _keys(
 
 
 def _files(fs: FileSystem, directories: Sequence[str]) -> Iterator[EventFile]:
+    """Yield the event files in these directories, whose names must be those of bases or deltas."""
     for path in directories:
         directory = parse_directory(path.rpartition("/")[2])
         assert directory is not None

@@ -124,7 +124,8 @@ class Scan:
 
 
 def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
-    """The live rows of a snapshot, lazily.
+    """Return the live rows of a snapshot, lazily. Delete events are read at once, if they are not
+    too many.
 
     Args:
         spark: The session.
@@ -141,6 +142,10 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
         row's partition directory ("" if unpartitioned). They spare Spark from making the struct for
         every row before it joins or filters rows. The other virtual columns come last. Timestamps
         are TIMESTAMP_NTZ, CHAR is padded.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+        FormatError: A file is damaged.
     """
     offset = _zone_offset(spark, request.table)
     vectors = None
@@ -165,7 +170,9 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
 
 
 def _live_inserts(spark: SparkSession, request: Scan, inserts: DataFrame) -> DataFrame:
-    """Remove the insert events that delete events name, unless the scan shows deleted rows, too."""
+    """Remove the insert events that delete events name. If the scan shows deleted rows, keep them,
+    with the write id under which they were deleted.
+    """
     files = [file for listing in request.listings for file in listing.deletes]
     keys = delete_keys(spark, request, with_version=request.with_deleted)
     if not request.with_deleted:
@@ -182,7 +189,9 @@ def _live_inserts(spark: SparkSession, request: Scan, inserts: DataFrame) -> Dat
 def _candidates(
     spark: SparkSession, request: Scan, deleted: DeletionVectors, limit: int
 ) -> DataFrame | None:
-    """The rows for which the condition may hold; None if the driver should not search for them."""
+    """Return the rows for which the condition may hold; None if the driver should not search for
+    them, or found too many.
+    """
     condition = searchable(request.table, request.listings, request.demand.condition)
     if condition == ANYTHING:
         return None
@@ -201,7 +210,9 @@ def _candidates(
 def _found_rows(
     spark: SparkSession, request: Scan, found_rows: pa.Table, ordinals: Sequence[int]
 ) -> DataFrame:
-    """The rows that the driver has found, with the values of the columns at these ordinals."""
+    """Return the rows that the driver has found, as of ``scan``; columns at other ordinals are
+    NULL.
+    """
     names_by_ordinal = {i: column_name(i) for i in ordinals}
     ddl = read_ddl((name, request.table.columns[i].type) for i, name in names_by_ordinal.items())
     events = local_rows(spark, found_rows, ddl, in_job=found_rows.num_rows > PLANNED_MAX)
@@ -220,7 +231,7 @@ def _found_rows(
 
 
 def insert_events(spark: SparkSession, request: Scan) -> DataFrame | None:
-    """All insert events, deleted or not, lazily; None if there are no files.
+    """Return all insert events, deleted or not, lazily; None if there are no files.
 
     The columns are ``KEYS``, PARTITION_NUMBER, the table's columns, its partition columns and the
     virtual columns of the row's file.
@@ -235,7 +246,7 @@ def _zone_offset(spark: SparkSession, table: Table) -> int | None:
 
 
 def _inserts(spark: SparkSession, request: Scan, offset: int | None) -> list[DataFrame]:
-    """All insert events, deleted or not: one DataFrame for each way to read files."""
+    """Return all insert events, deleted or not: one DataFrame for each way to read files."""
     return [_events(spark, request, group, offset) for group in _group_by_reader(request, offset)]
 
 
@@ -258,6 +269,13 @@ class _Group:
 
 
 def _group_by_reader(request: Scan, offset: int | None) -> list[_Group]:
+    """Divide the scan's files by how they are read: a group for each set of names that files have
+    for the columns, which Spark's ORC reader reads; and one for the files that Python tasks read
+    (see the module).
+
+    ``offset``: the zone's offset in microseconds; None if it depends on the date: then Python tasks
+    read every file.
+    """
     python: list[Listing] = []
     native: list[Listing] = []
     small_size = filesystem_for(request.table.location).small_file if request.is_fast else 0
@@ -278,7 +296,8 @@ def _group_by_reader(request: Scan, offset: int | None) -> list[_Group]:
 
 
 def _group_by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
-    """The files by the names that they have for the table's columns.
+    """Return the files by the names that they have for the table's columns; under None those that
+    Spark's ORC reader would misread. Footers are read, one for each directory at least.
 
     Hive 4 matches columns by position, so a renamed column keeps its old data. ORC can do this too,
     but with Spark's column pruning it would count the remaining columns only. So the scan asks each
@@ -305,7 +324,9 @@ def _group_by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | N
 
 
 def _events(spark: SparkSession, request: Scan, group: _Group, offset: int | None) -> DataFrame:
-    """Insert events as flat rows: key columns, partition, all columns as the user sees them."""
+    """Return the insert events of a group as flat rows, lazily: ``KEYS``, PARTITION_NUMBER, all
+    columns as the user sees them, virtual columns of the file.
+    """
     if group.names is None:
         return _python_events(spark, request, group.listings)
     columns_by_name = list(zip(group.names.row, request.table.columns, strict=True))
@@ -333,9 +354,10 @@ def _events(spark: SparkSession, request: Scan, group: _Group, offset: int | Non
 
 
 def delete_keys(spark: SparkSession, request: Scan, *, with_version: bool = False) -> DataFrame:
-    """The row ids that delete events name, lazily, with the columns of ``key_columns``.
+    """Return the row ids that delete events name, lazily, with the columns of ``key_columns``.
 
-    ``with_version`` adds VERSION: the write id under which the row was deleted.
+    ``with_version`` adds VERSION: the write id under which the row was deleted. There must be a
+    file of delete events.
     """
     files = [file for listing in request.listings for file in listing.deletes]
     names = names_by_directory(files)
@@ -367,7 +389,7 @@ def _paths(files: Sequence[EventFile]) -> list[str]:
 
 
 def _alive(request: Scan, listings: Sequence[Listing], operation: int) -> str:
-    """The filter that keeps the events of one kind: inserts or deletes.
+    """Return SQL of the filter that keeps the visible events of one kind: inserts or deletes.
 
     The filter references all six event columns (I8) in a way that Spark cannot push down, and drops
     events of invisible write ids (I1). The usual case stands first, so that Spark hardly ever
@@ -396,7 +418,9 @@ _CURRENT = sargs.unpushable_sql("currentTransaction")
 
 
 def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listing]) -> DataFrame:
-    """The same columns as ``_events``, read by Python tasks: one file or bucket for each task."""
+    """Return the insert events of these files, lazily, with the columns of ``_events``. Python
+    tasks read them.
+    """
     reads = plan_reads(listings, request.write_ids)
     rows = python_rows(
         spark, request.table, reads, of_file=needed_file_columns([], request.virtual)

@@ -17,26 +17,29 @@ from acidsql.storage.spark.session import jvm
 
 
 def select_scan_columns(events: DataFrame, table: Table, virtual: Collection[str]) -> DataFrame:
-    """Select the columns of a scan from the columns of insert events."""
+    """Select the columns of a scan, in its order, from the columns of insert events."""
     rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_names(table, virtual)[1:])
     return mark_char_columns(rows, table)
 
 
 def row_id_sql(prefix: str = "") -> str:
-    """SQL of ``row__id``, from the fields of a row id under names with this prefix."""
+    """Return SQL of ``row__id``, from the fields of a row id under names with this prefix."""
     parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
     fields = ", ".join(f"'{name}', {prefix}{column}" for name, column in parts)
     return f"named_struct({fields})"
 
 
 def needed_file_columns(of_file: Sequence[str], virtual: Collection[str]) -> list[str]:
-    """The facts about a row's file that a read must add: some facts, and those that virtual columns
-    show."""
+    """Return the facts about a row's file that a read must add, each once: ``of_file``, and PATH if
+    a virtual column shows it.
+    """
     return [*dict.fromkeys([*of_file, *([PATH] if FILE_NAME in virtual else [])])]
 
 
 def row_virtual_columns(virtual: Collection[str]) -> list[str]:
-    """SQL of the virtual columns of a live row, without ``row__id``, each under its name."""
+    """Return SQL of the virtual columns of a live row, without ``row__id``, each under its
+    name.
+    """
     # Spark shows a local file as file:/a in some places, and as file:///a in others.
     sql_by_name = {
         IS_DELETED: "false",
@@ -46,16 +49,16 @@ def row_virtual_columns(virtual: Collection[str]) -> list[str]:
 
 
 def empty(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
-    """No rows, with the columns of a scan: a stand-in for the analysis of a statement."""
+    """Return no rows, with the columns of a scan: a stand-in for the analysis of a statement."""
     columns = (f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds(table, virtual))
     return mark_char_columns(jvm.select(spark.range(0), *columns), table)
 
 
 def unread(spark: SparkSession, table: Table, virtual: Collection[str], marker: str) -> DataFrame:
-    """The columns of a scan over an empty list of files.
+    """Return no rows, with the columns of a scan, read from an empty list of files.
 
     Spark's optimiser does not know that the list is empty, so its plan keeps the conditions above
-    this relation. The relation has one more column, ``marker``.
+    this relation. The relation has one more column, ``marker``, which is not in the result.
     """
     kinds = [*_kinds(table, virtual), (quote(marker), "int")]
     ddl = ", ".join(f"{name} {kind}" for name, kind in kinds)
@@ -64,6 +67,7 @@ def unread(spark: SparkSession, table: Table, virtual: Collection[str], marker: 
 
 
 def _kinds(table: Table, virtual: Collection[str]) -> list[tuple[str, str]]:
+    """Return the columns of a scan: name (quoted if needed) and Spark's type."""
     return [
         (ROW__ID, TYPES[ROW__ID]),
         *KEY_TYPES.items(),

@@ -37,9 +37,13 @@ _REFUSAL = re.compile(r"AccessDenied|NoAuth|Forbidden|Unauthorized|status code: 
 def need_workers(spark: SparkSession, warehouse: str) -> None:
     """Make sure that Spark and its Python workers can do our work in a warehouse.
 
+    With Spark Connect a small file is written there, read by a worker, and deleted. If this process
+    may only read, that is not tried.
+
     Raises:
-        SettingError: As ``need_classes`` and ``prepare_workers``. Or the server of Spark Connect
-            has another Python, lacks pyarrow, or does not see this warehouse.
+        SettingError: The JVM lacks our classes, or its Python workers cannot run our code. Or the
+            server of Spark Connect has another Python, lacks pyarrow, or does not see this
+            warehouse; or this process does not reach it.
     """
     need_classes(spark, warehouse)
     prepare_workers(spark)
@@ -69,7 +73,10 @@ def _may_only_read(error: OSError) -> bool:
 
 
 def _try(spark: SparkSession, warehouse: str, path: str) -> None:
-    """Let the server and one of its workers read a file that has its own path in it."""
+    """Let the server and one of its workers read a file that has its own path in it.
+
+    Raises SettingError if they do not see it, may not read it, or cannot run our code.
+    """
     rows = spark.read.schema("value string").text(path_pattern(path), wholetext=True)
     try:
         rows_there = rows.mapInArrow(_look(path), _DDL).collect()
@@ -97,6 +104,10 @@ def _try(spark: SparkSession, warehouse: str, path: str) -> None:
 
 
 def _look(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python task: a row with the versions of acidsql and pyarrow, and
+    the file's text, or the error of reading it.
+    """
+
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             try:
@@ -111,6 +122,7 @@ def _look(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
 
 
 def _unfit(cause: str) -> SettingError:
+    """Return the error for workers that cannot run our code, and say what they need."""
     python = platform.python_version()
     return SettingError(
         f"The Python workers of Spark Connect's server cannot run acidsql: {cause}. They need "
@@ -120,6 +132,7 @@ def _unfit(cause: str) -> SettingError:
 
 
 def _not_seen(warehouse: str, reader: str) -> SettingError:
+    """Return the error for a warehouse that ``reader`` (``the server`` …) does not see."""
     where = "is on this machine: name one that both reach" if is_local(warehouse) else "must be one"
     return SettingError(
         f"This program wrote a file into the warehouse '{warehouse}', and {reader} does not see "

@@ -38,7 +38,9 @@ _MIXED = f"{PREFIX}mixed"
 
 
 def key_columns(partitions: int) -> list[str]:
-    """The columns, all numbers, that identify a row among the rows of so many partitions."""
+    """Return the columns, all numbers, that identify a row among the rows of so many partitions: a
+    row id, and with several partitions PARTITION_NUMBER.
+    """
     # Hive numbers rows anew in each partition, so a row id is unique in one partition only.
     keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
     return [*keys, PARTITION_NUMBER] if partitions > 1 else keys
@@ -69,11 +71,12 @@ def join_deleted_rows(
 
 
 def mark_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Add VERSION to all rows: the write id under which a row was deleted, or NULL.
+    """Add VERSION to all rows: the write id under which a row was deleted, or NULL if it is live.
 
     Args:
         events: Insert events, with ``key_columns``.
-        deletes: The row ids that delete events name, as ``key_columns``, and VERSION.
+        deletes: The row ids that delete events name, as ``key_columns``, and VERSION. If several
+            events name a row, the lowest write id counts.
         files: The files of these delete events.
     """
     keys = [key for key in deletes.columns if key != VERSION]
@@ -86,6 +89,9 @@ def mark_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFil
 def _join_deletes(
     events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], how: str
 ) -> DataFrame:
+    """Join insert events with delete events by the mixed row id. ``how``: Spark's type of the join.
+    The columns of the delete events are named anew, except VERSION. ``files``: their files.
+    """
     keys = [key for key in deletes.columns if key != VERSION]
     version_columns = [VERSION] if VERSION in deletes.columns else []
     renamed_deletes = deletes.selectExpr(
@@ -102,7 +108,7 @@ def _join_deletes(
 
 
 def _mixed_key_sql(keys: Sequence[str]) -> str:
-    """SQL of the BIGINT for the join."""
+    """Return SQL of the BIGINT into which a row id is mixed for the join."""
     numbers = (
         f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
     )
@@ -113,7 +119,9 @@ def _mixed_key_sql(keys: Sequence[str]) -> str:
 
 
 def _hint_broadcast(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Hint to Spark whether to broadcast the delete events."""
+    """Hint to Spark to broadcast the delete events, or to sort and merge if they are many. No hint
+    to broadcast if the session has switched broadcasts off.
+    """
     if _are_many(files):
         return deletes.hint("merge")
     threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
@@ -121,6 +129,9 @@ def _hint_broadcast(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame
 
 
 def _are_many(files: Sequence[EventFile]) -> bool:
+    """Whether these files have more than SENT_MAX delete events. Reads the footers of large
+    files.
+    """
     if sum(file.size for file in files) <= _SURELY_FEW_BYTES:
         return False
     large = [file for file in files if file.size > _SURELY_FEW_BYTES // len(files)]
@@ -128,6 +139,9 @@ def _are_many(files: Sequence[EventFile]) -> bool:
 
 
 def event_count(path: str, length: int | None) -> int:
-    """The number of events in a file. Raises SnapshotTooOldError if the file is gone."""
+    """Return the number of events in a file, from its footer; 0 for an empty file. ``length``: the
+    committed bytes; None for the whole file. Raises SnapshotTooOldError if the file is gone, and
+    FormatError if it is no ORC file.
+    """
     with naming_missing(path):
         return row_count(path, length)

@@ -87,7 +87,9 @@ class DeletionVectors:
     index: _Index | None
 
     def remove_deleted(self, events: DataFrame) -> DataFrame:
-        """Leave out deleted rows. ``events``: insert events with the columns of a row id."""
+        """Leave out deleted rows, lazily. ``events``: insert events with the columns of a row id.
+        The vectors must have an index, or no pages.
+        """
         if not len(self.words):
             return events
         assert self.index is not None, "the caller joins"
@@ -103,7 +105,7 @@ class DeletionVectors:
             return jvm.drop(settle(rows_and_bits.where(self.index.is_alive)), *broadcast_tables)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
-        """Tell for each of these row ids whether its row is deleted.
+        """Return for each of these row ids whether its row is deleted.
 
         Args:
             keys: Partition numbers, write ids, bucket properties and row ids.
@@ -116,7 +118,10 @@ class DeletionVectors:
         return deleted
 
     def _places(self, pages: Sequence[_Ints]) -> _Ints:
-        """The index of each of these pages in ``self.pages``; -1 if the page does not exist."""
+        """Return the index of each of these pages in ``self.pages``; -1 if the page does not exist.
+
+        ``pages``: partition numbers, write ids, bucket properties and page numbers.
+        """
         if not len(self.words):
             return np.full(len(pages[0]), -1, np.int64)
         own_codes, page_codes = (
@@ -139,7 +144,7 @@ class DeletionVectors:
 def deletion_vectors(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
 ) -> DeletionVectors | None:
-    """Read the delete events of some partitions.
+    """Read the delete events of some partitions, at once, in threads of the driver.
 
     Args:
         listings: The partitions.
@@ -152,6 +157,7 @@ def deletion_vectors(
 
     Raises:
         SnapshotTooOldError: A file is gone.
+        FormatError: A file is damaged.
     """
     reads = [
         (numbers[listing.partition], read)
@@ -178,7 +184,7 @@ def deletion_vectors(
 
 
 def _modulus(numbers: _Ints) -> int | None:
-    """A modulus that tells these numbers apart; None if none was found.
+    """Return a modulus that tells these numbers (sorted, from 0 on) apart; None if none was found.
 
     The numbers of many partitions are checksums, which are too large for an index.
     """
@@ -197,9 +203,10 @@ def _count(reads: Sequence[FileRead]) -> int:
 
 
 def _keys(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
-    """Partition number, write id, bucket property and row number of each event, as columns.
+    """Return partition number, write id, bucket property and row number of each event of a file, as
+    four columns.
 
-    None if there are nulls, which Hive does not write.
+    None if there are nulls, which Hive does not write. Raises SnapshotTooOldError.
     """
     with naming_missing(str(read.path)):
         batches = list(read_deletes(read))
@@ -225,7 +232,12 @@ class _Bits:
         self.words = np.zeros((1, _WORDS), np.int64)
 
     def set(self, keys: Sequence[_Ints]) -> bool:
-        """Set the bits of the events of some files; False if there are too many pages."""
+        """Set the bits of the events of some files. Return False, without setting them, if there
+        would be too many pages.
+
+        ``keys``: partition numbers, write ids, bucket properties and row numbers, sorted within a
+        file.
+        """
         pages = np.stack([*keys[:3], keys[3] >> _PAGE_BITS])
         # The events of a file are sorted, so the events of one page stand together.
         begins = np.flatnonzero(np.r_[True, np.any(np.diff(pages) != 0, axis=0)][: pages.shape[1]])
@@ -238,6 +250,9 @@ class _Bits:
         return True
 
     def _slots_of(self, pages: _Ints) -> _Ints | None:
+        """Return the index in ``words`` of each page, one a column; new pages are added. None if
+        there are too many pages.
+        """
         unique, inverse = np.unique(pages, axis=1, return_inverse=True)
         slots = [self.slots.setdefault(tuple(page), len(self.slots)) for page in unique.T.tolist()]
         if len(self.slots) > PAGES_MAX:
@@ -265,7 +280,7 @@ _BIT = f"CAST({_NUMBER} & 63L AS INT)"
 
 
 def _single_row(numbers: npt.NDArray[Any]) -> pa.Array:
-    """A column with one row: all of these numbers."""
+    """Return an Arrow column with one row: an array of all these numbers."""
     values = pa.array(numbers)
     kind = pa.list_(pa.field("element", values.type, nullable=False))
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
@@ -290,13 +305,13 @@ class _Part:
 
     @classmethod
     def from_sql(cls, sql: str, numbers: _Ints) -> _Part:
-        """The part that an expression computes."""
+        """Make the part that an expression computes. ``numbers``: its value for each page."""
         low, width = _window(int(numbers.min()), int(numbers.max()))
         clamped = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
         return cls(clamped, low - 1, width + 2, numbers)
 
     def combined(self, next_part: _Part) -> _Part:
-        """Both parts as one."""
+        """Return both parts as one, whose number is unique for each pair of their numbers."""
         return _Part(
             f"(({self.sql} - {self.low}L) * {next_part.width}L + {next_part.sql})",
             next_part.low,
@@ -306,7 +321,7 @@ class _Part:
 
 
 def _parts(pages: _Ints, modulus: int) -> list[_Part]:
-    """The numbers that ``_PARTS`` compute, for each page."""
+    """Return the numbers that ``_PARTS`` compute, for each page, with their SQL."""
     partition, write_id, bucket_property, page = pages
     bucket, statement = bucket_property >> _STATEMENT_BITS, bucket_property & _STATEMENT_MASK
     numbers = [page, write_id, partition % modulus, bucket, statement]
@@ -317,7 +332,8 @@ def _parts(pages: _Ints, modulus: int) -> list[_Part]:
 
 
 def _index(pages: _Ints, modulus: int | None) -> _Index | None:
-    """The index of these pages; None if it would have too many numbers.
+    """Return the index of these pages; None if it would have too many numbers, or there is no
+    modulus.
 
     A part that no page has leads to a page without bits, which is the first one. Spark sends an
     array anew for each time that the SQL names it, so the SQL names the words once. Most rows need
@@ -337,7 +353,9 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
 
 
 def _index_of(parts: Sequence[_Part]) -> _Index | None:
-    """The index of these parts: an entry for each combination of their numbers."""
+    """Return the index of these parts: an entry for each combination of their numbers; None if it
+    would have more than INDEX_MAX numbers.
+    """
     values = [np.unique(part.numbers, return_inverse=True) for part in parts]
     missing, pages = (
         _power_of_two_above(math.prod(len(unique) for unique, _ in values)),
@@ -364,7 +382,8 @@ def _index_of(parts: Sequence[_Part]) -> _Index | None:
 
 
 def _window(low: int, high: int) -> tuple[int, int]:
-    """The lowest number, and the number of numbers, of an index that has both of these numbers.
+    """Return the lowest number, and the number of numbers, of an index that has both of these
+    numbers.
 
     They are rounded. So they are seldom others for the next scan, and Spark seldom has to compile
     the condition again.
@@ -376,5 +395,5 @@ def _window(low: int, high: int) -> tuple[int, int]:
 
 
 def _power_of_two_above(number: int) -> int:
-    """A power of two above the number."""
+    """Return a power of two above the number; at least 128."""
     return 1 << max(number.bit_length(), _LEAST_BITS)

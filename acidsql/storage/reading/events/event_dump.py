@@ -25,7 +25,13 @@ _File = tuple[str, int | None]  # path, and committed length if it is not the wh
 
 
 def dump_events(spark: SparkSession, path: str) -> DataFrame:
-    """See ``Session.events``.
+    """Return all events of a file or directory as they are stored, lazily: the event columns under
+    Hive's names, ``row`` as a struct, and ``path``.
+
+    Args:
+        spark: The session.
+        path: A bucket file, or a base, delta or delete delta. A side file's committed length
+            counts.
 
     Raises:
         FormatError: There is no such file or directory, or it has no events.
@@ -55,7 +61,11 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _files(fs: FileSystem, path: str) -> list[_File]:
-    """The bucket files at a path (a file or a directory), sorted by name."""
+    """Return the bucket files at a path (a file or a directory), sorted by name, without empty
+    ones: path, and committed length if it is not the whole file.
+
+    Raises FormatError if the path is of another kind, or there are no files.
+    """
     parent, _, name = path.rpartition("/")
     if bucket_id_of(name) is not None:
         entries, names = fs.list_if_there(parent), {name}
@@ -82,6 +92,8 @@ def _files(fs: FileSystem, path: str) -> list[_File]:
 def _reader(
     files: Sequence[_File], schema: RowSchema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: file numbers → the events of these files."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -76,7 +76,7 @@ class FileRead:
 
     @property
     def file(self) -> str:
-        """The path of the file."""
+        """The path of the file, of either kind."""
         path = self.path if self.original is None else self.original.path
         assert path is not None
         return path
@@ -88,10 +88,11 @@ DELETE_COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, DELETING_WRITE_ID]
 
 
 def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list[FileRead]:
-    """One read for each file of insert events or original.
+    """Return one read for each file of insert events or original; originals without rows are left
+    out.
 
     The driver reads the footers of all originals here, because a row id depends on the numbers of
-    rows in the files before.
+    rows in the files before. Raises FormatError if one is damaged.
     """
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
     reads = []
@@ -121,7 +122,7 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
 
 
 def _least(file: EventFile) -> int:
-    """A lower bound of the file's write ids.
+    """Return a lower bound of the write ids of the file's rows.
 
     A base has rows of all write ids up to its own, a delta only rows of its range.
     """
@@ -130,7 +131,7 @@ def _least(file: EventFile) -> int:
 
 
 def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead]:
-    """One read for each file of delete events."""
+    """Return one read for each file of delete events. Nothing is opened."""
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
     return [
         FileRead(listing.partition, file.path, file.length, None, hwm, hidden, size=file.size)
@@ -141,9 +142,10 @@ def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead
 def plain_reads(
     files: Mapping[str, Sequence[str]], sizes: Mapping[str, int] = MappingProxyType({})
 ) -> list[FileRead]:
-    """One read for each file of an insert-only table. The row ids have no meaning.
+    """Return one read for each file of an insert-only table. The row ids have no meaning.
 
-    ``sizes``: the files' bytes on disk, as far as they are known.
+    ``files``: paths by partition directory. ``sizes``: the files' bytes on disk, as far as they are
+    known.
     """
     return [
         FileRead(
@@ -155,7 +157,8 @@ def plain_reads(
 
 
 def flat_schema(table: Table) -> RowSchema:
-    """The table's columns under names that clash with no other name.
+    """Return the table's data columns under the names ``c0``, ``c1`` …, which clash with no other
+    name.
 
     The names in files do not matter: columns are matched by position.
     """
@@ -165,9 +168,15 @@ def flat_schema(table: Table) -> RowSchema:
 def read_file(
     read: FileRead, schema: RowSchema, names: Sequence[str], *, exact: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The visible insert events: row id, partition, then the columns under ``names``.
+    """Yield the visible insert events of a file: row id, partition, then the columns under
+    ``names``.
 
-    ``exact``: as for ``orc_reader.read_batches``.
+    ``exact``: refuse timestamps finer than a microsecond, because the rows will be written again.
+
+    Raises:
+        FileNotFoundError: The file is gone.
+        FormatError: The file is damaged, or of another kind.
+        UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
     if read.original is not None:
         batches = read_originals(read.original, schema, exact=exact)
@@ -187,10 +196,10 @@ def read_file(
 def read_for_query(
     reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``read_file``, of all these files. The tiny ones of an object store come last:
-    threads read some ahead, as a task waits for answers longer than it decodes such a file.
+    """Yield the rows of ``read_file``, of all these files. The tiny ones of an object store come
+    last: threads read some ahead, as a task waits for answers longer than it decodes such a file.
 
-    ``with_path``: the URL of the file is the last column.
+    ``with_path``: the URL of the file is the last column, ``url``.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -212,8 +221,9 @@ def read_for_query(
 def _begun(
     batches: Iterator[pa.RecordBatch],
 ) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-    """The first batch, and the others, which are not decoded yet: a tiny file may have many, if
-    its rows are alike."""
+    """Return the first batch (or none) in a list, and the others, which are not decoded yet: a tiny
+    file may have many, if its rows are alike.
+    """
     return list(islice(batches, 1)), batches
 
 
@@ -227,7 +237,9 @@ def _add_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
 
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
-    """The visible delete events of a file: the row ids that they name, and their write ids."""
+    """Yield the visible delete events of an event file: the row ids that they name, and the write
+    ids of the events themselves, as DELETE_COLUMNS.
+    """
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
         deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
@@ -237,7 +249,9 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
 
 
 def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
-    """The row ids of the visible insert events of a file, without the rows."""
+    """Yield the row ids of the visible insert events of a file, without the rows, as three columns.
+    An original is not opened, and all its rows count as visible.
+    """
     names = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
     if read.original is not None:
         yield from row_ids_of(read.original, names)
@@ -251,10 +265,12 @@ def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
 
 
 def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:
-    """All events of a file, as stored: the six event columns, then the path.
+    """Yield all events of a file, as stored: the six event columns, then the path.
+
+    ``schema``: the columns to which ``row`` is converted.
 
     Raises:
-        FormatError: The file is not an event file.
+        FormatError: The file is not an event file, or damaged.
     """
     with naming_damage(path):
         for batch, info in read_batches(path, length):
@@ -267,7 +283,9 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
 
 
 def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
-    """I1: tell for each write id whether the snapshot sees its events."""
+    """Return for each write id whether the snapshot of ``read`` sees its events (I1: only valid
+    write ids).
+    """
     is_visible = pc.less_equal(write_ids, read.high_water_mark)
     if not read.hidden:
         return is_visible

@@ -41,14 +41,15 @@ def read_events(
         path: The file's path.
         schema: The table's data columns; they are matched with the file's columns by position.
         length: The committed length in bytes, if it is not the whole file (``_flush_length``).
-        exact: As for ``read_batches``.
+        exact: Refuse timestamps finer than a microsecond, because the rows will be written again.
 
     Yields:
         originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
         under its names. The caller must choose names that differ from these four.
 
     Raises:
-        FormatError: It is no event file.
+        FormatError: It is no event file, or it is damaged.
+        UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
     with naming_damage(path):
         for batch, info in read_batches(path, length, exact=exact):
@@ -61,14 +62,15 @@ def read_events(
 
 
 def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The event columns of a file except ``row``, under Hive's names, for events of all kinds.
+    """Yield the event columns of a file except ``row``, under Hive's names, for events of all
+    kinds.
 
     Args:
         path: The file's path.
         length: The committed length in bytes, if it is not the whole file.
 
     Raises:
-        FormatError: It is no event file.
+        FormatError: It is no event file, or it is damaged.
     """
     with open_orc(path, length) as opened_file:
         if opened_file is None:
@@ -98,21 +100,28 @@ def need_events(batch: pa.RecordBatch, path: str) -> None:
 
 
 def row_count(path: str, length: int | None = None) -> int:
-    """The number of rows in a file. Raises FormatError if it is no ORC file."""
+    """Return the number of rows in a file, from its footer; 0 for an empty file.
+
+    ``length``: the committed bytes; None for the whole file. Raises FormatError if it is no ORC
+    file.
+    """
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         end = length_of(file) if length is None else length
         return orc_footer.read_footer(file, end).rows if end else 0  # an empty file has no rows
 
 
 def time_zones(path: str, length: int | None = None) -> set[str]:
-    """The time zones in which a file's stripes were written; "" for a stripe that names none."""
+    """Return the time zones in which a file's stripes were written; "" for a stripe that names
+    none. Raises FormatError if the file is damaged, or empty.
+    """
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         end = length_of(file) if length is None else length
         return {footer.zone for footer in OrcBatches(file, end).stripe_footers()}
 
 
 def event_names(reader: orc.ORCFile, path: str) -> list[str]:
-    """The names that a file of events has for its columns.
+    """Return the names that a file of events has for its columns; they may differ from Hive's in
+    case.
 
     Raises:
         FormatError: The file is not an event file.
@@ -125,8 +134,12 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
 
 @contextmanager
 def open_orc(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileInfo] | None]:
-    """Open a file, and read its footer. None for an empty file, which ORC itself reads as a file
-    without rows."""
+    """Open a file, check its stripes, and read its footer. Yield None for an empty file, which ORC
+    itself reads as a file without rows.
+
+    ``length``: the committed bytes; None for the whole file. Raises FormatError for damage, also
+    for errors of decoding in the block.
+    """
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         end = length_of(file) if length is None else length
         if not end:
@@ -139,19 +152,20 @@ def open_orc(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileI
 
 
 def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
-    """The chosen rows. Mostly all rows are chosen; then nothing is copied."""
+    """Return the chosen rows. Mostly all rows are chosen; then nothing is copied."""
     return batch if chosen.true_count == batch.num_rows else batch.filter(chosen)
 
 
 def flat_names(schema: RowSchema) -> list[str]:
-    """The names of the columns that ``read_events`` and ``read_originals`` give."""
+    """Return the names of the columns that ``read_events`` and ``read_originals`` give."""
     return [*event.EVENT_COLUMNS[1:5], *schema.names]
 
 
 def read_batches(
     path: str, length: int | None = None, *, exact: bool = False
 ) -> Iterator[tuple[pa.RecordBatch, FileInfo]]:
-    """The rows of any ORC file, each batch with the file's footer; timestamps in microseconds.
+    """Yield the rows of any ORC file, each batch with facts of the file's footer; timestamps in
+    microseconds. An empty file has no batches.
 
     Args:
         path: The file's path.
@@ -176,6 +190,9 @@ def read_batches(
 
 
 def _finer(path: str) -> UnsupportedError:
+    """Return the error for a file whose timestamps are finer than a microsecond, which we cannot
+    rewrite.
+    """
     return UnsupportedError(
         f"'{path}' has timestamps finer than a microsecond, which a compaction by acidsql would "
         "cut. Let Hive compact this table.",

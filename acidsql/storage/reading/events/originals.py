@@ -49,7 +49,7 @@ class OriginalFile:
 def original_files(
     paths: Iterable[str], write_id: int = WRITE_ID_OF_ORIGINALS, statement_id: int = 0
 ) -> list[OriginalFile]:
-    """Number the rows of all original files of one directory tree.
+    """Number the rows of all original files of one directory tree. Files without rows are left out.
 
     The rows of all files with one bucket id are numbered together, in the order of the files' whole
     paths (so ``_copy_10`` comes before ``_copy_2``). Every footer is read.
@@ -60,7 +60,7 @@ def original_files(
         statement_id: The statement id of the delta; 0 if it has none.
 
     Raises:
-        FormatError: A name does not begin with a bucket id, or a file is not ORC.
+        FormatError: A name does not begin with a bucket id, or a file is not ORC, or has events.
     """
     files: list[OriginalFile] = []
     next_row_ids: dict[int, int] = {}
@@ -76,6 +76,9 @@ def original_files(
 
 
 def _rows(path: str) -> int:
+    """Return the number of rows in an original. Raises FormatError if the file has events, or is
+    damaged.
+    """
     info = read_file_info(path)
     if info.is_acid:
         raise FormatError(
@@ -87,18 +90,20 @@ def _rows(path: str) -> int:
 def read_originals(
     file: OriginalFile, schema: RowSchema, *, exact: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Read an original file, with the row ids that Hive gives its rows.
+    """Yield the rows of an original file, with the row ids that Hive gives them.
 
     Args:
         file: A result of ``original_files``.
         schema: The table's data columns; they are matched with the file's columns by position.
-        exact: As for ``orc_reader.read_batches``.
+        exact: Refuse timestamps finer than a microsecond, because the rows will be written again.
 
     Yields:
-        Batches as from ``orc_reader.read_events``.
+        originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
+        under its names.
 
     Raises:
         FormatError: The file cannot be read.
+        UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
     row_id = file.first_row_id
     with naming_damage(file.path):
@@ -112,7 +117,7 @@ def read_originals(
 
 
 def row_ids_of(file: OriginalFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The row ids of an original file's rows, as three columns. The file is not read."""
+    """Yield the row ids of an original file's rows, as three columns. The file is not read."""
     end = file.first_row_id + file.rows
     for first in range(file.first_row_id, end, _BATCH_ROWS):
         columns = _row_ids(file, first, min(_BATCH_ROWS, end - first))
@@ -120,6 +125,9 @@ def row_ids_of(file: OriginalFile, names: Sequence[str]) -> Iterator[pa.RecordBa
 
 
 def _row_ids(file: OriginalFile, first: int, rows: int) -> list[pa.Array]:
+    """Return write ids, bucket properties and row ids (from ``first`` on) of so many rows of a
+    file.
+    """
     return [
         pa.array(np.full(rows, file.write_id, dtype=np.int64)),
         pa.array(np.full(rows, file.bucket_property, dtype=np.int32)),

@@ -37,6 +37,8 @@ _Named = set[tuple[int, int]]  # write ids and bucket ids
 def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
     """Keep only the files of a listing that may have a row which the delete events name.
 
+    The delete events are read here. If there are more than READ_MAX, all files are kept.
+
     Args:
         listing: The files of insert events, and the delete events, of one partition.
         write_ids: The visible write ids.
@@ -59,7 +61,7 @@ def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) ->
 def few_delete_keys(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
 ) -> pa.Table | None:
-    """The row ids that the delete events name, if the driver should read them.
+    """Read the row ids that the delete events name, if the driver should do it.
 
     Args:
         listings: The delete events.
@@ -67,7 +69,7 @@ def few_delete_keys(
         numbers: The ``PARTITION_NUMBER`` of each partition.
 
     Returns:
-        WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION_NUMBER and VERSION, all BIGINT; None if the
+        WRITE_ID, BUCKET_PROPERTY, ROW_ID, VERSION and PARTITION_NUMBER, all BIGINT; None if the
         files are large, or a number is NULL, which Hive does not write.
 
     Raises:
@@ -90,6 +92,9 @@ def few_delete_keys(
 
 
 def _named_buckets(read: FileRead) -> _Named:
+    """Return the write ids and bucket ids of the rows that a file's visible delete events name.
+    Raises SnapshotTooOldError.
+    """
     named_buckets: _Named = set()
     with naming_missing(str(read.path)):
         for batch in read_deletes(read):
@@ -105,6 +110,9 @@ def _named_buckets(read: FileRead) -> _Named:
 
 
 def _may_have(file: EventFile, named_buckets: _Named) -> bool:
+    """Whether a file may have a row of one of these write ids and bucket ids, by its directory and
+    name.
+    """
     directory = file.directory
     is_base = directory.kind is DirectoryKind.BASE
     first = 0 if is_base else directory.min_write_id

@@ -80,7 +80,9 @@ class Search:
 
     @cached_property
     def decide(self) -> Decider:
-        """Tells for which rows the condition holds."""
+        """Return for each row whether the condition holds: a function of Arrow's columns by
+        name.
+        """
         return decider(self.condition)
 
     @cached_property
@@ -92,7 +94,9 @@ class Search:
 
 
 def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
-    """The part of a condition by which the driver can search; ANYTHING if it should not search."""
+    """Return the part of a condition by which the driver can search; ANYTHING if it should not
+    search, because there are originals or too many bytes.
+    """
     kinds = {column.name: column.type for column in table.columns}
     if any(listing.originals for listing in listings):  # originals store no row ids
         return ANYTHING
@@ -104,7 +108,7 @@ def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) 
 def numbered_reads(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
 ) -> list[tuple[int, FileRead]]:
-    """The files of insert events, each with its partition's number.
+    """Return the files of insert events, each with its partition's number.
 
     The number is -1 for a partition without delete events: in ``Scan.numbers`` such partitions
     share a number with others.
@@ -117,7 +121,7 @@ def numbered_reads(
 
 
 def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | None:
-    """Find the live rows for which a condition may hold.
+    """Find the live rows for which a condition may hold. Files are read at once, in threads.
 
     Args:
         reads: The result of ``numbered_reads``.
@@ -161,7 +165,7 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
 
 
 def column_name(ordinal: int) -> str:
-    """The name of a table's column in the result. No user column can have this name."""
+    """Return the name of a table's column in the result. No user column can have this name."""
     return f"{PREFIX}c{ordinal}"
 
 
@@ -170,6 +174,9 @@ def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
 
 
 def _search_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:
+    """Return the live rows found in a file, a table for each stripe; None if Spark must search
+    instead, also if the file is damaged. Raises SnapshotTooOldError.
+    """
     path, tables = str(read.path), list[pa.Table]()
     try:
         with naming_missing(path), open_orc(path, read.length) as opened_file:
@@ -208,7 +215,9 @@ class _File:
             raise FormatError("ORC's C++ reads some timestamps of other zones wrongly")
 
     def search(self, stripe: int) -> pa.Table | None:
-        """The rows found in a stripe; None if Spark must search instead."""
+        """Return the live rows found in a stripe (by its number); None if Spark must search
+        instead.
+        """
         none = self._target.schema.empty_table()
         places = self._candidates(stripe)
         if not len(places):
@@ -237,7 +246,9 @@ class _File:
         return self._target.table.columns
 
     def _candidates(self, stripe: int) -> _Places:
-        """The places of events for which the condition may hold, of insert events and others."""
+        """Return the places, in a stripe, of events of any kind for which the condition may
+        hold.
+        """
         condition_columns = columns_of(self._target.condition)
         ordinals = [i for i, column in enumerate(self._columns) if column.name in condition_columns]
         names = [self._columns[i].name for i in ordinals]
@@ -246,19 +257,23 @@ class _File:
         return np.flatnonzero(holds.fill_null(False).to_numpy(zero_copy_only=False))
 
     def _is_large(self) -> bool:
-        """Whether a stripe of these columns would take much memory."""
+        """Whether a stripe of the target's columns would take much memory, by the average
+        stripe.
+        """
         rows = self._reader.nrows // self._reader.nstripes
         return bool(rows * len(self._target.columns) > _VALUES_MAX)
 
     def _read_events(self, stripe: int, places: _Places) -> list[pa.Array]:
-        """The event columns except ``row``, of the events in these places."""
+        """Return the event columns except ``row``, of the events in these places of a stripe."""
         batch = self._reader.read_stripe(stripe, columns=self._events[:-1])
         return list(batch.take(pa.array(places)).columns)
 
     def _read_rows(
         self, stripe: int, ordinals: Sequence[int], places: _Places | None
     ) -> pa.StructArray:
-        """Columns of the table, matched by position, of all rows or of the rows in ``places``."""
+        """Return columns of the table as one struct, of all rows of a stripe or of those in
+        ``places``. They are matched by position; columns that the file lacks are NULL.
+        """
         # Columns that were added to the table after this file was written are null, and come last.
         field_names = [self._fields[i] for i in ordinals if i < len(self._fields)]
         if not field_names:
@@ -273,7 +288,7 @@ class _File:
 
 
 def decider(predicate: Predicate) -> Decider:
-    """A function that tells for each row whether a predicate holds: true, false or null.
+    """Return a function that tells for each row whether a predicate holds: true, false or null.
 
     The literals become Arrow's here, once, because a list may have thousands of them, and there may
     be thousands of files.

@@ -42,13 +42,16 @@ def _prune_listing(listing: Listing, buckets: frozenset[int]) -> Listing:
 
 
 def _may_hold(file: EventFile, buckets: frozenset[int]) -> bool:
+    """Whether a file's name is that of one of these buckets, or tells no bucket."""
     # The names are bucket_00001, or bucket_00001_0 with the number of an attempt.
     number = file.path.rpartition("/")[2].removeprefix("bucket_").partition("_")[0]
     return not number.isdigit() or int(number) in buckets
 
 
 def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
-    """The buckets of all rows for which a condition holds; None if they are not known."""
+    """Return the buckets of all rows for which a condition holds; None if they are not known, or
+    the table is not bucketed.
+    """
     if not table.is_bucketed:
         return None
     kinds = {column.name: column.type for column in table.columns}
@@ -70,7 +73,7 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
 
 
 def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
-    """The values that a bucketing column can have; None if they are not known."""
+    """Return the values that a bucketing column can have; None if they are not known."""
     values = possible_values(condition, column)
     if values is None or any(typed_value.type != _plain(kind) for typed_value in values):
         return None
@@ -78,7 +81,8 @@ def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
 
 
 def _plain(kind: str) -> str | None:
-    """The type that literals for a column must have; None if the column's type cannot be used.
+    """Return the type that literals for a column must have; None if the column's type cannot be
+    used.
 
     A value must have one form only: CHAR is padded, and doubles have two zeros.
     """

@@ -84,7 +84,7 @@ class FoundFile:
 
     @property
     def write_ids(self) -> tuple[int | None, int | None]:
-        """The lowest and the highest write id of its events; 0 for originals."""
+        """The lowest and the highest write id of its events; 0 for originals; None for litter."""
         if self.acid is not None:
             return self.acid.min_write_id, self.acid.max_write_id
         return (0, 0) if self.kind == "original" else (None, None)
@@ -113,7 +113,8 @@ def inventory(
     columns: Sequence[str] = (),
     oldest: float = float("inf"),
 ) -> list[FoundFile]:
-    """All directories and files of a table, sorted by path, without Hive's side files.
+    """List all directories and files of a table, sorted, without Hive's side files. No file is
+    opened except side files. A directory that is gone or unreadable raises no error here.
 
     Args:
         fs: The table's file system.
@@ -146,7 +147,9 @@ def inventory(
 
 
 def files_frame(spark: SparkSession, files: Sequence[FoundFile]) -> DataFrame:
-    """The DataFrame of ``Session.files``. When it is evaluated, tasks fill in the rows of files."""
+    """Return the DataFrame of ``Session.files``. When it is evaluated, tasks fill in the rows of
+    files.
+    """
     rows = [
         (
             file.partition, file.directory, file.kind, *file.write_ids,
@@ -172,7 +175,9 @@ def _tops(
     txns: ValidTxnList,
     oldest: float,
 ) -> list[tuple[Entry, FoundFile]]:
-    """The entries of a table's or partition's directory itself, with their states."""
+    """Return the entries of a table's or partition's directory itself, hidden ones too; each with a
+    FoundFile that has its kind and state. A missing directory has none.
+    """
     entries = fs.list_if_there(place.path)
     visible_entries = [entry for entry in entries if not is_hidden(entry.name)]
     state_of = _states(fs, visible_entries, write_ids, txns, oldest)
@@ -196,6 +201,9 @@ def _states(
     txns: ValidTxnList,
     oldest: float,
 ) -> Callable[[str], str]:
+    """Return a function that gives the state of an entry by its name: visible, history, obsolete,
+    aborted or open; unknown if the snapshot can no longer be read.
+    """
     children = list(_whole_children(fs, entries))
     default = "open"
     try:
@@ -213,6 +221,9 @@ def _states(
 
 
 def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]:
+    """Yield what Hive's rules need of each entry; lone halves of pairs, and directories that are
+    gone or unreadable, are left out.
+    """
     names = {entry.name for entry in entries}
     for entry in entries:
         try:
@@ -223,7 +234,9 @@ def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]
 
 
 def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
-    """The state of a hidden directory: open if a running statement may own it, else unknown."""
+    """Return the state of a hidden directory: open if a running statement may own it, else
+    unknown.
+    """
     write_id = staged_write_id(name)
     undecided = write_id is not None and (
         write_id in write_ids.open or write_id > write_ids.high_water_mark
@@ -232,7 +245,11 @@ def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
 
 
 def _files_below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
-    """All files below one entry; the entry itself if it is a file, or a directory without files."""
+    """List the files and the directories without files below an entry; a file gives itself.
+
+    Each takes what it does not know itself (partition, kind, state) from ``top``. Side files are
+    left out.
+    """
     if not entry.is_dir:
         return [replace(top, file=entry.name, bytes=entry.size)]
     directory = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
@@ -241,6 +258,10 @@ def _files_below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile
 
 
 def _directory_files(fs: FileSystem, entry: Entry, parent: FoundFile) -> Iterator[FoundFile]:
+    """Yield the files, and the directories without files, below a directory; they take what they do
+    not know from ``parent``. What is no data file of such a directory is litter. A link is not
+    followed.
+    """
     children = fs.list_if_there(entry.path)
     names = {child.name for child in children}
     for child in children:
@@ -259,6 +280,9 @@ def _directory_files(fs: FileSystem, entry: Entry, parent: FoundFile) -> Iterato
 
 
 def _file(fs: FileSystem, child: Entry, siblings: set[str], template: FoundFile) -> FoundFile:
+    """Return a file with its size, and with its committed length if a side file has one. An error
+    about the side file becomes the file's problem.
+    """
     length = problem = None
     if template.acid is not None:
         try:
@@ -282,7 +306,9 @@ def _is_data(child: Entry) -> bool:
 
 
 def _directories_above(names: Iterable[str], depth: int) -> list[str]:
-    """The directories above the partitions' directories, including the table's own ("")."""
+    """Return the directories above the partitions' directories, including the table's own (""),
+    sorted. ``depth``: the number of partition columns.
+    """
     directories = {"/".join(name.split("/")[:level]) for name in names for level in range(depth)}
     return sorted({"", *directories})
 
@@ -294,7 +320,9 @@ def _files_beside_partitions(
     columns: Sequence[str],
     write_ids: ValidWriteIdList,
 ) -> list[FoundFile]:
-    """The files above the partitions' directories, where no reader looks for files."""
+    """Return the files above the partitions' directories, directly in ``prefix``, where no reader
+    looks for files, as litter.
+    """
     column = columns[prefix.count("/") + 1 if prefix else 0]
     strays: list[FoundFile] = []
     for entry in fs.list_if_there(f"{location}/{prefix}".rstrip("/")):

@@ -20,7 +20,9 @@ from acidsql.storage.reading.pruning.partition_columns import partitions_frame
 
 
 def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> PartitionNames:
-    """The names of a table's partition directories; ``names`` are all that exist."""
+    """Return the names of a table's partition directories; ``names`` are all that exist. A job-less
+    query asks Spark for the values of names that may not be canonical.
+    """
     return PartitionNames.from_directories(
         table.partition_columns, names, _values_in_spark(spark, table, names)
     )

@@ -40,7 +40,8 @@ _FEW_PARTITIONS = 500
 
 
 def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str]) -> DataFrame:
-    """The partition columns' values, as ``scan`` shows them: one row for each of these directories.
+    """Return the partition columns' values, as ``scan`` shows them: one row for each of these
+    directories.
 
     Columns: ``__acidsql_partition`` (the directory's name), then the partition columns. No job
     runs.
@@ -55,7 +56,9 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
 def matching_partitions(
     spark: SparkSession, table: Table, partitions: Sequence[str], condition: Predicate
 ) -> list[str]:
-    """The partitions that can have rows for which a condition holds."""
+    """Return the partitions that can have rows for which a condition holds, in the given order.
+    Conditions on CHAR columns do not count.
+    """
     columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
     partition_predicate = restrict_to_columns(condition, columns)
     if partition_predicate == ANYTHING or not partitions:
@@ -70,6 +73,7 @@ def matching_partitions(
 
 
 def _sql(predicate: Predicate) -> str:
+    """Return a predicate on partition columns as SQL."""
     match predicate:
         case And(terms):
             return "(" + " AND ".join(map(_sql, terms)) + ")"
@@ -83,7 +87,7 @@ def _sql(predicate: Predicate) -> str:
 
 
 def partition_value_columns(table: Table, partitions: Sequence[str], directory: str) -> list[str]:
-    """SQL of the partition columns' values, as ``scan`` shows them.
+    """Return SQL of the partition columns' values, as ``scan`` shows them, each under its name.
 
     Args:
         table: The table.
@@ -125,11 +129,12 @@ class PathPartitions:
         return partition_value_columns(self._table, self._names, self.directory)
 
     def number(self, numbers: Mapping[str, int]) -> str:
-        """SQL of the number of a row's partition. ``numbers``: the numbers by directory."""
+        """Return SQL of the number of a row's partition. ``numbers``: the numbers by directory."""
         return number_of(self.directory, {name: numbers[name] for name in self._names})
 
     @cached_property
     def _from_path(self) -> str:
+        """SQL that cuts the partition directory out of ``PATH``."""
         depth = len(self._table.partition_columns)
         levels = {
             path.rpartition(f"/{name}/")[2].count("/") + 1
@@ -150,7 +155,7 @@ class PathPartitions:
 
 
 def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
-    """A number for each partition directory.
+    """Return a number for each partition directory.
 
     For many partitions the number is a checksum of the directory's name, if all checksums differ.
     Otherwise Spark would search the whole list of partitions for each row.
@@ -163,7 +168,9 @@ def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
 
 
 def number_of(directory: str, numbers: Mapping[str, int]) -> str:
-    """SQL of the number that belongs to a partition directory."""
+    """Return SQL of the number that belongs to a partition directory; NULL for a directory not in
+    ``numbers``. ``directory``: SQL of its name.
+    """
     if len(different := set(numbers.values())) == 1:
         return str(different.pop())
     if all(number == _checksum(name) for name, number in numbers.items()):
@@ -178,7 +185,7 @@ def _checksum(name: str) -> int:
 
 
 def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: str) -> str:
-    """One partition column's value, from the partition directory's name.
+    """Return SQL of one partition column's value, from SQL of the partition directory's name.
 
     The value of the default partition is NULL in a column of any type, as in Spark, Trino and
     Impala. Hive shows the directory's name in a string column.
@@ -197,7 +204,9 @@ def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: s
 
 
 def shown_value(text: str, column: Column) -> str:
-    """SQL of a partition column's value, from SQL of its text; a text that is no value is NULL."""
+    """Return SQL of a partition column's value, from SQL of its text; a text that is no value is
+    NULL.
+    """
     if parse_type(column.type).kind in ("string", "varchar", "char"):
         return shown_sql(text, column.type, zone_offset_micros=None)
     return f"try_cast({text} AS {shown_type(column.type)})"

@@ -17,7 +17,7 @@ _DDL = "location string, host string, problem string"
 
 
 def problem_of(location: str) -> str:
-    """Why this process cannot list a directory; empty if it can."""
+    """Return why this process cannot list a directory; "" if it can."""
     try:
         filesystem_for(location).list(location)
     except FileNotFoundError:
@@ -31,7 +31,10 @@ def list_on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tup
     """Run a small job that lists each directory in every task slot, as far as Spark spreads it.
 
     Returns:
-        Location, host and problem for each location and host; an empty problem is none.
+        Location, host and problem for each location and host, sorted; an empty problem is none.
+
+    Raises:
+        SettingError: Spark's Python workers cannot run our code.
     """
     prepare_workers(spark)
     tasks = max(1, task_slots(spark))
@@ -43,6 +46,10 @@ def list_on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tup
 def _look(
     locations: Sequence[str],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: a row (location, host, problem) for each
+    location.
+    """
+
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             host = socket.gethostname()

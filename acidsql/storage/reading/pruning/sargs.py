@@ -44,7 +44,8 @@ _LAST_ALIKE = "\ud7ff"  # surrogates come next: UTF-16 sorts them before U+E000
 def read_options(
     spark: SparkSession, table: Table, names: Sequence[str], condition: Predicate
 ) -> dict[str, str]:
-    """Options of an ORC read that skip data by a condition; empty if nothing can be skipped.
+    """Return options of an ORC read that skip data by a condition; empty if nothing can be skipped,
+    or Spark gives no access to its JVM.
 
     Args:
         spark: The session.
@@ -68,12 +69,13 @@ def read_options(
 
 
 def unpushable_sql(column: str) -> str:
-    """SQL of a column in a form through which Spark pushes no condition down."""
+    """Return SQL of a column in a form through which Spark pushes no condition down."""
     return f"coalesce({column}, {column})"
 
 
 def comparable(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
-    """The part of a condition that ORC and Arrow decide as Spark does.
+    """Return the part of a condition that ORC and Arrow decide as Spark does; ANYTHING if there is
+    none.
 
     ``kinds``: the types of the columns that the result may use, by name.
     """
@@ -81,6 +83,7 @@ def comparable(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
 
 
 def _is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
+    """Whether ORC and Arrow compare the column of a term with its values as Spark does."""
     kind = kinds[term.column]
     if kind.startswith("varchar"):
         kind = "string"
@@ -114,6 +117,7 @@ class _Filters:
         self._new_array = gateway.new_array
 
     def of(self, predicate: Predicate) -> Any:
+        """Return a predicate as a filter object of Spark's in the JVM."""
         match predicate:
             case And(terms):
                 return self._join_terms(self._filter("And"), terms)
@@ -136,6 +140,7 @@ class _Filters:
         return java_class(self._jvm, f"org.apache.spark.sql.sources.{name}")
 
     def _join_terms(self, joined: Any, terms: Sequence[Predicate]) -> Any:
+        """Join two or more terms by a Java class of two arguments, ``And`` or ``Or``."""
         first, *other_terms = terms
         folded = self.of(first)
         for term in other_terms:
@@ -160,7 +165,9 @@ _NAMES = {
 
 
 def _serialized_filter(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
-    """A filter in the form in which ORC reads it from a configuration."""
+    """Return a filter in the form in which ORC reads it from a configuration; empty if ORC has no
+    use for it.
+    """
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)
     schema = java_class(jvm, "org.apache.spark.sql.types.StructType").fromDDL(ddl)
@@ -176,6 +183,9 @@ def _serialized_filter(jvm: Any, columns: Sequence[Column], filters: Any) -> dic
 
 
 def _create_filter(jvm: Any, schema: Any, filters: Any) -> Any:
+    """Return ORC's search argument for a filter, as Scala's Option, by Spark's own internal
+    method.
+    """
     orc_filters = java_class(jvm, "org.apache.spark.sql.execution.datasources.orc.OrcFilters")
     try:
         third = getattr(orc_filters, "createFilter$default$3")()

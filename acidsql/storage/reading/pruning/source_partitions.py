@@ -29,15 +29,17 @@ def source_predicate(
     is_distinct: bool = False,
     most: int = VALUES_MAX,
 ) -> Predicate:
-    """A predicate on columns of the target that holds for every target row with a source row.
+    """Return a predicate on columns of the target that holds for every target row with a source
+    row.
 
     A job reads the source, unless the driver has its rows.
 
     Args:
         source: A query that gives the same rows each time.
         equated: Pairs of a column of the target and the source's column that it must equal.
+            Pairs of other types than integers, decimals, dates, strings and booleans are ignored.
         is_distinct: Most rows of the source have values of their own.
-        most: If the source has more different values, nothing is demanded.
+        most: If the source has more different values, nothing is demanded (ANYTHING).
     """
     # Spark's own name of a type tells a string with a collation from a string without one.
     types = dict(source.dtypes)
@@ -68,6 +70,9 @@ def has_one_text(kind: str) -> bool:
 
 
 def _in_list(texts: set[str | None], column: Column) -> Predicate:
+    """Return the predicate that a column has one of these texts; ANYTHING if there are none, or one
+    is not valid UTF-8. A None does not count.
+    """
     value_texts = sorted(text for text in texts if text is not None)
     if not value_texts or any(_MENDED in text for text in value_texts):
         return ANYTHING
