@@ -90,7 +90,9 @@ class CheckedFile:
 
 
 def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
-    """What is wrong with a file."""
+    """Return what is wrong with a file. A file that cannot be read is a finding, too, not an
+    error.
+    """
     findings: list[Finding] = []
     try:
         with naming_damage(file.path):
@@ -110,6 +112,9 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
 
 
 def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
+    """Yield what is wrong with a file without events: its kind, and with ``all_rows`` its values.
+    Raises FormatError if it cannot be read.
+    """
     if spec.is_parquet:
         # Imported here because few tasks read Parquet.
         from acidsql.storage.tables.parquet import read_parquet, rows_of_parquet
@@ -138,7 +143,9 @@ def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
 
 
 def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
-    """The footer. With all rows, the indexes are read, too, which no reader of all rows reads."""
+    """Read the footer. With all rows, the stripes and indexes are checked, too, which no reader of
+    all rows reads. Raises FormatError.
+    """
     with filesystem_for(file.path).open_input(file.path) as opened:
         end = file.size if file.length is None else file.length
         footer, _, script = read_checked(opened, end)
@@ -148,7 +155,9 @@ def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
 
 
 def _users(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[int, str, str]]:
-    """The numbers of the user's columns in a footer, with the names and types of the table."""
+    """Return the numbers of the user's columns in a footer, with the names and types of the table.
+    ``parent``: the number of the struct that has them.
+    """
     kinds = zip(spec.row.names, map(str, spec.row.types), strict=True)
     numbers = footer.types[parent].children
     return [(number, *name_and_type) for number, name_and_type in zip(numbers, kinds, strict=False)]
@@ -160,6 +169,7 @@ def _row_count(file: CheckedFile, promised: int, rows: int) -> Iterator[Finding]
 
 
 def _totals(file: CheckedFile, totals: Totals) -> Iterator[Finding]:
+    """Yield a finding if columns have other values than the footer's statistics say."""
     if totals.wrong:
         names = ", ".join(f"'{name}'" for name in totals.wrong)
         yield _contradiction(
@@ -175,6 +185,9 @@ def _contradiction(file: CheckedFile, message: str) -> Finding:
 
 
 def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
+    """Yield what is wrong with a file of events: its footer, its mark, and with ``all_rows`` each
+    event. Raises FormatError if it cannot be read.
+    """
     footer = _footer(file, spec)
     info = footer_facts(footer)
     if not info.is_acid:
@@ -207,6 +220,9 @@ def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
 
 
 def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]]:
+    """Return the numbers of an event file's columns in its footer, ``row``'s fields included, with
+    names and types.
+    """
     numbers = footer.types[0].children
     names = event.EVENT_COLUMNS[: len(_EVENT_TYPES)]
     ids = list(zip(numbers, names, _EVENT_TYPES, strict=False))
@@ -214,13 +230,17 @@ def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]
 
 
 def _stats(info: FileInfo) -> tuple[int, ...] | None:
-    """Inserts, updates and deletes, as the footer counts them; None if it does not."""
+    """Return the numbers of inserts, updates and deletes, as the footer counts them; None if it
+    does not.
+    """
     text = info.user_metadata.get(event.STATS_KEY)
     return None if text is None else _numbers(text)
 
 
 def _key_index(info: FileInfo) -> list[Key] | None:
-    """The last key of each stripe, as the footer has them; None if it does not."""
+    """Return the last key of each stripe, as the footer has them; None if it has none. What is no
+    key is left out.
+    """
     text = info.user_metadata.get(event.KEY_INDEX_KEY)
     if text is None:
         return None
@@ -239,7 +259,9 @@ class EventFaults:
     _first_of_condition: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, condition: str, wrong: _Flags, keys: Sequence[Int64s], message: str) -> None:
-        """Note the events for which a flag is set; see ``add``."""
+        """Note the events for which a flag is set. ``{}`` in the message is the first one's
+        key.
+        """
         if wrong.any():
             self.add(condition, [column[wrong] for column in keys], message)
 
@@ -252,7 +274,9 @@ class EventFaults:
             self._first_of_condition[condition] = (count + len(keys[0]), first)
 
     def findings(self, path: str) -> Iterator[Finding]:
-        """One finding for each condition."""
+        """Yield one finding for each condition: the first event's message, and how many
+        there are.
+        """
         for condition, (count, message) in self._first_of_condition.items():
             more = f" There are {count} of this kind." if count > 1 else ""
             yield Finding(path, condition, message + more)
@@ -273,6 +297,9 @@ class _Rows:
     _last: Key | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Check a batch of events by all rules, and note what is wrong. Batches come in the file's
+        order.
+        """
         operations = batch.column(0).to_numpy()
         keys = [batch.column(i).to_numpy().astype(np.int64) for i in (1, 2, 3)]
         current = batch.column(4).to_numpy()
@@ -289,6 +316,11 @@ class _Rows:
         self._last = key_at(keys, -1)
 
     def findings(self, stats: tuple[int, ...] | None) -> Iterator[Finding]:
+        """Yield what was wrong with the events, and where the footer contradicts them, when all
+        were added.
+
+        ``stats``: the footer's numbers of inserts, updates and deletes; None if it has none.
+        """
         yield from self._noted.findings(self.file.path)
         yield from _row_count(self.file, self.info.rows, self._rows)
         yield from _totals(self.file, self.totals)
@@ -301,7 +333,7 @@ class _Rows:
             )
 
     def _order(self, keys: list[Int64s]) -> None:
-        """I4."""
+        """Note events that are not in ascending order of row id (I4), or that repeat a row id."""
         if self._last is not None:
             pairs = zip(self._last, keys, strict=True)
             keys = [np.concatenate([[last], column]) for last, column in pairs]
@@ -320,7 +352,7 @@ class _Rows:
             )
 
     def _buckets(self, keys: list[Int64s]) -> None:
-        """I5."""
+        """Note events whose row id has another bucket id than the file's name (I5)."""
         bucket = bucket_id_of(self.file.path.rpartition("/")[2])
         wrong = bucket_ids(keys[1]) != bucket
         self._noted.note("WRONG_BUCKET_ID", wrong, keys, f"{{}} is not of bucket {bucket}.")
@@ -336,7 +368,9 @@ class _Rows:
     def _write_ids(
         self, operations: npt.NDArray[np.int32], keys: list[Int64s], current: Int64s
     ) -> None:
-        """I1: a directory's name promises which write ids its events have."""
+        """Note events whose write ids are not those that the directory's name promises (I1), and
+        inserts whose write id is not their row's.
+        """
         assert self.file.directory is not None
         first, last = self.file.directory.min_write_id, self.file.directory.max_write_id
         if last == ORIGINALS_BASE:
@@ -353,6 +387,9 @@ class _Rows:
     def _clusters(
         self, rows: pa.StructArray, operations: npt.NDArray[np.int32], keys: list[Int64s]
     ) -> None:
+        """Note rows that CLUSTERED BY puts into another bucket than the file's; nothing without
+        CLUSTERED BY.
+        """
         clustering = self.spec.clustering
         if clustering is None or self._kind is DirectoryKind.DELETE_DELTA:
             return
@@ -368,6 +405,7 @@ class _Rows:
         )
 
     def _key_index(self, keys: list[Int64s]) -> None:
+        """Note stripes that end with another key than the footer's index says."""
         if self.index is None:
             return
         end = 0

@@ -37,7 +37,7 @@ _NONE = [np.empty(0, np.int64) for _ in range(3)]
 
 
 def check_deletes(bucket: Fold, place: str) -> list[Finding]:
-    """What is wrong with the row ids of a bucket, whose files are all sound by themselves.
+    """Return what is wrong with the row ids of a bucket, whose files are all sound by themselves.
 
     Args:
         bucket: The visible files of the bucket.
@@ -45,6 +45,7 @@ def check_deletes(bucket: Fold, place: str) -> list[Finding]:
 
     Raises:
         FormatError, OSError: A file cannot be read.
+        SnapshotTooOldError: A file is gone.
     """
     findings = EventFaults()
     deletes = _Deletes(bucket, findings)
@@ -83,7 +84,9 @@ class _Deletes:
         self._is_done = False
 
     def unmatched_deletes(self, rows: Sequence[Int64s], last: Key) -> list[Int64s]:
-        """The deleted row ids, up to a key, that match none of these rows and no earlier row."""
+        """Return the deleted row ids, up to a key, that match none of these rows and no earlier
+        row. Each is returned once.
+        """
         while not self._is_done and self._reached <= last:
             self._pull()
         missing = ~are_among(self._open, rows) if len(self._open[0]) else np.zeros(0, dtype=bool)
@@ -95,7 +98,7 @@ class _Deletes:
         return orphans
 
     def remaining_deletes(self) -> Iterator[list[Int64s]]:
-        """All deleted row ids that are greater than the last row's."""
+        """Yield all deleted row ids that are greater than the last row's."""
         yield self._open
         while not self._is_done:
             self._open = _NONE
@@ -103,6 +106,9 @@ class _Deletes:
             yield self._open
 
     def _pull(self) -> None:
+        """Read the next batch of delete events, note the repeated ones, and add the others to the
+        open row ids.
+        """
         batch = next(self._events, None)
         if batch is None:
             self._is_done = True
@@ -120,8 +126,9 @@ class _Deletes:
 
 
 def _is_repeated(keys: Sequence[Int64s], last: Key | None) -> npt.NDArray[np.bool_]:
-    """Tell for each key whether it equals the previous event's key.
+    """Return for each key whether it equals the previous event's key.
 
-    ``last``: the key of the event before the first one."""
+    ``last``: the key of the event before the first one; None: there is none.
+    """
     _, repeats = steps(keys)
     return np.concatenate([[last is not None and key_at(keys, 0) == last], repeats])

@@ -58,12 +58,14 @@ class CatalogFacts:
 
 
 def place_of(table: Table, partition: str) -> str:
-    """The path of the table's directory, or of a partition's."""
+    """Return the path of the table's directory ("" as partition), or of a partition's."""
     return f"{table.location}/{partition}".rstrip("/")
 
 
 def missing_places(fs: FileSystem, table: Table, catalog_facts: CatalogFacts) -> dict[str, Finding]:
-    """The partitions whose directories are missing; "" if the table's own is."""
+    """Return a finding for each partition whose directory is missing, by its name; only "" if the
+    table's own is.
+    """
     if not fs.exists(table.location):
         return {"": Finding(table.location, "TABLE_DIRECTORY_MISSING", "There is no directory.")}
     names = [name for name in catalog_facts.partitions if name]
@@ -84,7 +86,11 @@ def check_names(
     catalog_facts: CatalogFacts,
     listings: Iterable[Listing],
 ) -> Iterator[Finding]:
-    """The rules that need only the inventory, and what readers take of it."""
+    """Yield what the inventory alone shows, and what readers take of it: the catalog's rules, data
+    files with wrong names, empty files, strays.
+
+    ``listings``: what readers read of each partition that can be listed.
+    """
     read = {path for listing in listings for path in paths_of(listing)}
     yield from check_catalog(table, found_files, catalog_facts)
     yield from _committed_file_findings(table, found_files, catalog_facts)
@@ -101,13 +107,15 @@ def check_names(
 def check_catalog(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """The rules about what the metastore knows of each directory."""
+    """Yield where the directories contradict the metastore: unknown partitions, and write ids or
+    transactions that never were, or were aborted.
+    """
     yield from _unknown_partition_findings(table, found_files, catalog_facts)
     yield from _numbers(table, found_files, catalog_facts)
 
 
 def paths_of(listing: Listing) -> Iterator[str]:
-    """The paths of all files that a reader reads."""
+    """Yield the paths of all files that a reader reads."""
     for file in (*listing.data, *listing.deletes):
         yield file.path
     for group in listing.originals:
@@ -117,8 +125,11 @@ def paths_of(listing: Listing) -> Iterator[str]:
 def _unknown_partition_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """A partition of which nothing is committed yet is none of these: an open transaction may
-    make it. Where DROP PARTITION leaves an empty directory, one without files is none either."""
+    """Yield a finding for each partition directory that the catalog does not have.
+
+    A partition of which nothing is committed yet is none of these: an open transaction may make it.
+    Where DROP PARTITION leaves an empty directory, one without files is none either.
+    """
     partitions, needs_file = (
         set(catalog_facts.partitions),
         not filesystem_for(table.location).can_remove_empty,
@@ -141,7 +152,9 @@ def _unknown_partition_findings(
 def _numbers(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """The numbers in the names of bases and deltas."""
+    """Yield a finding for each base or delta whose name has a write id or transaction that never
+    was, or an aborted write id.
+    """
     first_files: dict[str, FoundFile] = {}
     for file in found_files:
         if file.acid is not None:
@@ -166,8 +179,8 @@ def _numbers(
 def _committed_file_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """Compare the files of each write id with what COMMIT noted, as long as they need be there: a
-    base may replace them in any partition, and so may a wider delta.
+    """Yield a finding for each write id whose files are not those that COMMIT noted, as long as
+    they need be there: a base may replace them in any partition, and so may a wider delta.
 
     COMMIT notes no names of partitions, but their number: so many have a directory with the files,
     or with what has replaced them.
@@ -206,6 +219,9 @@ def _committed_file_findings(
 
 
 def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
+    """Yield what is wrong with the name of a data file: no bucket, or one that the table does not
+    have.
+    """
     bucket = file.bucket
     if bucket is None and not table.is_insert_only:
         yield Finding(
@@ -221,7 +237,9 @@ def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
 def _strays(
     table: Table, catalog_facts: CatalogFacts, unread_files: Iterable[FoundFile]
 ) -> Iterator[Finding]:
-    """Visible files that no reader takes, by directory."""
+    """Yield a finding for visible files that no reader takes: one for a file, or for a directory
+    with several.
+    """
     strays: dict[str, list[str]] = {}
     places = {
         place_of(table, name) for name in catalog_facts.partitions
@@ -238,6 +256,10 @@ def _strays(
 
 
 def _is_stray(table: Table, file: FoundFile) -> bool:
+    """Whether a file that nobody reads should not be there: litter, or a plain file beside the
+    deltas of an insert-only table; no hidden file, and none of an open, aborted or historic
+    directory.
+    """
     relative_path = file.path.removeprefix(f"{table.location}/")
     if any(map(is_hidden, relative_path.split("/"))) or file.state in (
         "open",
@@ -252,9 +274,11 @@ def _is_stray(table: Table, file: FoundFile) -> bool:
 
 
 def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Finding]:
-    """The marks of minor compactions in a table's or partition's directory.
+    """Return what is wrong with the marks of minor compactions in a table's or partition's
+    directory.
 
-    ``listing``: what a reader reads there. What that replaces may be on the way to be deleted.
+    ``listing``: what a reader reads there; None if it cannot be listed. What that replaces may be
+    on the way to be deleted, so it is not checked.
     """
     ranges = _ranges(fs, path)
     compacted_directories = [
@@ -291,6 +315,9 @@ def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Find
 
 
 def _ranges(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
+    """Return the deltas and delete deltas that lie in a directory now, by name. Bases are
+    left out.
+    """
     parsed = (parse_directory(entry.name) for entry in fs.list_if_there(path) if entry.is_dir)
     return {
         directory.name: directory
@@ -318,7 +345,9 @@ def _is_inside(inner: AcidDirectory, outer: AcidDirectory) -> bool:
 
 
 def check_overlaps(listing: Listing, path: str) -> Iterator[Finding]:
-    """Directories that readers take, and that share a part of their write ids."""
+    """Yield a finding for each delta that readers take, and that shares a part of its write ids
+    with another directory that they take.
+    """
     widest = listing.state.base
     for delta in listing.state.deltas:
         shares = widest is not None and delta.min_write_id <= widest.max_write_id

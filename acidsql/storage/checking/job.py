@@ -82,7 +82,8 @@ class TableCheck:
     def run(
         self, spark: SparkSession, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
     ) -> list[Finding]:
-        """All findings.
+        """Return all findings. Directories are listed in threads of the driver, files are read in
+        Spark tasks.
 
         Args:
             spark: The session, which runs the tasks.
@@ -108,7 +109,9 @@ class TableCheck:
         return [*findings, *of_files, *_run(spark, _work_by_task(works), self._spec())]
 
     def listed(self, partition: str) -> Listing | Finding:
-        """What a reader reads of a table or partition, or why readers refuse it."""
+        """Return what a reader reads of a table or partition, or a finding why readers
+        refuse it.
+        """
         try:
             (listing,) = list_table(
                 self.fs, self.table.location, [partition], self.write_ids, self.txns,
@@ -128,7 +131,9 @@ class TableCheck:
         listings: dict[str, Listing],
         places: Collection[str],
     ) -> tuple[list[Finding], list[Work]]:
-        """What to do about each file that readers of this version or an older one need."""
+        """Return findings, and what to look at: each file that readers of this version or an older
+        one need; the files of one bucket together if their row ids are to be compared.
+        """
         findings: list[Finding] = []
         works: list[Work] = []
         marked, files_by_partition = (
@@ -151,6 +156,9 @@ class TableCheck:
     def _folds(
         self, listing: Listing | None, findings: list[Finding], place: str
     ) -> Iterable[Fold]:
+        """Return the buckets whose row ids are to be compared; none without ``all_rows`` or row
+        ids. If the files cannot be sorted into buckets, add a finding instead.
+        """
         if listing is None or self.table.is_insert_only or not self.all_rows:
             return []
         try:
@@ -163,7 +171,9 @@ class TableCheck:
     def _files(
         self, found_files: Iterable[FoundFile], listing: Listing | None, marked: Collection[str]
     ) -> Iterator[CheckedFile]:
-        """The files that a reader reads; if the place cannot be listed, those that it should."""
+        """Yield the files of a place to look at: those that a reader reads, and those of the
+        history; if the place cannot be listed, those that a reader should read.
+        """
         extra_states = ("history",) if listing is not None else ("history", "visible")
         if listing is not None:
             for file in (*listing.data, *listing.deletes):
@@ -193,12 +203,13 @@ class TableCheck:
                 )
 
     def _marked_directories(self, found_files: Iterable[FoundFile]) -> frozenset[str]:
-        """The directories that have an ``_orc_acid_version``."""
+        """Return the paths of the directories that have an ``_orc_acid_version``."""
         paths = sorted({directory_of(file.path) for file in found_files if file.acid and file.file})
         are = run_in_threads(lambda path: self.fs.exists(f"{path}/{ACID_VERSION_FILE}"), paths)
         return frozenset(path for path, is_marked in zip(paths, are, strict=True) if is_marked)
 
     def _spec(self) -> CheckSpec:
+        """Return what all tasks must know."""
         columns = [(column.name, column.type) for column in self.table.columns]
         is_parquet = self.table.file_format == PARQUET
         return CheckSpec(
@@ -206,6 +217,9 @@ class TableCheck:
         )
 
     def _clustering(self) -> Clustering | None:
+        """Return the table's CLUSTERED BY; None if it has none, is insert-only, or has a type whose
+        hash is not known exactly.
+        """
         table = self.table
         if not table.is_bucketed or table.is_insert_only:
             return None
@@ -224,7 +238,9 @@ def _not_compared(place: str, subject: str, reason: str) -> Finding:
 
 
 def check_work(work: Work, spec: CheckSpec) -> list[Finding]:
-    """The findings of one piece of work. It runs in a task."""
+    """Return the findings of one piece of work. It runs in a task. Row ids are compared only if no
+    file has an error.
+    """
     findings = [finding for file in work.files for finding in check_file(file, spec)]
     if work.fold is None:
         return findings
@@ -240,7 +256,7 @@ def check_work(work: Work, spec: CheckSpec) -> list[Finding]:
 
 
 def _work_by_task(works: Iterable[Work]) -> list[list[Work]]:
-    """The work of each task. Small files share a task."""
+    """Divide the work into tasks, in order. Small files share a task."""
     tasks: list[list[Work]] = []
     bytes_left = files_left = 0
     for work in works:
@@ -254,6 +270,7 @@ def _work_by_task(works: Iterable[Work]) -> list[list[Work]]:
 
 
 def _run(spark: SparkSession, tasks: Sequence[Sequence[Work]], spec: CheckSpec) -> list[Finding]:
+    """Run a Spark job with these tasks, and return their findings; no job without tasks."""
     if not tasks:
         return []
     numbers = spark.range(0, len(tasks), 1, len(tasks))
@@ -264,6 +281,8 @@ def _run(spark: SparkSession, tasks: Sequence[Sequence[Work]], spec: CheckSpec) 
 def _checker(
     tasks: Sequence[Sequence[Work]], spec: CheckSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: numbers of tasks → their findings as JSON."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         for batch in batches:
@@ -275,7 +294,9 @@ def _checker(
 
 
 def check_task(works: Iterable[Work], spec: CheckSpec) -> list[Finding]:
-    """The findings of a task; if there are too many, not all of them."""
+    """Return the findings of a task; if there are too many, the first ones, and one that
+    says so.
+    """
     findings: list[Finding] = []
     for work in works:
         findings += check_work(work, spec)

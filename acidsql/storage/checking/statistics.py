@@ -37,6 +37,7 @@ class _Column:
     measured: dict[str, Any]
 
     def add(self, array: pa.Array) -> None:
+        """Count the values of an array, their bounds and their sum. NULLs do not count."""
         self._plus("values", len(array) - array.null_count)
         if array.null_count == len(array):
             return
@@ -96,7 +97,8 @@ class Totals:
 
 def _are_complete(footer: Footer) -> bool:
     """Whether the statistics are about all rows. Those of Hive's streaming are about the rows since
-    the last commit."""
+    the last commit.
+    """
     try:
         root = dict(decode_fields(footer.statistics[0]))
     except (FormatError, IndexError):
@@ -105,6 +107,9 @@ def _are_complete(footer: Footer) -> bool:
 
 
 def _promised_statistics(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
+    """Return what a footer says about a column: ``values``, ``least``, ``greatest`` and ``sum`` (of
+    texts, the bytes), as far as it does; nothing if the column has another type in the file.
+    """
     kind = parse_type(hive_type).kind
     if number >= len(footer.statistics) or footer.types[number].kind != kind or kind == "char":
         return {}

@@ -91,7 +91,7 @@ class CompactionRun:
         """Whether a job, with a Python worker, would take longer than the folds themselves.
 
         The footers of small files are read: if rows are alike, a few bytes have millions of them.
-        On an object store these are requests, so a job folds there.
+        On an object store these are requests, so a job folds there; also for Parquet.
 
         Raises:
             FormatError: A file is damaged.
@@ -113,8 +113,11 @@ class CompactionRun:
             go_on: Called before each fold; it raises if the compaction must stop.
 
         Raises:
-            FormatError, UnsupportedError: As ``fold.fold``.
-            WriteError: As ``fold.fold``, or a file could not be read or written.
+            FormatError: The files break Hive's rules, or are damaged.
+            UnsupportedError: The files have values that would change when they are written again.
+            WriteError: The files have days that would be read as others from a file of ours; or a
+                file
+                could not be read or written.
         """
         for number, bucket_fold in enumerate(self.plan.folds):
             go_on()
@@ -133,7 +136,9 @@ class CompactionRun:
             at_once: The number of tasks in one job; jobs run one after the other. None: one job.
 
         Raises:
-            FormatError, UnsupportedError: As ``fold.fold``.
+            FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may
+                come
+                as Spark's own.
         """
         folds = self.plan.folds
         step = at_once or max(1, len(folds))
@@ -149,10 +154,12 @@ class CompactionRun:
         Args:
             spark: The session.
             buckets: The number of bucket ids; None: as many as there are.
-            order_by: SQL that orders rows by the table's columns.
+            order_by: SQL that orders rows by the table's columns; None: the order of their row ids.
 
         Raises:
-            FormatError, UnsupportedError: As ``fold.fold``.
+            FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may
+                come
+                as Spark's own.
         """
         folds = self.plan.folds
         bucket_count = buckets or len(folds)
@@ -172,11 +179,13 @@ class CompactionRun:
     def publish(self, still_ours: Callable[[], None]) -> list[str]:
         """Put the complete results into their places, each by one rename if that is possible.
 
+        If the second of two renames fails, the first is undone, if the compaction is still ours.
+
         Args:
             still_ours: Called before each rename; it raises if another worker has the compaction.
 
         Returns:
-            The directories.
+            The paths of the new directories.
 
         Raises:
             WriteError: A file is missing, or has another length than its writer reported.
@@ -220,6 +229,9 @@ class CompactionRun:
         return [target for _, target in ready]
 
     def _directories(self) -> list[tuple[str, list[Record]]]:
+        """Return the directories to publish: name, and the records of their files. One without
+        files is left out, but a base without rows gets an empty file.
+        """
         by_kind: dict[str, list[Record]] = {"insert": [], "delete": []}
         for record in self.records:
             by_kind[record.kind].append(record)
@@ -230,6 +242,7 @@ class CompactionRun:
         return [(name, by_kind[kind]) for name, kind in names if name and by_kind[kind]]
 
     def _markers(self, name: str) -> dict[str, bytes]:
+        """Return the marker files of a new directory: name → contents."""
         markers = {} if self.spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
         if self._is_rebalance:
             markers[REBALANCED_FILE] = b""
@@ -243,12 +256,16 @@ class CompactionRun:
 
 
 def staging_of(location: str, txn_id: int) -> str:
-    """The staging directory of a compaction. Its first letter hides it from every reader."""
+    """Return a new path for the staging directory of a compaction. Its first letter hides it from
+    every reader.
+    """
     return f"{location}/_tmp_compaction_{txn_id}_{uuid.uuid4().hex[:12]}"
 
 
 def staging_txn_of(name: str) -> int | None:
-    """The transaction id in a staging directory's name (see also ``staging``); otherwise None."""
+    """Return the transaction id in a staging directory's name (see also ``staging``); otherwise
+    None.
+    """
     staged_match = _STAGED.fullmatch(name)
     return int(staged_match[1]) if staged_match else None
 
@@ -289,7 +306,8 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
 
 
 def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
-    """Remove single halves of pairs that a dead worker left: another engine might read them.
+    """Move single halves of pairs that a dead worker left to ``away-0``, ``away-1`` …: another
+    engine might read them.
 
     A half is renamed: while files are deleted, a half without its mark would look complete.
     """
@@ -305,6 +323,7 @@ def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
 
 @contextmanager
 def _naming_os_errors() -> Iterator[None]:
+    """Turn the block's OSError into WriteError."""
     try:
         yield
     except OSError as error:
@@ -312,6 +331,7 @@ def _naming_os_errors() -> Iterator[None]:
 
 
 def _run(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[Record]:
+    """Run a Spark job with one task for each fold, and return the records of the written files."""
     tasks = spark.range(0, len(folds), 1, len(folds))
     records = tasks.mapInArrow(_folder(folds, spec), _RECORD_DDL).collect()
     return [Record.from_json(row[0]) for row in records]
@@ -320,6 +340,10 @@ def _run(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[Rec
 def _folder(
     folds: Sequence[Fold], spec: FoldSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: numbers of folds → the records of their files as
+    JSON.
+    """
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         task = current_task()

@@ -55,7 +55,7 @@ class Source:
         return self._key(-1)
 
     def advance(self) -> bool:
-        """Go to the first or the next batch; False at the end.
+        """Go to the first or the next batch with events; return False at the end. Opens the file.
 
         Raises:
             FormatError: The file is not sorted.
@@ -74,7 +74,9 @@ class Source:
         return True
 
     def take_to(self, bound: Key) -> pa.RecordBatch:
-        """The events of this batch up to a key."""
+        """Return the events of this batch whose keys are at most ``bound``, and move behind
+        them.
+        """
         part = self.part_to(bound)
         self._at += part.num_rows
         if not self.is_spent:
@@ -82,12 +84,14 @@ class Source:
         return part
 
     def part_to(self, bound: Key) -> pa.RecordBatch:
-        """The events that ``take_to`` would give."""
+        """Return the events of this batch whose keys are at most ``bound``, without moving."""
         assert self._batch is not None
         return self._batch.slice(self._at, self._end(bound) - self._at)
 
     def middle_to(self, bound: Key) -> Key:
-        """The key of the middle one of the events that ``take_to`` would give."""
+        """Return the key of the middle one of the events of this batch whose keys are at most
+        ``bound``.
+        """
         return self._key((self._at + self._end(bound) - 1) // 2)
 
     @property
@@ -96,6 +100,7 @@ class Source:
         return self._batch is not None and self._at == self._batch.num_rows
 
     def _end(self, bound: Key) -> int:
+        """Return the place behind the last event of this batch whose key is at most ``bound``."""
         assert self._batch is not None
         high: int = self._batch.num_rows
         low = self._at  # the first key above the bound is in low..high
@@ -114,7 +119,8 @@ class Source:
 
 
 def merge_events(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
-    """Merge the events of all sources into one ascending order, in batches.
+    """Merge the events of all sources into one ascending order, and yield them in batches, none
+    empty.
 
     Each step finds the batch with the lowest last key, and takes the events up to this key from all
     sources. Only sources with such events are open. If these events have too many bytes, the step
@@ -139,7 +145,7 @@ def merge_events(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
 def _open_to(remaining_sources: list[Source]) -> Key | None:
     """Open all sources that may have events up to the lowest last key of a batch; return this key.
 
-    None: no source has events.
+    None: no source has events. Sources without events are removed from the list.
     """
     while remaining_sources:
         bound = min((source.last for source in remaining_sources if source.is_open), default=None)
@@ -157,7 +163,7 @@ def _open_to(remaining_sources: list[Source]) -> Key | None:
 
 
 def _limited_bound(bound: Key, sources: Sequence[Source]) -> Key:
-    """A bound, or a lower one if the events up to the bound would have too many bytes."""
+    """Return a bound, or a lower one if the events up to the bound would have too many bytes."""
     while True:
         parts = [source.part_to(bound) for source in sources]
         if sum(bool(part.num_rows) for part in parts) < 2:
@@ -170,6 +176,9 @@ def _limited_bound(bound: Key, sources: Sequence[Source]) -> Key:
 
 
 def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Join these events into one batch in ascending order of row id. One part alone is not
+    copied.
+    """
     if len(parts) == 1:
         return parts[0]
     (batch,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
@@ -179,7 +188,9 @@ def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
-    """I4: a file that is not sorted would be merged wrong, and nobody would notice."""
+    """Raise FormatError if keys are not ascending (I4), also from ``last``, the key before them:
+    such a file would be merged wrong, and nobody would notice.
+    """
     rises, repeats = steps(keys)
     # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
     if not (rises | repeats).all() or (last is not None and key_at(keys, 0) < last):
@@ -189,8 +200,9 @@ def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
 def steps(
     keys: Sequence[npt.NDArray[Any]],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Tell for each key but the first whether it is above the one before it, and whether it is the
-    same."""
+    """Return for each key but the first whether it is above the one before it, and whether it is
+    the same.
+    """
     rises = np.zeros(len(keys[0]) - 1, dtype=bool)
     repeats = np.ones(len(keys[0]) - 1, dtype=bool)
     for column in keys:
@@ -202,7 +214,7 @@ def steps(
 def compare_with_bound(
     keys: Sequence[Int64s], bound: Key
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Tell for each key whether it is below a bound, and whether it is the bound."""
+    """Return for each key whether it is below a bound, and whether it is the bound."""
     is_below = np.zeros(len(keys[0]), dtype=bool)
     is_equal = np.ones(len(keys[0]), dtype=bool)
     for column, value in zip(keys, bound, strict=True):
@@ -222,12 +234,12 @@ def keys_of(batch: pa.RecordBatch) -> list[Int64s]:
 
 
 def are_among(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
-    """Tell for each of ``keys`` whether it is among ``candidates``."""
+    """Return for each of ``keys`` whether it is among ``candidates``."""
     return places_in(keys, candidates) >= 0
 
 
 def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.intp]:
-    """Tell for each of ``keys`` its place in ``candidates``; -1: it is not there.
+    """Return for each of ``keys`` its place in ``candidates``; -1: it is not there.
 
     The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
     compared in full.
@@ -254,6 +266,7 @@ def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
 
 
 def _mixed_keys(keys: Sequence[Int64s]) -> npt.NDArray[np.uint64]:
+    """Return one hash for each key."""
     hashes = np.zeros(len(keys[0]), dtype=np.uint64)
     for column in keys:
         hashes = (hashes ^ column.astype(np.uint64)) * _ODD

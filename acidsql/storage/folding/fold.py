@@ -100,7 +100,8 @@ class FoldSpec:
 
 
 def fold(bucket_fold: Fold, spec: FoldSpec, task: Task) -> list[Record]:
-    """Run a fold, and return a record for each written file.
+    """Run a fold, and return a record for each written file; none if no events remain. After an
+    error the files are deleted.
 
     Raises:
         FormatError: The files break Hive's rules: they are not sorted, or have rows of another
@@ -120,7 +121,7 @@ def fold(bucket_fold: Fold, spec: FoldSpec, task: Task) -> list[Record]:
 
 
 def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
-    """The rows of a file of an insert-only table: only the data columns."""
+    """Yield the rows of a file of an insert-only table: only the data columns."""
     if spec.parquet is not None:
         assert read.original is not None
         from acidsql.storage.tables.parquet import read_parquet  # see plain_file.insert_writer
@@ -133,10 +134,13 @@ def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
 
 
 def live_rows(bucket_fold: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
-    """The rows that a major fold would write, in order: row id, then the columns ``c0``, ``c1``, ….
+    """Yield the rows that a major fold would write, in order: row id, then the columns ``c0``,
+    ``c1``, ….
 
     Raises:
-        FormatError, UnsupportedError: As ``fold``.
+        FormatError: The files break Hive's rules: they are not sorted, or have rows of another
+            bucket id.
+        UnsupportedError: The files have values that would change when they are written again.
     """
     for batch in _remaining_inserts(bucket_fold, row, lambda _: None):
         yield batch.drop_columns([PARTITION])
@@ -145,7 +149,9 @@ def live_rows(bucket_fold: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
 def _remaining_inserts(
     bucket_fold: Fold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
-    """The remaining insert events. The remaining delete events go to ``keep_deletes``."""
+    """Yield the remaining insert events, in order. The remaining delete events go to
+    ``keep_deletes``.
+    """
     schema = _flat(row)
     deleted = _DeleteEvents(bucket_fold, keep_deletes)
     inserts = [
@@ -167,6 +173,10 @@ def _remaining_inserts(
 def _source(
     bucket_fold: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
 ) -> Source:
+    """Return the events of a file for merging. Reading raises FormatError for a row of another
+    bucket id. ``least``: a lower bound of the row ids in the file.
+    """
+
     def checked_batches() -> Iterator[pa.RecordBatch]:
         with naming_damage(read.file):
             for batch in batches():
@@ -177,12 +187,14 @@ def _source(
 
 
 def least_key(read: FileRead) -> Key:
-    """A lower bound of the row ids in a file of insert events."""
+    """Return a lower bound of the row ids in a file of insert events."""
     return (read.least_write_id, -(2**31), -(2**63))
 
 
 def _need_bucket(bucket_fold: Fold, batch: pa.RecordBatch) -> None:
-    """I5: this fold does not read the delete events of other buckets' rows."""
+    """Raise FormatError if a batch has rows of another bucket id (I5): this fold does not read the
+    delete events of other buckets' rows.
+    """
     properties = np.unique(batch.column(BUCKET_PROPERTY).to_numpy())
     if (bucket_ids(properties) != bucket_fold.bucket_id).any():
         stranger = bucket_codec.decode(
@@ -201,10 +213,14 @@ def _flat(row: RowSchema) -> RowSchema:
 def write_placed(
     batches: Iterable[pa.RecordBatch], spec: FoldSpec, partition: str, task: Task
 ) -> list[Record]:
-    """Write rows under new row ids.
+    """Write rows under new row ids, and return a record for each file. After an error the files are
+    deleted.
 
     The columns are the bucket id, the write id, ``rowId``, and the user's columns. The rows come
     sorted by bucket id and ``rowId``.
+
+    Raises:
+        WriteError: A value cannot be stored, or a day would be read as another from a file of ours.
     """
     records: list[Record] = []
     with aborted_by_error(_Output(_placed_fold(partition, 0), spec, task)) as output:
@@ -231,16 +247,19 @@ class _Output:
         self._files: dict[str, StagedFile[Any]] = {}
 
     def rows(self, batch: pa.RecordBatch) -> None:
-        """Write rows of an insert-only table; columns are matched by position."""
+        """Write rows of an insert-only table; columns are matched by position. Raises
+        WriteError.
+        """
         self._file("insert").writer.write_inserts(self._readable(batch), 0, 0, 0)
 
     def inserts(self, batch: pa.RecordBatch) -> None:
+        """Write insert events with the row ids that they have. Raises WriteError."""
         columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
         keys = [batch.column(name) for name in KEYS]
         self._file("insert").writer.rewrite_inserts(self._readable(columns), *keys)
 
     def placed(self, batch: pa.RecordBatch) -> None:
-        """Write rows of ``write_placed`` that all belong to this bucket."""
+        """Write rows of ``write_placed`` that all belong to this bucket. Raises WriteError."""
         rows = batch.num_rows
         properties = np.full(rows, bucket_codec.encode(self.bucket_fold.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))
@@ -253,6 +272,9 @@ class _Output:
         self._file("delete").writer.write_deletes(*columns)
 
     def close(self) -> list[Record]:
+        """Close the files that were begun, and return their records. Further events begin new
+        files.
+        """
         bucket_fold, task = self.bucket_fold, self._task
         records = [
             file.record(kind, task, bucket_fold.partition, bucket_fold.bucket_id)
@@ -266,16 +288,20 @@ class _Output:
             file.abort()
 
     def _readable(self, users: pa.RecordBatch) -> pa.RecordBatch:
-        """The user's columns; readers read files of ours by Spark, which shows some days as others.
+        """Return the user's columns, which ``refuse_unreadable_days`` checks for ORC files: readers
+        read files of ours by Spark, which shows some days as others.
 
         Raises:
-            WriteError: As ``refuse_unreadable_days``.
+            WriteError: There is such a day.
         """
         if self._spec.parquet is None:
             refuse_unreadable_days(users.rename_columns(list(self._spec.row.names)))
         return users
 
     def _file(self, kind: str) -> StagedFile[Any]:
+        """Return the file of a kind (``insert`` or ``delete``); it is begun here if it is the first
+        use.
+        """
         if kind not in self._files:
             path = staged_path(self._spec.staging, kind, self._task)
             self._files[kind] = StagedFile(
@@ -302,7 +328,9 @@ class _DeleteEvents:
         self._window: list[Int64s] = empty  # row ids that are to be left out, from here on
 
     def without(self, inserts: pa.RecordBatch) -> pa.RecordBatch:
-        """The insert events that are left; they come in ascending order."""
+        """Return the insert events that are left; they come in ascending order. Reads the delete
+        events up to the last of them.
+        """
         keys = keys_of(inserts)
         last = key_at(keys, -1)
         while not self._is_done and self._reached <= last:
@@ -320,6 +348,9 @@ class _DeleteEvents:
             self._window = [column[:0] for column in self._window]
 
     def _pull(self) -> None:
+        """Read the next batch of delete events into the window. A minor fold keeps those of other
+        write ids, and puts only the others into the window.
+        """
         batch = next(self._events, None)
         if batch is None:
             self._is_done = True
@@ -335,6 +366,7 @@ class _DeleteEvents:
         self._window = [np.concatenate(pair) for pair in pairs]
 
     def _forget_before(self, first: Key) -> None:
+        """Drop the row ids before a key from the window."""
         is_before, _ = compare_with_bound(self._window, first)
         passed_count = int(is_before.sum())  # they are sorted
         if passed_count:

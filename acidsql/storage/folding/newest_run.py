@@ -74,7 +74,7 @@ class _Step:
     kinds: set[DirectoryKind] = field(default_factory=set)
 
     def add(self, older: _Step) -> None:
-        """Make one of both."""
+        """Add an older step to this one, which then begins where the older one does."""
         self.first = older.first
         self.directories += older.directories
         self.bytes += older.bytes
@@ -110,7 +110,7 @@ def newest_run(listing: Listing, most: int) -> Run | None:
 
 
 def _steps(listing: Listing) -> list[_Step]:
-    """The deltas in steps, the oldest first."""
+    """Return the deltas in steps, the oldest first. The base is left out."""
     bytes_from = Counter[int]()
     for file in (*listing.data, *listing.deletes):
         if file.directory.kind is not DirectoryKind.BASE:

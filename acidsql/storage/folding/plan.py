@@ -85,8 +85,8 @@ class CompactionPlan:
 def folds_of(
     table: Table, listing: Listing, write_ids: ValidWriteIdList, *, major: bool
 ) -> list[Fold]:
-    """The visible files of a listing by bucket id. The footers of files without event columns are
-    read.
+    """Return the visible files of a listing by bucket id, sorted. The footers of files without
+    event columns are read.
 
     Raises:
         FormatError: Such a file is damaged, or has no bucket id in its name.
@@ -170,7 +170,9 @@ def plan_compaction(
 
 
 def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
-    """Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``), and a rule of our own."""
+    """Whether a compaction would change anything: Hive 4's rule
+    (``QueryCompactor.Util.isEnoughToCompact``), and a rule of our own.
+    """
     state = listing.state
     if major:
         # Files beside the deltas of an insert-only table are not listed: no reader takes them.
@@ -183,14 +185,14 @@ def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool
 
 
 def _range(state: AcidState) -> tuple[int, int]:
-    """The lowest and the highest write id of the directories that are read."""
+    """Return the lowest and the highest write id of the directories that are read."""
     first = min((delta.min_write_id for delta in state.deltas), default=ORIGINALS_BASE)
     base = state.base.max_write_id if state.base else ORIGINALS_BASE
     return first, max((delta.max_write_id for delta in state.deltas), default=base)
 
 
 def _files_above_base(listing: Listing) -> Listing:
-    """The files that a minor compaction reads."""
+    """Return the listing with only the files that a minor compaction reads: those of deltas."""
     return replace(
         listing,
         data=tuple(file for file in listing.data if file.directory.kind is not DirectoryKind.BASE),
@@ -199,7 +201,7 @@ def _files_above_base(listing: Listing) -> Listing:
 
 
 def _deltas_from(listing: Listing, first: int) -> Listing:
-    """The files of the deltas from a write id on, where a delta begins."""
+    """Return the listing with only the deltas from a write id on, where a delta begins."""
     deltas = tuple(delta for delta in listing.state.deltas if delta.min_write_id >= first)
     return replace(
         listing,
@@ -211,6 +213,7 @@ def _deltas_from(listing: Listing, first: int) -> Listing:
 
 
 def _reads_by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
+    """Group files by bucket id, in their order. Raises ValueError if a name has none."""
     reads_by_bucket: dict[int, list[FileRead]] = {}
     for read in reads:
         reads_by_bucket.setdefault(_bucket(read), []).append(read)
@@ -218,6 +221,9 @@ def _reads_by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
 
 
 def _bucket(read: FileRead) -> int:
+    """Return the bucket id of a file, by its name; of an original with another name, by its
+    rows'.
+    """
     if read.path is not None:
         bucket = bucket_id_of(read.path.rpartition("/")[2])
         assert bucket is not None, "listings have bucket files only"

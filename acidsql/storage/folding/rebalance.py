@@ -48,13 +48,17 @@ def rebalance(
     Args:
         spark: The session.
         table: The table: full ACID and not bucketed.
-        folds: The folds that read the table's rows.
+        folds: The folds that read the table's rows; at least one, all of one partition.
         spec: How to write the rows.
         buckets: The number of bucket ids.
-        order_by: SQL of an order, over the table's columns.
+        order_by: SQL of an order, over the table's columns; None: the order of the row ids.
+
+    Returns:
+        A record for each written file.
 
     Raises:
-        AcidSqlError: As ``fold.fold``.
+        FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may come
+            as Spark's own.
     """
     rows = _rows(spark, table, folds)
     total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
@@ -78,6 +82,9 @@ def rebalance(
 
 
 def _rows(spark: SparkSession, table: Table, folds: Sequence[Fold]) -> DataFrame:
+    """Return the live rows of these folds, lazily: the row id, then the table's columns. Python
+    tasks merge the events, one fold a task.
+    """
     columns = [(quote(column.name), shown_type(column.type)) for column in table.columns]
     keys = f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint"
     flat = ", ".join([keys, *(f"c{i} {kind}" for i, (_, kind) in enumerate(columns))])
@@ -90,6 +97,7 @@ def _rows(spark: SparkSession, table: Table, folds: Sequence[Fold]) -> DataFrame
 def _reader(
     folds: Sequence[Fold], table: Table
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: numbers of folds → their live rows."""
     row = RowSchema.from_fields((column.name, column.type) for column in table.columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -104,6 +112,8 @@ def _reader(
 def _writer(
     spec: FoldSpec, partition: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: rows → the records of the written files as JSON."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         task = current_task()

@@ -65,10 +65,11 @@ class FeedRead:
 
 
 def feed_ddl(table: Table, keys: Sequence[str]) -> str:
-    """The DDL of the changes.
+    """Return the DDL of the changes.
 
     Raises:
-        UnsupportedError: As ``stream_ddl``; or a key is a struct, a list or a map.
+        UnsupportedError: The table has no row ids, or a type that a stream cannot show; or a key is
+            a struct, a list or a map.
     """
     nested = [
         column
@@ -90,7 +91,10 @@ def feed_ddl(table: Table, keys: Sequence[str]) -> str:
 def feed_reads(
     reads: Sequence[StreamRead], keys: Sequence[str], commits: Mapping[int, tuple[int, int]]
 ) -> list[FeedRead]:
-    """The tasks of a batch: one for each file, or with keys as few as their size allows."""
+    """Return the tasks of a batch: one for each file, or with keys as few as their size allows.
+
+    ``commits``: time (in milliseconds) and transaction of each version.
+    """
     if not keys:
         return [FeedRead((read,), (), (), commits) for read in reads]
     count = min(len(reads), 1 + sum(read.size for read in reads) // _TASK_BYTES)
@@ -107,10 +111,11 @@ def feed_reads(
 
 
 def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
-    """The changes of a task, with the columns of ``feed_ddl``.
+    """Yield the changes of a task, with the columns of ``feed_ddl``.
 
     Raises:
         ConstraintError: Two changes of one kind and version have the same key.
+        SnapshotTooOldError: A file is gone.
     """
     kinds = _change_kinds(feed_read, table) if feed_read.keys else None
     names, at = pa.array(_KINDS), 0
@@ -134,6 +139,9 @@ def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
 
 
 def _commits(versions: Int64s, commits: Mapping[int, tuple[int, int]]) -> tuple[pa.Array, pa.Array]:
+    """Return the commit's timestamp and transaction of each version, as two arrays; NULL if
+    unknown. ``commits``: version → milliseconds since 1970, and transaction.
+    """
     distinct, places = np.unique(versions, return_inverse=True)
     commits_found = [commits.get(int(number)) for number in distinct]
     micros = pa.array(
@@ -145,10 +153,13 @@ def _commits(versions: Int64s, commits: Mapping[int, tuple[int, int]]) -> tuple[
 
 
 def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
-    """The kind of each change of the own files, as a place in ``_KINDS``.
+    """Return the kind of each change of the own files, as a place in ``_KINDS``. All files are
+    read.
 
     The same rule as for ``acid.changes``: a deletion and an insertion under one key are the two
     images of an update, and a key with NULL in a column makes no rows the same.
+
+    Raises ConstraintError if two changes of one kind and version have the same key.
     """
     is_deletion: list[npt.NDArray[np.bool_]] = []
     versions: list[Int64s] = []
@@ -179,7 +190,7 @@ def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
 
 
 def _codes(parts: Sequence[pa.Array]) -> Int64s:
-    """A number for each value, the same for equal values; -1 for NULL."""
+    """Return a number for each value, the same for equal values; -1 for NULL."""
     values = pa.chunked_array(parts)
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 is 0.0 in Spark

@@ -93,10 +93,11 @@ class _DeletedRowIds:
 
 
 def stream_ddl(table: Table) -> str:
-    """The DDL of the rows.
+    """Return the DDL of the rows that a stream gives: the table's columns.
 
     Raises:
-        UnsupportedError: The table has no row ids, or a type that a stream cannot show.
+        UnsupportedError: The table has no row ids, or a type that a stream cannot show (a CHAR
+            inside another type; a partition column that is no text, integer or day).
     """
 
     def refuse(why: str) -> UnsupportedError:
@@ -130,7 +131,11 @@ def _shown_type(kind: str) -> str:
 def live_reads(
     table: Table, partitions: Sequence[str], write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> list[StreamRead]:
-    """The reads of all rows of a snapshot."""
+    """List the files of a snapshot, and return one read for each, of its live rows.
+
+    Raises:
+        SnapshotTooOldError: A directory is gone.
+    """
     fs = filesystem_for(table.location)
     with naming_missing(table.location):
         listings = list_table(fs, table.location, partitions, write_ids, txns, history_is_kept=True)
@@ -138,7 +143,14 @@ def live_reads(
 
 
 def new_reads(changes: Changes, *, with_deletes: bool = False) -> list[StreamRead]:
-    """The reads of the rows that some write ids have inserted, and of those that they deleted."""
+    """List the files of changes, and return the reads of the rows that some write ids have
+    inserted; and ``with_deletes`` of those that they deleted.
+
+    Raises:
+        SnapshotTooOldError: A directory or file is gone, or a rebalance in between gave the rows
+            new
+            row ids.
+    """
     with naming_missing(changes.table.location):
         files, after = changed_files(changes), changes.new.after
         inserted = [
@@ -165,6 +177,9 @@ def _reads(
     new: NewWriteIds | None = None,
     overwritten_by: int | None = None,
 ) -> list[StreamRead]:
+    """Return one read for each file of insert events of a listing, with the delete events of its
+    bucket.
+    """
     sizes = {file.path: file.size for file in listing.data}
     for group in listing.originals:
         sizes |= zip(group.paths, group.sizes, strict=True)
@@ -185,6 +200,7 @@ def _reads(
 
 
 def _bucket_of(read: FileRead) -> int | None:
+    """Return the bucket id of a file; None if the name of an event file has none."""
     if read.original is not None:
         return decode(read.original.bucket_property).bucket_id
     assert read.path is not None
@@ -195,13 +211,18 @@ def _bucket_of(read: FileRead) -> int | None:
 
 
 def stream_rows(stream_read: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
-    """The rows of a read, with the columns of ``stream_ddl``."""
+    """Yield the rows of a read, with the columns of ``stream_ddl``. Raises SnapshotTooOldError."""
     for batch, _ in stream_events(stream_read, table):
         yield to_shown_columns(batch, table, stream_read.read.partition)
 
 
 def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-    """The rows of a read, as ``read_for_query`` gives them, each with its change's write id."""
+    """Yield the rows of a read, as ``read_for_query`` gives them, each batch with its changes'
+    write ids.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+    """
     schema = flat_schema(table)
     deleted = _deleted_row_ids(stream_read)
     if stream_read.shows is Shows.DELETED and deleted is None:
@@ -224,7 +245,9 @@ def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.Re
 
 
 def _deleted_row_ids(stream_read: StreamRead) -> _DeletedRowIds | None:
-    """The row ids that matter: NEW: deleted by their own write id; DELETED: by a new one."""
+    """Return the row ids that matter: LIVE: all; NEW: deleted by their own write id; DELETED: by a
+    new one. None if there are none.
+    """
     key_batches: list[list[Int64s]] = []
     versions: list[Int64s] = []
     for batch in _delete_events(stream_read):
@@ -246,6 +269,9 @@ def _deleted_row_ids(stream_read: StreamRead) -> _DeletedRowIds | None:
 
 
 def _delete_events(stream_read: StreamRead) -> Iterator[pa.RecordBatch]:
+    """Yield the visible delete events of the read's files. Raises SnapshotTooOldError if one is
+    gone.
+    """
     for read in stream_read.deletes:
         with naming_missing(str(read.path)):
             yield from read_deletes(read)
@@ -257,7 +283,9 @@ def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
 
 
 def to_shown_columns(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
-    """The table's columns of rows that ``read_for_query`` gives."""
+    """Return the table's columns, partition columns included, from rows that ``read_for_query``
+    gives. CHAR is padded. ``partition``: the directory, whose name has the partition's values.
+    """
     arrays = []
     for column, values in zip(table.columns, batch.columns[_FIRST_COLUMN:], strict=True):
         if column.type.startswith("char"):

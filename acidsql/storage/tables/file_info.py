@@ -57,13 +57,13 @@ class FileInfo:
 
 
 def is_acid(names: Iterable[str]) -> bool:
-    """Whether these are the six event columns (ORC core compares them in any case)."""
+    """Whether these are the six event columns, in order (ORC core compares them in any case)."""
     event_columns = [name.lower() for name in event.EVENT_COLUMNS]
     return [name.lower() for name in names] == event_columns
 
 
 def read_file_info(path: str, length: int | None = None) -> FileInfo:
-    """Read a file's footer.
+    """Read a file's footer. An empty file counts as a file without rows and columns.
 
     Args:
         path: The file's path.
@@ -77,24 +77,28 @@ def read_file_info(path: str, length: int | None = None) -> FileInfo:
 
 
 def read_user_metadata(path: str, length: int | None = None) -> Mapping[str, bytes]:
-    """The user metadata of a file's footer."""
+    """Return the user metadata of a file's footer. Raises FormatError."""
     return read_file_info(path, length).user_metadata
 
 
 def read_stripe_rows(path: str, length: int | None = None) -> tuple[int, ...]:
-    """The number of rows in each stripe of a file."""
+    """Return the number of rows in each stripe of a file. Raises FormatError."""
     return read_file_info(path, length).stripe_rows
 
 
 def info_of(file: BinaryIO, length: int) -> FileInfo:
-    """Facts from the footer of an open file. ``length``: the file's length in bytes."""
+    """Return facts from the footer of an open file; for 0 bytes, those of a file without rows and
+    columns.
+
+    ``length``: the file's length in bytes. Raises FormatError.
+    """
     if length == 0:  # ORC itself reads an empty file as a file without rows
         return FileInfo(0, (), {}, (), (), (), 0)
     return footer_facts(orc_footer.read_footer(file, length))
 
 
 def footer_facts(footer: orc_footer.Footer) -> FileInfo:
-    """Facts from a footer that was read already."""
+    """Return facts from a footer that was read already."""
     root = row = footer.types[0]
     names = root.names
     if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:
@@ -133,7 +137,16 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def rows_of(
     file: str | None, path: str, length: int | None, kind: str, problem: str | None
 ) -> tuple[int | None, str | None]:
-    """The number of rows of a file, or the problem with the file."""
+    """Return the number of rows of an ORC or Parquet file, and the problem with the file; one or
+    both are None.
+
+    Args:
+        file: The file's name; None for a directory without files.
+        path: Its path.
+        length: Its committed bytes; None for the whole file.
+        kind: The kind of ``FoundFile``. Litter has no problem if it is of another format.
+        problem: A problem that is known already: then the file is not opened.
+    """
     if file is None or problem is not None:
         return None, problem
     try:
@@ -147,7 +160,10 @@ def rows_of(
 
 
 def is_ours(path: str, length: int | None) -> bool:
-    """``FileInfo.is_ours`` of a file; False if its footer cannot be read."""
+    """Whether acidsql has written a file, by its footer; False if the footer cannot be read.
+
+    ``length``: the committed bytes; None for the whole file.
+    """
     try:
         return read_file_info(path, length).is_ours
     except (FormatError, OSError):
@@ -155,7 +171,9 @@ def is_ours(path: str, length: int | None) -> bool:
 
 
 def _rows_of_parquet(path: str) -> tuple[int | None, str | None]:
-    """The rows of a Parquet file, and what is wrong with it; "" for a file of another kind."""
+    """Return the rows of a Parquet file, and what is wrong with it: None if nothing is, "" for a
+    file of another kind.
+    """
     from acidsql.storage.tables.parquet import (  # see plain_file.insert_writer
         MAGIC,
         rows_of_parquet,

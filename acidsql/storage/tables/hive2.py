@@ -25,7 +25,7 @@ _INTEGERS, _MAX = 2, 2  # fields of ColumnStatistics and of IntegerStatistics
 
 
 def refuse_old_updates(directory: Entry, children: Iterable[Entry]) -> None:
-    """Refuse a delta with updates or deletes in Hive 2's layout.
+    """Raise an error for a delta with updates or deletes in Hive 2's layout.
 
     Args:
         directory: A directory of a full-ACID table.
@@ -44,7 +44,11 @@ def refuse_old_updates(directory: Entry, children: Iterable[Entry]) -> None:
 
 
 def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
-    """The path of a file with such events; None if there is none."""
+    """Return the path of a file of a delta with updates or deletes in Hive 2's layout; None if
+    there is none.
+
+    Footers are read only if the delta has no ``_orc_acid_version``.
+    """
     parsed = parse_directory(directory.name)
     if parsed is None or parsed.kind is not DirectoryKind.DELTA:
         return None
@@ -58,6 +62,9 @@ def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
 
 
 def _greatest_operation(path: str, size: int) -> int:
+    """Return the greatest number of an operation in a file of events, from its statistics; INSERT
+    if they do not tell, or the file is damaged or gone.
+    """
     try:
         with filesystem_for(path).open_input(path) as opened, naming_damage(path):
             footer = read_footer(opened, size)

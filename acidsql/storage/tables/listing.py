@@ -100,10 +100,12 @@ def list_table(
 ) -> list[Listing]:
     """List the given partition directories below ``location`` (``[""]``: the table itself).
 
-    ``plain``: list as ``list_plain`` does. ``history_is_kept``: see ``acid_state``.
+    ``plain``: list as ``list_plain`` does. ``history_is_kept``: do not refuse a snapshot whose
+    files compactions have replaced, if the files are still there.
 
     Raises:
         FormatError: A directory breaks Hive's rules, or the cleaner has deleted needed files.
+        UnsupportedError: A delta has updates or deletes in the layout of Hive 2.
         SnapshotTooOldError: A directory that the snapshot needs is missing.
     """
     try:
@@ -132,7 +134,15 @@ def list_directory(
     history_is_kept: bool = False,
     since: ValidWriteIdList | None = None,
 ) -> Listing:
-    """List one table or partition directory. ``history_is_kept``, ``since``: see ``acid_state``."""
+    """List one table or partition directory of a full-ACID table.
+
+    ``history_is_kept``, ``since``: see ``acid_state``.
+
+    Raises:
+        FileNotFoundError: The directory is missing.
+        FormatError: The directory breaks Hive's rules, or the cleaner has deleted needed files.
+        UnsupportedError: A delta has updates or deletes in the layout of Hive 2.
+    """
     entries, children = visible_entries(fs, path)
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept, since=since)
     by_name = {entry.name: entry for entry in entries}
@@ -156,13 +166,19 @@ def list_directory(
 def list_published(
     fs: FileSystem, location: str, directories: Iterable[str], *, plain: bool = False
 ) -> list[Listing]:
-    """The files of directories that a statement of this transaction has published.
+    """List the files of directories that a statement of this transaction has published, by
+    partition.
+
+    Whether the directories' write ids are valid is not asked.
 
     Args:
         fs: The table's file system.
         location: The table's directory.
         directories: Their paths.
         plain: They are of an insert-only table.
+
+    Raises:
+        FileNotFoundError: A directory is gone.
     """
     listings: dict[str, Listing] = {}
     for path in directories:
@@ -196,6 +212,11 @@ def list_plain(
 
     Files may lie deeper (``HIVE_UNION_SUBDIR_1``). Files beside the deltas are not read (Hive's
     ``hive.mm.allow.originals`` is false, too).
+
+    Raises:
+        FileNotFoundError: The directory is missing.
+        FormatError: The directory breaks Hive's rules; or a compacted directory has rows that the
+            snapshot must not see.
     """
     entries, children = visible_entries(fs, path)
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
@@ -218,6 +239,10 @@ def list_plain(
 def _files_of(
     fs: FileSystem, entry: Entry, directory: AcidDirectory
 ) -> tuple[list[EventFile], list[OriginalFiles]]:
+    """List the event files of a base, delta or delete delta, and its files without event columns.
+
+    Raises FormatError for an unknown name in a base, and UnsupportedError for Hive 2's layout.
+    """
     children = [child for child in fs.list(entry.path) if not child.is_dir]
     names = {child.name for child in children}
     refuse_old_updates(entry, children)
@@ -238,6 +263,7 @@ def _files_of(
 
 
 def _raw_files(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFiles:
+    """Return files without event columns as the originals of their base or delta."""
     return OriginalFiles(
         tuple(file.path for file in files),
         directory.min_write_id,
@@ -248,7 +274,9 @@ def _raw_files(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFile
 
 
 def _check_base(children: Iterable[Entry]) -> None:
-    """Refuse files with unknown names: Hive reads every visible file of a base."""
+    """Raise FormatError for a file with an unknown name: Hive reads every visible file of a
+    base.
+    """
     for child in children:
         if is_hidden(child.name) or child.name.endswith(FLUSH_LENGTH_SUFFIX):
             continue
@@ -257,7 +285,11 @@ def _check_base(children: Iterable[Entry]) -> None:
 
 
 def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
-    """The committed bytes of a streamed file: the last of the longs in its side file."""
+    """Return the committed bytes of a streamed file: the last of the longs in its side file.
+
+    None if ``siblings``, the names beside it, have no side file: then the whole file is committed.
+    0 if the side file has no whole long. Raises FormatError for a negative length.
+    """
     side_file = f"{entry.name}{FLUSH_LENGTH_SUFFIX}"
     if side_file not in siblings:
         return None
@@ -275,6 +307,9 @@ def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | 
 
 
 def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[OriginalFiles]:
+    """Return the originals beside a table's deltas, at any depth, as one group; no group if there
+    are no files. Raises FormatError for a directory ``name=value``.
+    """
     _refuse_partitions(entries)
     files = (file for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry]))
     # Names of another form are not left out here: the numbering of rows refuses them.
@@ -284,7 +319,9 @@ def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[Origina
 
 
 def _refuse_partitions(entries: Iterable[Entry]) -> None:
-    """Refuse ``name=value`` directories: without its partition columns a table shows no rows."""
+    """Raise FormatError for a directory ``name=value``: without its partition columns a table shows
+    no rows.
+    """
     for entry in entries:
         if entry.is_dir and "=" in entry.name:
             raise FormatError(
@@ -295,6 +332,9 @@ def _refuse_partitions(entries: Iterable[Entry]) -> None:
 
 
 def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
+    """List the files below a directory, at any depth, in the order of their paths; without hidden
+    and empty files, and not those in a base or delta.
+    """
     files = []
     for child in sorted(fs.list(entry.path), key=lambda child: child.name):
         if child.is_dir and not is_hidden(child.name):

@@ -23,7 +23,7 @@ _MISSING = "__acidsql_missing"
 
 
 def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
-    """The user's columns: the names in the file, and Hive's type texts.
+    """Return the user's columns: the names in the file, and Hive's type texts.
 
     Args:
         path: A file of events (the columns are the fields of ``row``), or any other ORC file.
@@ -38,6 +38,9 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
 
 
 def _columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
+    """Return name and Hive's type text of the user's columns, which are the fields of ``row`` in a
+    file of events. Raises FormatError if there are no columns.
+    """
     if not types or types[0].kind != "struct":
         raise FormatError(f"'{path}' has no columns", path=path)
     root = types[0]
@@ -73,7 +76,7 @@ class Names:
 
 
 def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
-    """The names of columns, by the directory of event files.
+    """Return the names of columns, by the directory of event files.
 
     A statement writes all its files with one schema, so one footer is read for all files of a
     statement, in all partitions. For compactions and streams, one footer of each directory is read.
@@ -88,12 +91,15 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
 
 
 def _writer(file: EventFile) -> str:
-    """A key that all files of one statement, or of one directory of a compaction, share."""
+    """Return a key that all files of one statement, or of one directory of a compaction, share."""
     is_statements = file.directory.statement_id is not None
     return file.directory.name if is_statements else file.place
 
 
 def _names(path: str) -> Names:
+    """Read the names and types of a file's columns. Raises FormatError if it is no file of
+    events.
+    """
     info = read_file_info(path)
     if not info.is_acid:
         raise FormatError(f"'{path}' is no file of ACID events", path=path)
@@ -101,13 +107,16 @@ def _names(path: str) -> Names:
 
 
 def types_in(path: str) -> tuple[HiveType, ...]:
-    """The types of the user's columns in a file, see ``FileInfo``."""
+    """Return the types of the user's columns in a file, without what is inside of nested types.
+    Raises FormatError.
+    """
     return read_file_info(path).row_types
 
 
 def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType, ...]]:
-    """The types of the user's columns in all files, by the directory, or by the file without event
-    columns."""
+    """Return the types of the user's columns in all files, by the directory, or by the file without
+    event columns. Raises FormatError.
+    """
     names = names_by_directory([file for listing in listings for file in listing.data])
     plain = [path for listing in listings for group in listing.originals for path in group.paths]
     types = {directory: directory_names.types for directory, directory_names in names.items()}
@@ -115,7 +124,9 @@ def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType,
 
 
 def files_with_lost_days(paths: Sequence[str]) -> set[str]:
-    """The files that may hold days which Spark's reader shows as other days."""
+    """Return the files that may hold days which Spark's reader shows as other days. Reads all
+    footers.
+    """
     answers = zip(paths, run_in_threads(_may_have_lost_days, paths), strict=True)
     return {path for path, may_have in answers if may_have}
 
@@ -127,7 +138,7 @@ def _may_have_lost_days(path: str) -> bool:
 def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
     """Whether Spark's reader shows other values than Hive's of one of these files of any writer.
 
-    ``types``: the types of the table's columns.
+    ``types``: the types of the table's columns. Reads all footers. Raises FormatError.
     """
 
     def is_misread(path: str) -> bool:
@@ -143,19 +154,22 @@ def _footer(path: str) -> Footer:
 
 
 def has_no_names(names: Sequence[str]) -> bool:
-    """True for Hive's ``_col0``, ``_col1`` …, which are only numbers."""
+    """Whether all names are Hive's ``_col0``, ``_col1`` …, which are only numbers. True for no
+    names.
+    """
     return all(_NAMELESS.fullmatch(name) for name in names)
 
 
 def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
-    """The names by which to read ``columns`` from a file that has them at these positions.
+    """Return the names by which to read ``columns`` from a file that has them at these positions.
 
     Args:
         names: The file's names; fewer than ``columns`` if columns were added later.
         columns: The table's names.
 
     Returns:
-        ``columns`` if they agree with the file's names. None if Spark's reader cannot find columns
+        ``columns`` if they agree with the file's names; else the file's names, then names that no
+        file has for added columns. None if Spark's reader cannot find columns
         by name: the file has names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
         which ORC does not treat as names, even if the table's columns have these names.
     """

@@ -48,7 +48,7 @@ _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 
 def compression_of(properties: Mapping[str, str]) -> str:
-    """The value of a table's ``parquet.compression``; by default SNAPPY, as in Spark.
+    """Return a table's ``parquet.compression``, in lower case; by default ``snappy``, as in Spark.
 
     Raises:
         SettingError: Hive, Spark and Trino do not all read this compression.
@@ -63,7 +63,9 @@ def compression_of(properties: Mapping[str, str]) -> str:
 
 
 def parquet_of(table: Table) -> str | None:
-    """The compression of a table's Parquet files; None for an ORC table. Raises SettingError."""
+    """Return the compression of a table's Parquet files; None for a table of another format. Raises
+    SettingError.
+    """
     return compression_of(table.properties) if table.file_format == PARQUET else None
 
 
@@ -88,10 +90,17 @@ class ParquetFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
+        """Add rows, columns by position. The write id, bucket property and row id have no meaning
+        here.
+
+        Raises:
+            WriteError: The number of columns is wrong, or a value cannot be stored.
+        """
         columns = self._schema.conform_for_writing(batch.columns)
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
+        """Write the remaining rows, close (and sync) the file, and return its counts."""
         self._pending.flush()
         self._parquet.close()
         written = self._file.tell()
@@ -112,12 +121,13 @@ class ParquetFileWriter:
 
 
 def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file with the table's current columns, as Spark's reader shows them.
-
+    """Yield the rows of a file with the table's current columns, as Spark's reader shows them.
     Columns that the file lacks are NULL.
 
     Raises:
-        FormatError: It is no Parquet file, or ``need_readable`` refuses it.
+        FormatError: It is no Parquet file; a column does not fit the table's type, timestamps are
+            no
+            wall clocks, or days are of a calendar that the file tells Hive's readers only.
     """
     with _open_parquet(path) as reader:
         _need_readable(path, reader, schema)
@@ -128,7 +138,7 @@ def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
 
 
 def need_readable(paths: Sequence[str], schema: RowSchema) -> None:
-    """Check that Spark's reader shows the columns of files as they are.
+    """Check, by the footers, that Spark's reader shows the columns of files as they are.
 
     Raises:
         FormatError: A column does not fit the table's type, timestamps are no wall clocks, or days
@@ -154,7 +164,7 @@ def _look(path: str, look: Callable[[pq.ParquetFile], None]) -> None:
 
 
 def columns_of_parquet(path: str) -> list[tuple[str, str]]:
-    """The names and Hive types of a file's columns.
+    """Return the names and Hive types of a file's columns.
 
     Raises:
         FormatError: The file is not Parquet, a column's type does not exist in Hive, or timestamps
@@ -166,15 +176,17 @@ def columns_of_parquet(path: str) -> list[tuple[str, str]]:
 
 
 def rows_of_parquet(path: str) -> int:
-    """The number of rows in a file's footer. Raises FormatError if it is no Parquet file."""
+    """Return the number of rows in a file's footer. Raises FormatError if it is no Parquet
+    file.
+    """
     with _open_parquet(path) as reader:
         return int(reader.metadata.num_rows)
 
 
 def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table | None:
-    """All rows of files of one schema, as they are; None if they are too many or too large.
+    """Return all rows of files of one schema, as they are; None if they are too many or too large.
 
-    ``bytes_max``: a limit of the bytes of the decoded rows.
+    ``bytes_max``: a limit of the bytes of the decoded rows. Raises FormatError.
     """
     parts, count, size = list[pa.Table](), 0, 0
     for path in paths:
@@ -199,6 +211,9 @@ def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
 
 
 def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> pa.RecordBatch:
+    """Return a batch with the table's columns and types; columns are matched by name, missing ones
+    are NULL. Raises FormatError if they do not fit.
+    """
     columns = [*batch.columns, pa.nulls(batch.num_rows)]  # the last one is for missing columns
     places = places_of_fields(schema.names, batch.schema.names)
     chosen_columns = [columns[-1 if place is None else place] for place in places]
@@ -207,6 +222,9 @@ def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> p
 
 
 def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None:
+    """Raise FormatError if a file's timestamps are no wall clocks, its columns do not fit the
+    table, or its days may be of Hive's hybrid calendar.
+    """
     _refuse_instants(path, reader)
     if fault := misfit(reader.schema_arrow, schema):
         raise FormatError(f"'{path}' does not fit the table: {fault}.", path=path)
@@ -215,14 +233,18 @@ def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None
 
 
 def _has_old_days(reader: pq.ParquetFile) -> bool:
-    """Whether Spark's reader takes the dates of a file for days of the hybrid calendar."""
+    """Whether Spark's reader takes the dates of a file for days of the hybrid calendar, by what
+    Spark noted in the footer.
+    """
     keys = reader.metadata.metadata or {}
     version = keys.get(_SPARK)
     return version is not None and (_OLD_SPARK in keys or version < b"3.")
 
 
 def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
-    """Refuse days of the hybrid calendar if only Hive's own key says that they are."""
+    """Raise FormatError if a DATE column may have days before 1582-10-15. Called if only Hive's own
+    key says that they are of the hybrid calendar.
+    """
     footer = reader.metadata
     for i in range(footer.num_columns):
         if str(reader.schema.column(i).logical_type) != "Date":
@@ -247,7 +269,7 @@ def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
 
 
 def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
-    """Refuse timestamps that are no wall clocks, or finer than Spark can read."""
+    """Raise FormatError for timestamps that are no wall clocks, or finer than Spark can read."""
     for i in range(len(reader.schema)):
         column = reader.schema.column(i)
         kind = str(column.logical_type)
@@ -262,6 +284,7 @@ def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
 
 
 def _hive_type(path: str, kind: pa.DataType) -> str:
+    """Return Hive's type for a column of a file. Raises FormatError if Hive has no such type."""
     type_name = hive_type(plain(kind))
     if type_name is None:
         raise FormatError(f"'{path}' has a column of type {kind}, which is not in Hive", path=path)

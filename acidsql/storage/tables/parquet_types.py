@@ -21,7 +21,9 @@ _DIGITS = {32: 10, 64: 20}  # of an integer's bits, as Spark counts them
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """The type as Parquet stores it. Arrow has several types for one, and the file notes which."""
+    """Return the type as Parquet stores it. Arrow has several types for one, and the file notes
+    which.
+    """
     is_a = pa.types
     if is_a.is_dictionary(kind):
         return plain(kind.value_type)
@@ -43,7 +45,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def hive_type(kind: pa.DataType) -> str | None:
-    """Hive's type for a plain type; None if Hive has no such type."""
+    """Return Hive's type text for a plain type; None if Hive has no such type."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     child_types = [hive_type(kind.field(i).type) for i in range(kind.num_fields)]
@@ -58,7 +60,7 @@ def hive_type(kind: pa.DataType) -> str | None:
 
 
 def misfit(file: pa.Schema, table: RowSchema) -> str | None:
-    """Why a file with these columns does not fit the table; None if it fits.
+    """Return why a file with these columns does not fit the table; None if it fits.
 
     Columns are matched by name, ignoring case. Missing columns fit: their values are NULL.
     """
@@ -80,6 +82,9 @@ def misfit(file: pa.Schema, table: RowSchema) -> str | None:
 
 
 def _fits(file_type: pa.DataType, table_type: pa.DataType) -> bool:
+    """Whether Spark's reader and a compaction read values of a file's type as the table's type
+    alike; fields of structs are matched by name.
+    """
     is_a = pa.types
     if file_type == table_type:
         return True
@@ -119,7 +124,9 @@ def _fits(file_type: pa.DataType, table_type: pa.DataType) -> bool:
 
 
 def _fits_integer(file_type: pa.DataType, table_type: pa.DataType) -> bool:
-    """Whether integers can be read as a wider type; unsigned ones need one bit more."""
+    """Whether integers can be read as a wider type (integer, decimal, double); unsigned ones need
+    one bit more.
+    """
     is_signed = pa.types.is_signed_integer(file_type)
     if pa.types.is_integer(table_type):
         return bool(file_type.bit_width + (not is_signed) <= table_type.bit_width)

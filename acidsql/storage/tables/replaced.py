@@ -52,12 +52,13 @@ class ReplacementFile:
 
 
 def replaced_writer(file: BinaryIO) -> ParquetFileWriter:
-    """A writer of batches of ``replaced_rows``."""
+    """Return a writer of batches of ``replaced_rows``; the writer closes ``file``."""
     return ParquetFileWriter(file, _SCHEMA, "zstd")
 
 
 def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
-    """The batch for ``replaced_writer``.
+    """Return the batch for ``replaced_writer``: the new row number, and the old row id and
+    partition.
 
     Args:
         rows: New versions of rows, with the partitions and row ids of the old ones.
@@ -68,7 +69,9 @@ def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
 
 
 def read_replaced(replaced_file: ReplacementFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, with the columns of ``DDL``."""
+    """Yield the rows of a file, with the columns of ``DDL``. Raises SnapshotTooOldError if it is
+    gone.
+    """
     with naming_missing(replaced_file.path):
         for batch in read_parquet(replaced_file.path, _SCHEMA):
             count = batch.num_rows
