@@ -54,8 +54,7 @@ def read_rows(
     virtual: Collection[str] = (),
     with_deleted: bool = False,
 ) -> DataFrame:
-    """Return a snapshot's live rows, lazily: with the columns of ``scan``, or for an insert-only
-    table the data columns, partition columns and virtual columns. Directories are listed at once.
+    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``; lists at once.
 
     Args:
         spark: The session.
@@ -76,7 +75,6 @@ def read_rows(
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
-            Or a file is damaged.
         SnapshotTooOldError: A file or directory that the snapshot needs is gone.
     """
     directories = partitions if table.partition_columns else [""]

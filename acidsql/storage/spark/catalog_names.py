@@ -11,7 +11,7 @@ from acidsql.storage.columns import quote, quoted_path
 
 
 def table_names(spark: SparkSession, database: str) -> list[str]:
-    """The names of the tables and views in a database, and of the session's temporary views.
+    """Return the names of the tables and views in a database, and of the session's temporary views.
 
     ``Catalog.listTables`` would also ask what each of them is.
     """
@@ -27,7 +27,9 @@ class Kind(Enum):
 
 
 def kind_of(spark: SparkSession, parts: tuple[str, ...]) -> Kind | None:
-    """The kind of Spark's own relation of a name; None if Spark's catalog has no such relation."""
+    """Return the kind of Spark's own relation of a name; None if Spark's catalog has no such
+    relation.
+    """
     try:
         table = spark.catalog.getTable(quoted_path(parts))
     except PySparkException:

@@ -41,9 +41,11 @@ class StatementTime:
         self._values: dict[frozenset[str], Any] = {}  # Scala's maps, by the zones of their clocks
 
     def put_into(self, rows: DataFrame) -> DataFrame:
-        """The same rows, lazily, as they are at the statement's time whenever they are evaluated.
+        """Return the same rows, lazily, as they are at the statement's time whenever they are
+        evaluated.
 
-        Without a JVM the rows are returned as they are: a server does not show their plan.
+        The first query with a clock fixes the time. Without a JVM the rows are returned as they
+        are: a server does not show their plan.
         """
         spark = rows.sparkSession
         if is_remote(spark):
@@ -62,7 +64,9 @@ class StatementTime:
         return DataFrame(make_dataset(spark._jsparkSession, timed), spark)
 
     def _clocks(self, jvm: Any, zones: frozenset[str]) -> Any:
-        """Spark's expressions for the time, each with its value, as a partial function of Scala."""
+        """Return Spark's expressions for the time, each with its value, as a partial function of
+        Scala. ``zones``: the time zones of the plan's clocks.
+        """
         if self._instant is None:
             self._instant = java_class(jvm, "java.time.Instant").now()
         if zones not in self._values:
@@ -77,6 +81,9 @@ class StatementTime:
 
 
 def _moments(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the clocks that have no time zone, each with its value at an instant, as expressions of
+    Spark.
+    """
     expression = _Expressions(jvm)
     value = expression.literal(instant, "TimestampType")
     yield expression.new("CurrentTimestamp"), value
@@ -84,7 +91,9 @@ def _moments(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _local_moments(jvm: Any, instant: Any, zone: str) -> Iterator[tuple[Any, Any]]:
-    """The clocks of a time zone."""
+    """Yield the clocks of a time zone, each with its value at an instant, as expressions of
+    Spark.
+    """
     expression, zone_option = _Expressions(jvm), java_class(jvm, "scala.Option").apply(zone)
     place = java_class(jvm, "org.apache.spark.sql.catalyst.util.DateTimeUtils").getZoneId(zone)
     local = java_class(jvm, "java.time.LocalDateTime").ofInstant(instant, place)
@@ -128,7 +137,7 @@ def _singleton(java: Any) -> Any:
 
 
 def is_timeless(rows: DataFrame) -> bool:
-    """Whether Spark makes the same literals of a query at any time. Needs a JVM."""
+    """Whether Spark makes the same literals of a query at any time. Needs a JVM; no job runs."""
     jvm: Any = rows.sparkSession._jvm
     analyzed = rows._jdf.queryExecution().analyzed()
     if analyzed.containsPattern(tree_patterns(jvm).CURRENT_LIKE()):  # maybe the user's name only
@@ -140,7 +149,7 @@ def is_timeless(rows: DataFrame) -> bool:
 
 
 def lasting_plan(rows: DataFrame) -> str | None:
-    """Spark's JSON of a DataFrame's optimised plan, if the plan is the same at any time.
+    """Return Spark's JSON of a DataFrame's optimised plan, if the plan is the same at any time.
 
     None if the query depends on the current time: Spark puts the time into the plan, and would put
     another time when the query runs. None, too, without a JVM. No job runs.

@@ -33,7 +33,8 @@ _CONF = METHODS_THAT_JAVA_COMPILES | {"spark.sql.execution.arrow.useLargeVarType
 def collect_few(
     rows: DataFrame, table: Table, limit: int, *, if_small: bool = False
 ) -> pa.Table | None:
-    """Collect the events of a query if they are few and small; otherwise None.
+    """Collect the events of a query to the driver if they are few and small; otherwise return None.
+    This runs a job.
 
     Args:
         rows: The events.
@@ -47,15 +48,18 @@ def collect_few(
 
 
 def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -> pa.Table | None:
-    """Collect the rows of any query if they are few and small; otherwise None.
+    """Collect the rows of any query to the driver if they are few and small; otherwise return None.
+    This runs a job.
 
-    ``if_small``: as for ``collect_few``.
+    ``if_small``: do not try if Spark estimates that the query gives more than 1 MiB.
     """
     return _collect_bounded(_limit_rows(rows, _long_columns(rows), limit), limit, if_small)
 
 
 def _collect_bounded(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
-    """Collect the result of ``_limit_rows``."""
+    """Collect the result of ``_limit_rows``, without ``FITS``. Return None if it has more rows than
+    ``limit``, or a long one, or if Arrow or the driver's limit refuses it.
+    """
     if if_small and estimated_bytes(bounded_rows) > _SMALL_SOURCE:
         return None
     with changed_conf(bounded_rows.sparkSession, _CONF):
@@ -74,14 +78,17 @@ def _collect_bounded(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.
 
 
 def _limit_rows(rows: DataFrame, texts: Mapping[str, str], limit: int) -> DataFrame:
-    """One row more than may be collected, with ``FITS``: whether the row's texts are short."""
+    """Return one row more than may be collected, with ``FITS``: whether the row's texts are short.
+
+    ``texts``: the columns that may be long, with SQL of each as text.
+    """
     sizes = (f"coalesce(octet_length({text}), 0)" for text in texts.values())
     fits = f"{' + '.join(['0L', *sizes])} <= {_BYTES_MAX // limit}"
     return mark_collectable(rows, texts, fits).limit(limit + 1)
 
 
 def _long_columns(rows: DataFrame) -> dict[str, str]:
-    """The columns whose values may be long, with SQL of the value as text."""
+    """Return the columns whose values may be long, with SQL of the value as text."""
     return {
         field.name: f"CAST({quote(field.name)} AS STRING)"
         for field in rows.schema

@@ -41,7 +41,9 @@ def to_frame(spark: SparkSession, rows: Rows) -> DataFrame:
 
 
 def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row]) -> DataFrame:
-    """What ``spark.createDataFrame`` makes of the rows, which refuses a column of NULLs only."""
+    """Return what ``spark.createDataFrame`` makes of the rows, which itself refuses a column of
+    NULLs only: such a column is VOID here. Raises ArgumentTypeError for an empty list.
+    """
     if not rows:
         raise ArgumentTypeError(
             "The list of rows is empty, so nothing says which columns it has. Leave the call out, "

@@ -40,7 +40,7 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
 
 
 def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
-    """Python values, given by column, as the table that ``collect_rows`` returns.
+    """Return Python values, given by column, as the table that ``collect_rows`` returns.
 
     The values did not come from Spark. Their types are plain: nothing is nested.
     """
@@ -55,9 +55,11 @@ def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
 
 
 def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
-    """The columns that may be long, or may be invalid UTF-8: SQL of each whole value as text.
+    """Return the columns that may be long, or may be invalid UTF-8: SQL of each whole value as
+    text.
 
-    A binary column stays binary.
+    A binary column stays binary. Columns that are neither the table's nor partition values are left
+    out.
     """
     kinds = _types(rows, table)
     kinds |= {name: HiveType("string") for name in rows.columns if _is_value(name)}
@@ -92,6 +94,9 @@ def _is_utf8(text: str) -> str:
 
 
 def _arrow_table(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:
+    """Collect rows whose last column is FITS as an Arrow table without it. None if a row does not
+    fit, or has a year that Python's dates do not have. ``types``: those of the user's columns.
+    """
     try:
         collected = rows.collect()
     except (OverflowError, ValueError):  # from datetime: years below 1 and above 9999
@@ -109,7 +114,9 @@ def _arrow_table(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None
 
 
 def _type_of(name: str) -> pa.DataType:
-    """The type of a column of our own: the text of a partition value, or a part of the row id."""
+    """Return the type of a column of our own: the text of a partition value, or a part of the row
+    id.
+    """
     return pa.string() if _is_value(name) else KEY_SCHEMA.field(name).type
 
 
@@ -123,7 +130,7 @@ def _has_odd_keys(kind: HiveType) -> bool:
 
 
 def _plain(value: Any, kind: HiveType) -> Any:
-    """A value of PySpark in the form that pyarrow takes."""
+    """Return a value of PySpark in the form that pyarrow takes."""
     if value is None or not kind.children:
         return bytes(value) if isinstance(value, bytearray) else value
     if kind.kind == "array":
@@ -137,6 +144,7 @@ def _plain(value: Any, kind: HiveType) -> Any:
 
 
 def _struct(value: Row | Sequence[Any], kind: HiveType) -> dict[str, Any]:
+    """Return a struct as a dict by the names of its fields."""
     return {
         name: _plain(item, child)
         for name, item, child in zip(kind.names, value, kind.children, strict=True)

@@ -30,7 +30,7 @@ def local_rows(
     *,
     in_job: bool = False,
 ) -> DataFrame:
-    """A DataFrame of these rows. The session's settings do not change it.
+    """Return a DataFrame of these rows. The session's settings do not change it.
 
     Args:
         spark: The session.

@@ -57,7 +57,7 @@ class Repeatable:
     stamps: Sequence[_Stamp]
 
     def is_small(self, spark: SparkSession) -> bool:
-        """Whether a few of its columns can probably be broadcast."""
+        """Whether a few of its columns can probably be broadcast. Needs a JVM."""
         limit = int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
         return self.bytes <= min(limit * _WIDER, heap_bytes(spark) // _HASHED)
 
@@ -77,7 +77,7 @@ class Repeatable:
         self.refuse_changed(spark)
 
     def refuse_changed(self, spark: SparkSession, but_below: str | None = None) -> None:
-        """Raise TransientTxnError if a file has changed.
+        """Raise TransientTxnError if a file has changed, or is gone.
 
         ``but_below``: a directory whose files never change (I2).
         """
@@ -90,7 +90,7 @@ class Repeatable:
 
 
 def source_changed(path: str = "a file") -> TransientTxnError:
-    """The error of a source that has changed."""
+    """Return the error for a source that has changed."""
     return TransientTxnError(
         f"{path}, which the source is read from, was changed while the statement ran. Run it "
         "again.",
@@ -99,7 +99,9 @@ def source_changed(path: str = "a file") -> TransientTxnError:
 
 
 def repeatable(frame: DataFrame) -> Repeatable | None:
-    """The query as one that may be evaluated twice; None if this is not certain."""
+    """Return the query as one that may be evaluated twice; None if this is not certain, also
+    without a JVM. No job runs.
+    """
     execution = getattr(frame, "_jdf", None)
     if execution is None:  # Spark Connect
         return None
@@ -116,11 +118,11 @@ def repeatable(frame: DataFrame) -> Repeatable | None:
 
 
 def evaluated_once(source: DataFrame) -> DataFrame:
-    """The same rows, lazily, of which a query that reads them once evaluates each row once.
+    """Return the same rows, lazily, of which a query that reads them once evaluates each row once.
 
-    Spark takes a function of the user's for deterministic unless the user says otherwise. Of
-    ``f() AS k`` and ``t.k = s.k`` its optimiser concludes ``t.k = f()``, and calls the function for
-    each row of ``t``, too. It cannot do so through a generator.
+    Spark takes a function of the user's for deterministic unless the user says otherwise. Of ``f()
+    AS k`` and ``t.k = s.k`` its optimiser concludes ``t.k = f()``, and calls the function for each
+    row of ``t``, too. It cannot do so through a generator.
     """
     if may_call_user_code(source) and repeatable(source) is None:
         return hide_constants(source)
@@ -137,7 +139,9 @@ def is_of_literals(frame: DataFrame) -> bool:
 
 
 def constant_columns(frame: DataFrame) -> frozenset[str]:
-    """The columns that have one value in all rows, as far as Spark's plan tells; in lower case."""
+    """Return the columns that have one value in all rows, as far as Spark's plan tells; in lower
+    case. Needs a JVM.
+    """
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
         return frozenset()
@@ -151,7 +155,7 @@ def constant_columns(frame: DataFrame) -> frozenset[str]:
 
 
 def hide_constants(frame: DataFrame) -> DataFrame:
-    """The same rows in a form in which Spark cannot see that a column is constant.
+    """Return the same rows in a form in which Spark cannot see that a column is constant.
 
     A semi-join by constant columns alone has no condition left. Spark's rules then move it below
     the scan's projection and back again, up to their limit of a hundred iterations.
@@ -160,7 +164,7 @@ def hide_constants(frame: DataFrame) -> DataFrame:
 
 
 def is_sent_unasked(rows: DataFrame) -> bool:
-    """Whether Spark takes a table for small enough to broadcast it. No job runs.
+    """Whether Spark takes a table for small enough to broadcast it. Needs a JVM; no job runs.
 
     Spark pushes comparisons with constants down to such a table, so it broadcasts few rows. A
     search for partners beforehand would cost another job.
@@ -186,7 +190,9 @@ def _lists_once(analyzed: Any) -> bool:
 
 
 def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
-    """Whether all nodes of a plan are known. Adds the stamps of the plan's files to ``stamps``."""
+    """Whether all nodes of a plan are known, and it reads at most 200 files. Adds the stamps of the
+    plan's files to ``stamps``.
+    """
     name = plan.getClass().getSimpleName()
     if name == "LogicalRelation":
         files = _files_of(plan.relation())
@@ -207,7 +213,9 @@ def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
 
 
 def _files_of(relation: Any) -> list[_Stamp] | None:
-    """The files of a relation, as Spark has listed them; None if it does not read plain files."""
+    """Return the stamps of a relation's files, as Spark has listed them; None if it does not read
+    plain files, or too many.
+    """
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return None
     index = relation.location()
@@ -221,6 +229,7 @@ def _files_of(relation: Any) -> list[_Stamp] | None:
 
 
 def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:
+    """Return the stamp that a file has now; None if it does not exist. ``conf``: Hadoop's."""
     jvm = spark._jvm
     assert jvm is not None
     name = java_class(jvm, "org.apache.hadoop.fs.Path")(path)

@@ -8,7 +8,7 @@ from acidsql.storage.columns import quote
 
 
 def type_sql(kind: DataType, *, with_not_null: bool = False) -> str:
-    """A type in SQL that means the same in every session, whatever the names of its fields.
+    """Return a type in SQL that means the same in every session, whatever the names of its fields.
 
     Args:
         kind: The type.

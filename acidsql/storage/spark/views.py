@@ -68,7 +68,7 @@ def query_over_views(
     *,
     runs: bool = False,
 ) -> Iterator[DataFrame]:
-    """The rows of a query that may name DataFrames as views.
+    """Give the block the rows of a query that may name DataFrames as views.
 
     The rows can be used inside of the block only, unless ``settle`` was called there. ``runs``: the
     text may also be a statement that runs at once.
@@ -83,11 +83,11 @@ def query_over_views(
 def _query_with_views(
     spark: Any, text: str, views: Mapping[str, Any], args: Mapping[str, Any] | None, *, runs: bool
 ) -> DataFrame:
-    """A DataFrame of Spark Connect whose plan has its views with it: the server makes and drops
-    them around each analysis. So no message is needed for a view.
+    """Return a DataFrame of Spark Connect whose plan has its views with it: the server makes and
+    drops them around each analysis. So no message is needed for a view.
 
     ``spark.sql(text, args, **views)`` puts other names into the text, and so moves the places in
-    Spark's errors. It also has each query analysed once more.
+    Spark's errors. It also has each query analysed once more. ``runs``: run the text now.
     """
     from pyspark.sql.connect import plan
     from pyspark.sql.connect.dataframe import DataFrame as Remote
@@ -123,7 +123,9 @@ def settle(frame: DataFrame) -> DataFrame:
 
 
 def drop_unneeded(spark: SparkSession) -> None:
-    """Drop the views of settled DataFrames that nothing names any more."""
+    """Drop the views of settled DataFrames that nothing names any more. Errors of Spark are
+    ignored.
+    """
     unneeded_views = _unneeded.get(spark)
     if not unneeded_views or has_ended(spark):
         return
@@ -142,6 +144,8 @@ def drop_unneeded(spark: SparkSession) -> None:
 
 
 def drop_at_last(spark: SparkSession) -> None:
-    """Like ``drop_unneeded``, if there still is a server."""
+    """Drop the views of settled DataFrames that nothing names any more, if there still is a server;
+    wait ten seconds at most.
+    """
     if _unneeded.get(spark):
         briefly(lambda: drop_unneeded(spark))

@@ -49,10 +49,12 @@ class DirectoryContents:
 
 
 def find(fs: FileSystem, path: str) -> DirectoryContents:
-    """List a directory.
+    """List a table's or partition's directory: its bases and deltas, and the plain files that
+    readers see.
 
     Raises:
-        FormatError: The directory has partitions, but the statement names fewer partition columns.
+        FormatError: The directory has partitions, but the statement names fewer partition columns;
+            or a link to a directory.
     """
     entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
     for entry in entries:
@@ -65,10 +67,10 @@ def find(fs: FileSystem, path: str) -> DirectoryContents:
 
 
 def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> None:
-    """Refuse files beside partitions, because no reader would see them.
+    """Raise an error for files beside partitions, because no reader would see them.
 
     Raises:
-        FormatError: There is a file, or a directory that is no partition.
+        FormatError: There is a file, a directory that is no partition, or a link to a directory.
     """
     if not columns:
         return
@@ -86,6 +88,9 @@ def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> N
 
 
 def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
+    """List the plain files of these entries, at any depth, without hidden and empty ones. Raises
+    FormatError for a directory ``name=value``, and for a link to a directory.
+    """
     files = []
     for entry in entries:
         if is_hidden(entry.name):
@@ -104,12 +109,16 @@ def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def plain_files(fs: FileSystem, contents: DirectoryContents) -> list[Entry]:
-    """The files in the bases and deltas of an insert-only table."""
+    """List the files in the bases and deltas of an insert-only table. Raises FormatError for a link
+    to a directory.
+    """
     return _files(fs, contents.acid)
 
 
 def _refuse_link(entry: Entry) -> None:
-    """Refuse a link to a directory: the files behind the link may belong to another table."""
+    """Raise FormatError for a link to a directory: the files behind it may belong to another
+    table.
+    """
     if entry.is_dir and entry.is_link:
         raise FormatError(
             f"'{entry.path}' is a link, and a table owns only the files in its own directory.",
@@ -118,7 +127,7 @@ def _refuse_link(entry: Entry) -> None:
 
 
 def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str]]]:
-    """The columns of each file; every footer is read.
+    """Return the columns of each file, name and Hive's type; every footer is read.
 
     Raises:
         FormatError: A file is not ORC, or it has ACID events.
@@ -127,11 +136,14 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
 
 
 def count_originals(contents: DirectoryContents) -> int:
-    """The number of rows in the originals, as their footers say."""
+    """Return the number of rows in the originals, as their footers say."""
     return sum(run_in_threads(lambda entry: read_file_info(entry.path).rows, contents.originals))
 
 
 def _columns(path: str) -> list[tuple[str, str]]:
+    """Return the columns of a file, name and Hive's type. Raises FormatError if it is not ORC, or
+    has ACID events.
+    """
     try:
         info = read_file_info(path)
     except FormatError as error:
@@ -142,7 +154,7 @@ def _columns(path: str) -> list[tuple[str, str]]:
 
 
 def check_buckets(contents: DirectoryContents, num_buckets: int) -> None:
-    """Refuse originals of a bucketed table if their names do not name a bucket.
+    """Raise an error for originals of a bucketed table whose names do not name a bucket.
 
     Raises:
         FormatError: A name has no bucket id, or a bucket id that the table does not have.
@@ -158,7 +170,8 @@ def check_buckets(contents: DirectoryContents, num_buckets: int) -> None:
 
 
 def check_names(contents: DirectoryContents) -> None:
-    """Refuse to rename files beside deltas, because delete events there may name their rows.
+    """Raise an error if files beside deltas would be renamed: delete events there may name their
+    rows.
 
     Raises:
         FormatError: There are bases or deltas, and originals without a bucket id in their names.
@@ -199,13 +212,16 @@ def rename_originals(fs: FileSystem, contents: DirectoryContents) -> int:
 
 
 def _name(number: int) -> str:
-    """The name for a number. Bucket ids have 12 bits; higher numbers get names of Hive's copies."""
+    """Return the file's name for a number. Bucket ids have 12 bits; higher numbers get names of
+    Hive's copies.
+    """
     copy_number, bucket_id = divmod(number, BUCKET_ID_MAX + 1)
     return f"{plain_name(bucket_id)}_copy_{copy_number}" if copy_number else plain_name(bucket_id)
 
 
 def unreadable_as_full_acid(fs: FileSystem, path: str) -> str | None:
-    """The path of a file in an insert-only table's directory that full-ACID readers read otherwise.
+    """Return the path of a file in an insert-only table's directory that full-ACID readers read
+    otherwise.
 
     They would not see the file, or read it in another way. None if there is no such file.
     """

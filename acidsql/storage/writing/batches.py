@@ -51,7 +51,8 @@ class Batches:
 
 
 def measured_batches(rows: DataFrame) -> Batches:
-    """Rows of any length, in batches that Spark measures: at most 64 MiB, unless the user set it.
+    """Return rows of any length, in batches that Spark measures: at most 64 MiB, unless the user
+    set it.
 
     A batch may have more rows than Spark's default of 10,000, unless the user has set the number.
     """
@@ -61,7 +62,7 @@ def measured_batches(rows: DataFrame) -> Batches:
 
 
 def unmeasured_batches(rows: DataFrame) -> Batches | None:
-    """The same rows in batches that Spark does not measure; a long row fails the job.
+    """Return the same rows in batches that Spark does not measure; a long row fails the job.
 
     Returns:
         The batches. None if the user has set the size of batches, if the query may call the user's
@@ -96,7 +97,9 @@ def is_long_row(error: BaseException) -> bool:
 
 
 def _refuse_long_rows(rows: DataFrame, texts: list[str]) -> DataFrame:
-    """Return the rows. Raise an error if a row is too long."""
+    """Return the rows in a form that fails the job, with ``_TOO_LONG`` in the message, if a row is
+    too long.
+    """
     # The SQL does not call coalesce, because in Spark 4.1 a session may redefine it.
     lengths = [
         f"CASE WHEN {quote(name)} IS NULL THEN 0L ELSE CAST(octet_length({quote(name)}) AS BIGINT) "

@@ -40,7 +40,7 @@ def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
 
 
 def _moments(array: pa.Array) -> Iterator[pa.Array]:
-    """The dates and timestamps in an array, without nulls."""
+    """Yield the dates and timestamps in an array, nested ones too, without nulls."""
     kind = array.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         yield array.drop_null()
@@ -56,6 +56,7 @@ def _moments(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _days(values: pa.Array) -> npt.NDArray[np.int64]:
+    """Return dates or timestamps as days since 1970."""
     if pa.types.is_date(values.type):
         return np.asarray(values.cast(pa.int32()), dtype=np.int64)
     micros = np.asarray(values.cast(pa.timestamp("us")).cast(pa.int64()), dtype=np.int64)

@@ -42,7 +42,11 @@ from acidsql.storage.writing.staged_file import (
 def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """The delete stage: write sorted delete keys, and yield the records of both stages."""
+    """Run the delete stage: write sorted delete keys, and yield the records of both stages.
+
+    Raises:
+        WriteError: The keys are not sorted.
+    """
     source_tasks: set[tuple[int, int]] = set()
     with aborted_by_error(_DeleteWriter(spec, task)) as writer:
         for batch in batches:
@@ -77,6 +81,9 @@ class _DeleteWriter:
             self._append(self._files.get(group), rows)
 
     def close(self) -> list[Record]:
+        """Close all files, and return the records: those of the files, and the numbers of rows that
+        were matched without a deletion, or twice.
+        """
         self._files.close()
         number, attempt = self._task.number, self._task.attempt
         counts = (("matched", self._matched), ("duplicate", self._duplicates))
@@ -88,7 +95,7 @@ class _DeleteWriter:
         self._files.abort()
 
     def _groups(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        """The keys of each file, in the order in which they came."""
+        """Yield the keys of each file, in the order in which they came."""
         names = (PARTITION, BUCKET_ID)
         parts = list(runs(keys.num_rows, [keys.column(name) for name in names]))
         firsts = pa.array([start for start, _ in parts])
@@ -101,7 +108,9 @@ class _DeleteWriter:
             yield group, keys.slice(start, end - start)
 
     def _append(self, file: _DeleteFile, keys: pa.RecordBatch) -> None:
-        """Count and drop repeated keys; write the deletes among the other keys."""
+        """Write the deletes among the keys; count repeated keys (unless they are allowed) and keys
+        that only matched. Raises WriteError if the keys do not ascend.
+        """
         triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
         repeated = file.repeats(triple)
         if not self._spec.allow_duplicate_deletes:
@@ -141,7 +150,7 @@ class _DeleteFile:
             self.staged.abort()
 
     def repeats(self, triple: list[np.ndarray]) -> np.ndarray:
-        """Tell for each key whether it equals the key before it, in this batch or the last one.
+        """Return for each key whether it equals the key before it, in this batch or the last one.
 
         Raises:
             WriteError: The keys do not ascend, so a repeated key could stay unseen (I4).
@@ -162,7 +171,9 @@ class _DeleteFile:
 
 
 def _sources(keys: pa.RecordBatch) -> set[tuple[int, int]]:
-    """The tasks of the insert stage that made these keys; empty if there was no such stage."""
+    """Return number and attempt of the tasks of the insert stage that made these keys; empty if
+    there was no such stage.
+    """
     pairs = pa.Table.from_batches([keys.select([SOURCE_TASK, SOURCE_ATTEMPT])]).drop_null()
     different = pairs.group_by(pairs.column_names, use_threads=False).aggregate([])
     return set(zip(*different.to_pydict().values(), strict=True))

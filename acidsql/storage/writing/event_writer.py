@@ -65,7 +65,12 @@ from acidsql.storage.writing.staged_file import (
 def write_inserts(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """The insert stage of a statement that only inserts: write all rows, yield the records."""
+    """Run the insert stage of a statement that only inserts: write all rows, then yield the
+    records.
+
+    Raises:
+        WriteError: A value cannot be stored, or there are too many writers.
+    """
     with aborted_by_error(_InsertWriter(spec, task)) as writer:
         for batch in batches:
             if batch.num_rows:
@@ -76,7 +81,12 @@ def write_inserts(
 def write_inserts_pass_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The insert stage: write the new rows, and pass on the keys of deleted or matched rows."""
+    """Run the insert stage: write the new rows, and yield the keys of deleted or matched rows;
+    last, the records in rows of the same columns.
+
+    Raises:
+        WriteError: A value cannot be stored, or there are too many writers.
+    """
     with aborted_by_error(_InsertWriter(spec, task)) as writer:
         for batch in batches:
             if not batch.num_rows:
@@ -92,7 +102,7 @@ def write_inserts_pass_deletes(
 
 
 def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
-    """Records as one batch of RECORD_SCHEMA."""
+    """Return records as one batch of RECORD_SCHEMA."""
     return pa.record_batch([pa.array([r.to_json() for r in records], pa.string())], RECORD_SCHEMA)
 
 
@@ -124,12 +134,19 @@ class _InsertWriter:
         self._files = OpenFiles(self._open, self._finish)
 
     def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch into their files, and count the nulls of NOT NULL columns.
+        Raises WriteError for a day that Spark would show as another, and for a value that cannot be
+        stored.
+        """
         self._count_nulls(batch)
         refuse_unreadable_days(batch.select(self._names))
         for group, rows in self._groups(batch):
             self._append(self._files.get(group), rows, group[1])
 
     def close(self) -> list[Record]:
+        """Close all files, and return the records of the files and of nulls in NOT NULL
+        columns.
+        """
         self._files.close()
         task = self._task
         violations = [
@@ -146,12 +163,16 @@ class _InsertWriter:
         return _InsertFile(self._fs, path, lambda file: insert_writer(file, self._spec))
 
     def _finish(self, group: Group, file: _InsertFile) -> None:
+        """Close a file of new rows, and its file of replaced rows, and keep their records."""
         with aborted_by_error(file):
             self._records.append(file.record("insert", self._task, *group))
             if file.replaced is not None:
                 self._records.append(file.replaced.record("replaced", self._task, *group))
 
     def _append(self, file: _InsertFile, rows: pa.RecordBatch, bucket_id: int) -> None:
+        """Write rows into a file under the next row ids of their bucket id; count new versions of
+        rows, and note which rows they replace if the statement wants it.
+        """
         first = self._next_row_id.get(bucket_id, 0)
         file.writer.write_inserts(
             rows.select(self._names),
@@ -169,7 +190,9 @@ class _InsertWriter:
     def _note_replaced(
         self, file: _InsertFile, rows: pa.RecordBatch, places: pa.Array, first: int
     ) -> None:
-        """Note the old row ids of new versions, which are at these places of a batch."""
+        """Note the old row ids of new versions, which are at these places of a batch, in the file
+        beside the bucket file. ``first``: the row id of the batch's first row.
+        """
         if file.replaced is None:
             path = staged_path(self._spec.staging, "replaced", self._task)
             file.replaced = StagedFile(self._fs, path, replaced_writer)
@@ -182,7 +205,9 @@ class _InsertWriter:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
 
     def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        """Runs of rows that go into one file. A task's rows come sorted, so the runs are long."""
+        """Yield the rows by file: partition directory and bucket id, and a run of rows. A task's
+        rows come sorted, so the runs are long.
+        """
         partitions = _partitions(self._spec, batch)
         buckets = self._buckets(batch)
         if partitions is None and buckets is None:
@@ -200,6 +225,9 @@ class _InsertWriter:
         return batch.column(BUCKET) if self._spec.is_bucketed else None
 
     def _writer_id(self) -> int:
+        """Return the task's number as bucket id, for tables without buckets. Raises WriteError
+        above 4095.
+        """
         if self._task.number > BUCKET_ID_MAX:
             raise WriteError(
                 f"Task {self._task.number} cannot write: a statement has at most "
@@ -209,6 +237,7 @@ class _InsertWriter:
 
 
 def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+    """Return the delete keys of events: rows of KEY_SCHEMA without a record."""
     properties = batch.column(BUCKET_PROPERTY)
     numbers = bucket_ids(properties.to_numpy())
     rows = batch.num_rows
@@ -229,7 +258,7 @@ def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
 
 
 def bucket_ids(properties: np.ndarray) -> np.ndarray:
-    """Bucket ids of many bucket properties, as ``bucket_codec.decode`` gives for one.
+    """Return bucket ids of many bucket properties, as ``bucket_codec.decode`` gives for one.
 
     In version 0 the bucket property is the bare bucket id.
     """
@@ -238,16 +267,17 @@ def bucket_ids(properties: np.ndarray) -> np.ndarray:
 
 
 def _carry(records: list[Record]) -> pa.RecordBatch:
-    """Records as rows of KEY_SCHEMA, so that they travel through the shuffle with the keys."""
+    """Return records as rows of KEY_SCHEMA, so that they travel through the shuffle with the
+    keys.
+    """
     columns = [pa.nulls(len(records), field.type) for field in KEY_SCHEMA]
     columns[-1] = pa.array([record.to_json() for record in records], pa.string())
     return pa.record_batch(columns, schema=KEY_SCHEMA)
 
 
 def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
-    """The directory of each row: that of the replaced row, or one made of the row's values.
-
-    The latter for rows that replace none, or that move.
+    """Return the directory of each row: that of the replaced row, or one made of the row's values,
+    for rows that replace none, or that move. None if all rows go into one directory.
     """
     if not spec.partitions.columns or spec.static_partition is not None:
         return None
@@ -262,6 +292,7 @@ def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
 
 
 def _made_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
+    """Return the directory that is made of each row's partition values."""
     ordinals = range(len(spec.partitions.columns))
     table = pa.table({str(i): batch.column(f"{VALUE}{i}") for i in ordinals})
     names: dict[tuple[str | None, ...], str] = {}

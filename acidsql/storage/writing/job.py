@@ -62,7 +62,9 @@ _Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def write_events(
     events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool = True
 ) -> list[ew.Record]:
-    """Run the job.
+    """Run the job that writes a statement's events into the staging directory.
+
+    A table that got a row too long for unmeasured batches is remembered, and its job runs again.
 
     Args:
         events: One row for each event or match, with the columns that ``event_records`` names.
@@ -73,6 +75,9 @@ def write_events(
 
     Returns:
         One record for each written file and each seen task; no rows (I7).
+
+    Raises:
+        TransientTxnError: A file of the source was changed meanwhile.
     """
     is_measured = not is_fast or table.location in _HAVE_LONG_ROWS
     batches = None if is_measured else unmeasured_batches(events)
@@ -89,6 +94,9 @@ def write_events(
 def _written(
     batches: Batches, table: Table, spec: ew.WriteSpec, *, is_fast: bool
 ) -> list[ew.Record]:
+    """Run the job over these batches, and return its records. Raises TransientTxnError if a file of
+    the source was changed meanwhile.
+    """
     events = batches.rows
     # A statement that only deletes has no rows to write, so it needs no insert stage. Without the
     # records of that stage the driver would not see a task that ran twice. This is safe if the
@@ -108,6 +116,9 @@ def _written(
 
 
 def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
+    """Return the records of the insert stage, and of the delete stage if there is one, lazily.
+    ``placed``: the rows in their tasks.
+    """
     names = placed.columns
     # mapInArrow looks up columns by name, and treats dots and back-quotes in names as syntax.
     placed = placed.toDF(*(f"{ew.PREFIX}{i}" for i in range(len(names))))
@@ -117,6 +128,9 @@ def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
+    """Return the records of the delete stage, lazily: the keys are shuffled by bucket id and
+    sorted.
+    """
     # Among equal keys the key that deletes comes first: ``delete_writer`` keeps the first.
     deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
         *_sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
@@ -125,7 +139,7 @@ def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _keys(events: DataFrame) -> DataFrame:
-    """The delete keys that the insert stage would make of events that only delete.
+    """Return the delete keys that the insert stage would make of events that only delete, lazily.
 
     Here Spark's SQL makes them, so they name no task, and there are no records among them.
     """
@@ -143,13 +157,14 @@ def _keys(events: DataFrame) -> DataFrame:
 
 
 def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
-    """A number for each key, before the key's own columns in the sort order. It may be missing.
+    """Return a number for each key, before the key's own columns in the sort order; an empty list
+    for none.
 
     Spark compares the numbers first, which is fast, and the columns only if the numbers are equal.
     Within a partition the numbers ascend as the keys do. A partition counts by a hash, because the
     order of partitions is free: the keys of one partition must only stay together. If partitions
-    have the same hash, their keys may alternate (``delete_writer`` keeps several files open).
-    Large row numbers give equal numbers. If the write ids need too many bits, there is no number.
+    have the same hash, their keys may alternate (``delete_writer`` keeps several files open). Large
+    row numbers give equal numbers. If the write ids need too many bits, there is no number.
     """
     # Even of half a million partitions hardly ever do more share a hash than files may be open.
     partition_bits = 20 if spec.partitions.columns else 0
@@ -175,7 +190,12 @@ def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
-    """Write a few events in the driver: both stages as one task, without a Spark job."""
+    """Write a few events in the driver: both stages as one task, without a Spark job. Return the
+    records.
+
+    Raises:
+        WriteError: A value cannot be stored.
+    """
     for name in _order(rows.column_names):
         values = rows.column(name)
         empty = pc.is_in(values, pa.array(_NULLS))
@@ -194,7 +214,9 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
 
 
 def _sorted_keys(keys: pa.Table) -> pa.Table:
-    """The keys in the order of ``write_events``; the insert stage's records (no keys) come last."""
+    """Return the keys in the order of ``write_events``; the insert stage's records (no keys) come
+    last.
+    """
     acts = pc.bit_wise_and(keys.column(ew.ACTION), ew.DELETE)
     order = [(name, "ascending") for name in _KEY_ORDER]
     order_of_rows = pc.sort_indices(
@@ -222,7 +244,7 @@ def _one_null(events: DataFrame) -> DataFrame:
 def _arrange_rows(
     events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool
 ) -> DataFrame:
-    """Bring rows into the task and into the order that their files need."""
+    """Bring rows into the task and into the order that their files need, lazily."""
     # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
         # Rows of one bucket in one partition make one file, so they must meet in one task.
@@ -237,7 +259,8 @@ def _arrange_rows(
 
 
 def _together(names: Sequence[str]) -> list[Column]:
-    """The sort key that brings the rows of each file together. The order of the files is free.
+    """Return the sort key that brings the rows of each file together. The order of the files is
+    free.
 
     The key is one number, so Spark sorts without comparing rows. The comparison of partition values
     would be slow, because their first letters are mostly the same.
@@ -247,7 +270,7 @@ def _together(names: Sequence[str]) -> list[Column]:
 
 
 def _sort_order(table: Table) -> list[Column]:
-    """The order of SORTED BY. As in Hive, nulls are the smallest values."""
+    """Return the order of SORTED BY. As in Hive, nulls are the smallest values."""
     return [
         F.col(quote(sort_column.name)).desc_nulls_last()
         if sort_column.descending
@@ -262,6 +285,9 @@ def _order(names: Sequence[str]) -> list[str]:
 
 
 def _bucket_expression(spark: SparkSession, table: Table, *, is_fast: bool) -> Column:
+    """Return the bucket id of a row as a Column: by SQL if Spark computes it rightly, else by a
+    Python function.
+    """
     types, version = _bucket_types(table), table.bucketing_version
     buckets = table.num_buckets
     sql = None
@@ -279,7 +305,7 @@ def _bucket_expression(spark: SparkSession, table: Table, *, is_fast: bool) -> C
 
 
 def _knows_buckets(spark: SparkSession, types: Sequence[str], buckets: int, version: int) -> bool:
-    """Whether Spark computes the right buckets for test values.
+    """Whether Spark's SQL computes the right buckets for test values. No job runs.
 
     A session may have redefined the functions that the SQL calls.
     """
@@ -295,6 +321,7 @@ def _knows_buckets(spark: SparkSession, types: Sequence[str], buckets: int, vers
 
 
 def _bucket_ids(rows: pa.Table, table: Table) -> pa.Array:
+    """Return the bucket id of each row of a table in memory."""
     columns = [rows.column(name).combine_chunks() for name in table.bucket_columns]
     bucket_numbers = bucket_ids(
         columns, _bucket_types(table), table.num_buckets, table.bucketing_version
@@ -308,6 +335,8 @@ def _bucket_types(table: Table) -> list[str]:
 
 
 def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
+    """Return the function of the Python tasks: rows → records. ``names``: the columns' names."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         named_batches = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
@@ -317,6 +346,10 @@ def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
 
 
 def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
+    """Return the function of the Python tasks: rows → delete keys, with records among them.
+    ``names``: the columns' names.
+    """
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         named_batches = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
@@ -326,6 +359,8 @@ def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
 
 
 def _deletes(spec: ew.WriteSpec) -> _Step:
+    """Return the function of the Python tasks: sorted delete keys → records."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         yield event_writer.to_batch(delete_writer.write_deletes(spec, current_task(), batches))

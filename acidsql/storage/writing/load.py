@@ -60,9 +60,11 @@ class Source:
 
 
 def find_files(path: str) -> list[Entry]:
-    """The files of INPATH, sorted by name: one file, the files of a directory, or of a pattern.
+    """Return the files of INPATH, sorted by name: one file, the files of a directory, or of a
+    pattern.
 
-    Hidden files (for example ``_SUCCESS``) and empty files are left out.
+    Hidden files (for example ``_SUCCESS``) and empty files are left out. Only the last part of the
+    path may be a pattern.
 
     Raises:
         FormatError: There are no files, or there are directories among them.
@@ -103,6 +105,9 @@ def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[Source]:
 
 
 def _examine(file: Entry, columns: Sequence[Column]) -> Source:
+    """Check the footer of one file. Raises FormatError if it is not ORC, was written by an ACID
+    table, or has other columns.
+    """
     path = file.path
     try:
         info = read_file_info(path)
@@ -129,10 +134,10 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
 
 
 def misfit(file_columns: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str | None:
-    """Why a file with these columns does not fit the table; None if it fits.
+    """Return why a file with these columns does not fit the table; None if it fits.
 
     Hive matches columns by position, so nobody would notice another order. Therefore names count,
-    too, unless they are Hive's ``_col0``, ``_col1`` ….
+    too, unless they are Hive's ``_col0``, ``_col1`` …; case does not.
     """
     if len(file_columns) != len(columns):
         return f"it has {len(file_columns)} columns, the table {len(columns)}"
@@ -146,7 +151,9 @@ def misfit(file_columns: Sequence[tuple[str, str]], columns: Sequence[Column]) -
 
 
 def mark_of(path: str) -> str:
-    """A text that differs between files: from the file's length and its last bytes."""
+    """Return a text that differs between files: from the file's length and its last bytes. Raises
+    FileNotFoundError.
+    """
     with filesystem_for(path).open_input(path) as file:
         size = length_of(file)
         file.seek(max(0, size - _TAIL))
@@ -164,7 +171,9 @@ def is_copied_in_place(sources: Sequence[Source], location: str) -> bool:
 
 
 def records_in_place(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
-    """The records of files that publishing copies from where they are."""
+    """Return the records of files that publishing copies from where they are. Nothing is copied
+    yet.
+    """
     partition = spec.static_partition or ""
     return [
         ew.Record("insert", 0, 0, partition, number, source.path, source.rows, 0, source.bytes)
@@ -173,7 +182,11 @@ def records_in_place(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.R
 
 
 def copy_in_driver(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
-    """Copy files into the staging directory, in the driver."""
+    """Copy files into the staging directory, in the driver, and return a record for each.
+
+    Raises:
+        WriteError: A file was changed or taken away since ``examine``.
+    """
     task = ew.Task(0, 0)
     return _refuse_changed_copies(
         [_copy(source, n, spec, task) for n, source in enumerate(sources)], sources
@@ -187,6 +200,9 @@ def copy_in_tasks(
 
     Returns:
         One record for each file; its bucket id is the file's number.
+
+    Raises:
+        WriteError: A file was changed or taken away since ``examine``.
     """
     tasks = spark.range(0, len(sources), 1, len(sources))
     rows = tasks.mapInArrow(_copies(sources, spec), _RECORD_DDL).collect()
@@ -196,6 +212,8 @@ def copy_in_tasks(
 def _copies(
     sources: Sequence[Source], spec: ew.WriteSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of the Python tasks: numbers of files → records of their copies."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = current_task()
         for batch in batches:
@@ -206,6 +224,9 @@ def _copies(
 
 
 def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.Record:
+    """Copy a file into the staging directory, and return its record; of kind ``gone`` if the file
+    does not exist any more. ``number``: the record's bucket id.
+    """
     fs = filesystem_for(spec.staging)
     path = f"{spec.staging}/load-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
     where = (task.number, task.attempt, spec.static_partition or "", number)
@@ -219,7 +240,9 @@ def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.
 
 
 def _refuse_changed_copies(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Record]:
-    """Refuse copies that differ from the files that ``examine`` checked."""
+    """Return the records; raise WriteError if a copy differs from the file that ``examine``
+    checked.
+    """
     for record in records:
         source = sources[record.bucket_id]
         if record.kind == "gone" or mark_of(record.path) != source.mark:
@@ -243,6 +266,7 @@ def need_unchanged(sources: Sequence[Source]) -> None:
 
 
 def _source_changed_error(source: Source) -> WriteError:
+    """Return the error for a file that was changed or taken away while it was loaded."""
     return WriteError(
         f"'{source.path}' was changed or taken away while it was loaded. Nothing was loaded; run "
         "the statement again when the files are complete.",
@@ -251,7 +275,8 @@ def _source_changed_error(source: Source) -> WriteError:
 
 
 def remove(sources: Sequence[Source]) -> list[str]:
-    """Delete the loaded source files. Call this after the commit.
+    """Delete the loaded source files, and Hadoop's checksum files beside them. Call this after the
+    commit.
 
     Returns:
         The files that were not deleted: they have changed meanwhile, or could not be deleted.

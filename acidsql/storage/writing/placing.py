@@ -73,7 +73,8 @@ def fill(fs: FileSystem, staged: str, new: NewDirectory) -> None:
 def place(
     fs: FileSystem, location: str, staging: str, new: Sequence[NewDirectory], placed: list[str]
 ) -> None:
-    """Make directories of a statement.
+    """Make directories of a statement, each complete at once; on an object store ``place_objects``
+    makes them.
 
     Args:
         fs: The table's file system.
@@ -101,7 +102,21 @@ def place(
 def place_objects(
     fs: FileSystem, location: str, new: Sequence[NewDirectory], placed: list[str]
 ) -> None:
-    """``place`` on an object store."""
+    """Make directories of a statement on an object store: write the markers, copy the files, and
+    compare.
+
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        new: The directories.
+        placed: Receives the paths of all directories before anything is done there.
+
+    Raises:
+        FileExistsError: A directory of this name is there; nothing was done.
+        WriteError: A file is too large to be copied, has another length than its writer reported,
+            or
+            somebody else's file is there, too.
+    """
     _refuse_too_large(new)
     sizes_there = _children(fs, location, new)
     for directory in new:
@@ -126,6 +141,7 @@ def place_objects(
 
 
 def _copy(fs: FileSystem, file: Record, target: str) -> None:
+    """Copy a file of the driver's memory, or of the same store, to an object."""
     if is_in_memory(file.path):
         fs.write_file(target, MEMORY.read(file.path))
     else:
@@ -135,7 +151,9 @@ def _copy(fs: FileSystem, file: Record, target: str) -> None:
 def _children(
     fs: FileSystem, location: str, new: Sequence[NewDirectory]
 ) -> dict[str, dict[str, int]]:
-    """The bytes of each file that is in these directories now, by directory and name."""
+    """Return the sizes, in bytes, of the files that these directories hold now: path of the
+    directory → name → size. A directory that is not there has no files.
+    """
     if len(new) > THREADS:
         fs = fs.seen_at_once(location)
     children_by_directory = run_in_threads(fs.list_if_there, [directory.path for directory in new])
@@ -146,6 +164,7 @@ def _children(
 
 
 def _compare(new: NewDirectory, sizes_there: Mapping[str, int]) -> None:
+    """Raise WriteError if a new directory does not hold exactly its files, with their sizes."""
     for name, expected in new.sizes.items():
         if sizes_there.get(name) != expected:
             raise _unlike(f"{new.path}/{name}", expected, sizes_there.get(name))
@@ -158,6 +177,7 @@ def _compare(new: NewDirectory, sizes_there: Mapping[str, int]) -> None:
 
 
 def _refuse_too_large(new: Sequence[NewDirectory]) -> None:
+    """Raise WriteError if a file has more bytes than a store copies in one request."""
     for file in (file for directory in new for file in directory.files.values()):
         if file.bytes > _COPY_MAX:
             raise WriteError(
@@ -169,6 +189,9 @@ def _refuse_too_large(new: Sequence[NewDirectory]) -> None:
 
 
 def _unlike(path: str, expected: int, size: int | None) -> WriteError:
+    """Return the error for a file whose length is not the one that its writer reported; None: it is
+    missing.
+    """
     return WriteError(
         f"'{path}' should have {expected} bytes and has {size}. The driver and the executors must "
         "see the same warehouse.",
@@ -177,6 +200,9 @@ def _unlike(path: str, expected: int, size: int | None) -> WriteError:
 
 
 def _move(fs: FileSystem, staged: str, target: str, placed: list[str]) -> None:
+    """Rename a staged directory to its target, which is added to ``placed`` before. Raises
+    FileExistsError, and takes it out again, if the target is somebody else's.
+    """
     # The target is noted first: a rename may succeed although its reply is lost.
     placed.append(target)
     try:
@@ -187,7 +213,9 @@ def _move(fs: FileSystem, staged: str, target: str, placed: list[str]) -> None:
 
 
 def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
-    """Make a partition's directory, and sync each directory above it."""
+    """Make a partition's directory, and sync each directory above it, up to the table's; nothing if
+    it is there.
+    """
     if fs.exists(parent):
         return
     fs.create_directory(parent)

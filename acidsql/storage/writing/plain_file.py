@@ -26,7 +26,9 @@ class InsertWriter(Protocol):
         """Add rows; the user's columns by position. A plain file stores no row ids."""
 
     def close(self) -> FileStats:
-        """Write what is left, complete the footer, and close (and sync) the file."""
+        """Write what is left, complete the footer, close (and sync) the file, and return its
+        counts.
+        """
 
     def abort(self) -> None:
         """Close the file as it is. It is not valid, so the caller must delete it."""
@@ -84,7 +86,9 @@ class HowToWrite(Protocol):
 
 
 def insert_writer(file: BinaryIO, how: HowToWrite) -> InsertWriter:
-    """A writer for new rows of a table."""
+    """Return a writer for new rows of a table: of Parquet, plain ORC or events. It closes
+    ``file``.
+    """
     if how.parquet is not None:
         # Few tables are Parquet, so only their tasks import the library.
         from acidsql.storage.tables.parquet import ParquetFileWriter

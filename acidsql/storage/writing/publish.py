@@ -66,12 +66,14 @@ class PublishedWrite:
 
 
 def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
-    """The staging directory of a statement. Its first letter hides it from every reader."""
+    """Return the path of a statement's staging directory. Its first letter hides it from every
+    reader.
+    """
     return f"{location}/_tmp_{write_id:07d}_{statement_id:04d}_{unique}"
 
 
 def staged_write_id(name: str) -> int | None:
-    """The write id in the name of a staging directory; None for any other name."""
+    """Return the write id in the name of a staging directory; None for any other name."""
     staged_match = _STAGED.fullmatch(name)
     return int(staged_match[1]) if staged_match else None
 
@@ -80,7 +82,8 @@ def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
     """Check a job's records, and return the records of the files to publish.
 
     Raises:
-        WriteError: The job mixed two attempts of one task, or wrote one bucket id twice.
+        WriteError: The job mixed two attempts of one task, or wrote one bucket id twice; or a row
+            was changed twice, and the statement is no MERGE.
         ConstraintError: A NOT NULL column got a null.
         MergeCardinalityError: A row of MERGE's target was matched twice.
     """
@@ -116,9 +119,7 @@ def publish(
     *,
     overwrite: bool,
 ) -> PublishedWrite:
-    """Put checked files into their directories.
-
-    If this fails, it tries to delete the directories that it has made.
+    """Put checked files into their directories; after a failure, try to delete these.
 
     Args:
         fs: The table's file system.
@@ -130,6 +131,7 @@ def publish(
         overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
 
     Raises:
+        FileExistsError: Somebody else has a directory of this name.
         WriteError: A file is missing or has another length than its writer reported: the
             executors write to another file system than the driver sees.
     """
@@ -170,6 +172,7 @@ def publish(
 
 
 def _more_rows(files: Iterable[Record]) -> dict[str, int]:
+    """Return how many rows more each partition has now; fewer are negative."""
     more_rows: Counter[str] = Counter()
     for file in files:
         more_rows[file.partition] += file.rows if file.kind == "insert" else -file.rows
@@ -177,7 +180,7 @@ def _more_rows(files: Iterable[Record]) -> dict[str, int]:
 
 
 def empty_file(spec: HowToWrite, partition: str) -> Record:
-    """Write a file without rows into the staging directory.
+    """Write a file without rows into the staging directory, and return its record, of bucket id 0.
 
     An empty base needs such a file: after an INSERT OVERWRITE without rows, after TRUNCATE, or
     after a compaction that found only deleted rows.
@@ -202,6 +205,9 @@ def discard(fs: FileSystem, directories: Iterable[str]) -> None:
 
 
 def _raise_duplicate(rows: int, merge: bool) -> None:
+    """Raise MergeCardinalityError in a MERGE, else WriteError, for rows that would be changed
+    twice.
+    """
     if merge:
         raise MergeCardinalityError(
             f"{rows} more row(s) of the source matched a row of the target that was matched "
@@ -214,7 +220,9 @@ def _raise_duplicate(rows: int, merge: bool) -> None:
 
 
 def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
-    """I9: delete keys and files must come from the same attempt of each task (insert stage)."""
+    """Raise WriteError if delete keys and files come from two attempts of one task of the insert
+    stage (I9).
+    """
     attempts_by_task: dict[int, set[int]] = {}
     for kind in ("done", "seen"):
         for record in by_kind.get(kind, []):
@@ -228,6 +236,9 @@ def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
 
 
 def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
+    """Return the name of the directory for files of a kind: a base if the statement overwrites,
+    else a delta or delete delta.
+    """
     if kind == "delete":
         return delete_delta_name(spec.write_id, spec.delete_statement_id)
     if overwrite:
@@ -236,7 +247,7 @@ def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
 
 
 def final_names(files: Iterable[Record], *, is_plain: bool) -> dict[str, Record]:
-    """Files by their final names. ``is_plain``: they have no event columns."""
+    """Return files by their final names. ``is_plain``: they have no event columns."""
     return {_file_name(file, is_plain=is_plain): file for file in files}
 
 

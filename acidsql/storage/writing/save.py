@@ -111,21 +111,27 @@ class TableWrite:
         if_small: bool = False,
         otherwise: Callable[[], DataFrame] | None = None,
     ) -> None:
-        """Write a query's events.
+        """Write a query's events into the staging directory.
 
         The driver writes few events itself. Otherwise a job evaluates the query anew.
 
         Args:
             events: The query.
-            few: See ``collect_few``; 0: a job writes the events.
-            if_small: See ``collect_few``.
+            few: How many events the driver collects and writes at most; 0: a job writes the events.
+            if_small: The driver does not try if Spark estimates that the query gives more than 1
+                MiB.
             otherwise: Makes another query of the same events, without the hint to broadcast MERGE's
                 source. If a table is too large to broadcast, this query (by default ``events``
                 again) runs with broadcasts switched off. Spark estimates a table's size by its
                 files, which may be compressed well.
 
         Raises:
-            ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.
+            ConstraintError: A NOT NULL column would get a null.
+            MergeCardinalityError: A row of MERGE's target was matched twice.
+            WriteError: A value cannot be stored, a row would be changed twice, Spark ran a task
+                twice,
+                or there are too many partitions.
+            TransientTxnError: A file of the source was changed meanwhile.
         """
         try:
             self._take(self._written(events, few, if_small))
@@ -137,6 +143,9 @@ class TableWrite:
                 self._take(self._write_by_job(same_events))
 
     def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
+        """Write the events in the driver if they are few and small, and the table has no SORTED BY;
+        else by a job. Return the records.
+        """
         table = self._save.table
         # Arrow and Spark sort some values differently.
         is_tried = few and not table.sort_columns
@@ -150,7 +159,9 @@ class TableWrite:
         return write_events(events, self._save.table, self._spec, is_fast=self._save.is_fast)
 
     def literal_rows(self, rows: DataFrame) -> None:
-        """Write a few literal rows in the driver. Raises as ``events``."""
+        """Write a few literal rows in the driver; by a job if Python lacks a value, or the table
+        has SORTED BY. Raises the errors of ``events``.
+        """
         table = self._save.table
         # Arrow and Spark sort some values differently.
         collected = None if table.sort_columns else collect_rows(rows, table)
@@ -160,15 +171,20 @@ class TableWrite:
             self._take(write_rows(collected, table, self._own_spec))
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
-        """Write a few rows of plain values, given by column. Raises as ``events``."""
+        """Write a few rows of plain values, given by column, in the driver. Raises the errors of
+        ``events``.
+        """
         table = self._save.table
         self._take(write_rows(plain_rows(values, table), table, self._own_spec))
 
     def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
         """Copy the files of LOAD DATA into the staging directory, unless ``publish`` can copy them
-        from where they are.
+        from where they are. Return a record for each, for ``files``.
 
         Spark tasks copy the files; without Spark the driver does.
+
+        Raises:
+            WriteError: A file was changed or taken away since it was examined.
         """
         if load.is_copied_in_place(sources, self._save.table.location):
             return load.records_in_place(sources, self._spec)
@@ -178,7 +194,7 @@ class TableWrite:
         return load.copy_in_tasks(spark, sources, self._spec)
 
     def files(self, copies: list[Record]) -> None:
-        """Take these copies as the files to publish."""
+        """Take these copies as the files to publish. Raises WriteError for too many partitions."""
         self._take(copies)
 
     def empty(self, partition: str) -> None:
@@ -208,7 +224,13 @@ class TableWrite:
         return bool(self.directories) and not self._fs.has_directories
 
     def publish(self) -> PublishedWrite:
-        """Move the files into their directories. Without files there is nothing to do."""
+        """Move the files into their directories. Without files nothing is done, and the result is
+        empty.
+
+        Raises:
+            FileExistsError: Somebody else has a directory of this name.
+            WriteError: A file is missing or has another length than its writer reported.
+        """
         if not self._files:
             return PublishedWrite()
         location = self._save.table.location
@@ -222,6 +244,9 @@ class TableWrite:
         )
 
     def _take(self, records: list[Record]) -> None:
+        """Check records, and add their files to those to publish. Raises the errors of
+        ``publish.check``, and WriteError if new rows go to too many partitions.
+        """
         self._files += check(records, merge=self._save.merge)
         partitions = {file.partition for file in self._files if file.kind == "insert"}
         if len(partitions) > self._save.partitions_max:
@@ -240,6 +265,9 @@ def _not_null(table: Table) -> tuple[tuple[str, str], ...]:
 
 
 def _spec(save: Save) -> WriteSpec:
+    """Return what the tasks must know, with a new staging directory that does not exist yet. Raises
+    SettingError for a wrong ``orc.…`` or ``parquet.…`` property of the table.
+    """
     table = save.table
     delete_statement, insert_statement = save.statement_ids
     unique = uuid.uuid4().hex[:12]

@@ -47,7 +47,7 @@ class StagedFile(Generic[_Writer]):
         self.updated = 0
 
     def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
-        """Close the file, and return its record."""
+        """Close the file, and return its record. After an error the file is closed as it is."""
         with aborted_by_error(self):
             stats = self.writer.close()
         return Record(
@@ -71,7 +71,7 @@ def aborted_by_error(files: _File) -> Iterator[_File]:
 
 
 def staged_path(staging: str, kind: str, task: Task) -> str:
-    """The path of a new file. No other attempt uses this path."""
+    """Return the path of a new file. No other attempt uses this path."""
     return f"{staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
 
 
@@ -91,7 +91,9 @@ class OpenFiles(Generic[_File]):
         self._open: OrderedDict[Group, _File] = OrderedDict()  # least recently used first
 
     def get(self, group: Group) -> _File:
-        """The file of these rows."""
+        """Return the open file of these rows; make it if there is none, and finish the one that was
+        used longest ago if too many are open.
+        """
         if group not in self._open:
             if len(self._open) == _OPEN_FILES_MAX:
                 self._finish(*self._open.popitem(last=False))
@@ -111,7 +113,7 @@ class OpenFiles(Generic[_File]):
 
 
 def runs(rows: int, columns: Sequence[pa.Array]) -> Iterator[tuple[int, int]]:
-    """The start and end of each run of rows with equal values in all columns."""
+    """Yield the start and end of each run of rows with equal values in all columns."""
     changed = np.zeros(rows, dtype=bool)
     for column in columns:
         codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False)

@@ -47,9 +47,10 @@ class EvaluatedRows:
 
 @contextmanager
 def stage_rows(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Iterator[DataFrame]:
-    """The same rows, from temporary files that nobody else changes, or in the driver.
+    """Give the block the same rows, from temporary files that nobody else changes, or in the
+    driver.
 
-    The files are deleted when the block ends.
+    The query is evaluated at once. The files are deleted when the block ends.
 
     Args:
         rows: The rows to write. Their column names must differ.
@@ -66,11 +67,18 @@ def stage_rows(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Ite
 def evaluate(
     rows: DataFrame, location: str, txn_id: int, few: int = 0, *, may_repeat: bool = False
 ) -> Iterator[EvaluatedRows]:
-    """Like ``stage_rows``, but the result also has the number of rows, if they are few.
+    """Give the block the same rows, evaluated once, with their number if they are few.
 
-    If Spark estimates that the rows are small, files are only needed if there are too many. Then
-    the query is evaluated anew, and nothing is left of the first evaluation. ``may_repeat``: try
-    this whatever Spark estimates.
+    They are in the driver, or in temporary files, which are deleted when the block ends. If Spark
+    estimates that the rows are small, files are only needed if there are too many. Then the query
+    is evaluated anew, and nothing is left of the first evaluation.
+
+    Args:
+        rows: The rows to write. Their column names must differ.
+        location: A table's directory; the files lie in a hidden directory below it.
+        txn_id: The transaction, for the directory's name: after a crash the cleaner finds it.
+        few: The driver itself has up to so many rows, if they are small.
+        may_repeat: Collect the rows first, whatever Spark estimates.
     """
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
     if few:
@@ -104,7 +112,9 @@ def _is_plain(kind: T.DataType) -> bool:
 
 
 def _few(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
-    """The rows in the files of a directory, if they are few."""
+    """Return the rows in the files of a directory, in the driver, if they are few; otherwise
+    None.
+    """
     if not limit:
         return None
     fs = filesystem_for(path)
@@ -116,6 +126,9 @@ def _few(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
 
 
 def _local(rows: DataFrame, collected: pa.Table) -> EvaluatedRows | None:
+    """Return rows in the driver as a DataFrame with the columns of ``rows``; None if Arrow refuses
+    them.
+    """
     schema = rows.schema.toNullable()  # as of a file
     try:
         return EvaluatedRows(local_rows(rows.sparkSession, collected, schema), collected.num_rows)

@@ -50,6 +50,7 @@ def warm_workers(spark: SparkSession) -> threading.Thread | None:
 
 
 def _run(spark: SparkSession) -> None:
+    """Run a small job that starts workers in half of the task slots. An error is only logged."""
     try:
         # The statement's own tasks get the other half of the slots. The daemon is slow to start;
         # it forks further workers quickly.
@@ -61,6 +62,9 @@ def _run(spark: SparkSession) -> None:
 
 
 def _import_only(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do nothing in a Python task: the worker has imported this module, and so what writers
+    need.
+    """
     spare_later_tasks()
     for _ in batches:
         pass

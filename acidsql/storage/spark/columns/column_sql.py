@@ -16,7 +16,8 @@ from acidsql.storage.spark.session.jvm import is_remote
 def column_sql(
     spark: SparkSession, source: tuple[DataFrame, str] | None = None
 ) -> Iterator[ColumnSql]:
-    """A ``ColumnSql`` for the statements of the block.
+    """Give the block a ``ColumnSql`` for its statements; the names of its Python functions end with
+    the block.
 
     Args:
         spark: The Spark session.
@@ -37,7 +38,9 @@ def column_sql(
 
 
 def alias_of(frame: DataFrame) -> str | None:
-    """The name that ``df.alias("s")`` gave."""
+    """Return the name that ``df.alias("s")`` gave; None if the DataFrame has none, or was changed
+    since.
+    """
     if not is_remote(frame.sparkSession):
         return nodes.alias_of(frame)
     from acidsql.storage.spark.columns import messages

@@ -60,6 +60,7 @@ class ColumnMessages(ColumnSql):
         return self._no_sql(part.WhichOneof("expr_type"))
 
     def _parse(self, text: str) -> None:
+        """Let the server parse an expression. Raises ParseException if it cannot."""
         try:
             _ = self._spark.range(0).select(F.expr(text)).schema
         except ParseException:
@@ -68,6 +69,7 @@ class ColumnMessages(ColumnSql):
             pass  # the columns are those of the statement
 
     def _no_sql(self, kind: str) -> UnsupportedError:
+        """Return the error for a part of the column being written that no SQL has."""
         try:
             return no_sql(kind, str(self._column))
         except ValueError:  # PySpark cannot show each day
@@ -77,6 +79,9 @@ class ColumnMessages(ColumnSql):
         return part.alias.name[0] if part.WhichOneof("expr_type") == "alias" else None
 
     def _null_is_in_nothing(self) -> bool:
+        """Whether NULL is known to be in no empty list: Spark's own default depends on ANSI
+        mode.
+        """
         legacy = "spark.sql.legacy.nullInEmptyListBehavior"
         if self._spark.conf.get(legacy, None) is None:
             return is_on(self._spark, "spark.sql.ansi.enabled")
@@ -88,6 +93,9 @@ class ColumnMessages(ColumnSql):
         return self._sql(message.expr)
 
     def _unresolved_attribute(self, message: Any) -> str:
+        """Return the SQL of a column by its name. Raises UnsupportedError for a metadata column,
+        and AnalysisError for one of a DataFrame that the statement does not read.
+        """
         if message.HasField("plan_id"):
             return self._column_of_frame(message.unparsed_identifier, message.plan_id)
         if message.is_metadata_column:
@@ -95,7 +103,10 @@ class ColumnMessages(ColumnSql):
         return quoted_path(_path(message.unparsed_identifier))
 
     def _column_of_frame(self, name: str, plan_id: int) -> str:
-        """A column that belongs to a DataFrame: ``df["id"]``. The server knows whether it does."""
+        """Return the SQL of a column that belongs to a DataFrame: ``df["id"]``.
+
+        The server knows whether it does. Raises AnalysisError if it does not.
+        """
         if self._source is None:
             raise another_frames(name)
         frame, alias = self._source
@@ -112,6 +123,9 @@ class ColumnMessages(ColumnSql):
         return f"{quote(alias)}.{quote(selected_name)}"
 
     def _literal(self, message: Any) -> str:
+        """Return the SQL of a literal. Raises UnsupportedError for a type that SQL's literals do
+        not have.
+        """
         kind = message.WhichOneof("literal_type")
         write = _LITERALS.get(kind)
         if write is None:
@@ -122,6 +136,9 @@ class ColumnMessages(ColumnSql):
         return self._parse_text(message.expression)
 
     def _unresolved_function(self, message: Any) -> str:
+        """Return the SQL of a call of a function, operator or CASE. Raises UnsupportedError if it
+        is internal.
+        """
         name, arguments = message.function_name, message.arguments
         if message.is_internal:
             raise self._no_sql(name)
@@ -140,6 +157,9 @@ class ColumnMessages(ColumnSql):
         )
 
     def _cast(self, message: Any) -> str:
+        """Return the SQL of CAST or TRY_CAST. Raises SqlSyntaxError if the type's text is no
+        type.
+        """
         is_try = message.eval_mode == proto.Expression.Cast.EvalMode.EVAL_MODE_TRY
         if message.WhichOneof("cast_to_type") == "type":
             kind = proto_schema_to_pyspark_data_type(message.type)
@@ -154,6 +174,7 @@ class ColumnMessages(ColumnSql):
         return f"{cast}({self._sql(message.expr)} AS {text})"
 
     def _unresolved_extract_value(self, message: Any) -> str:
+        """Return the SQL of a struct's field, or of an element of an array or map."""
         literal = message.extraction.literal
         is_text = literal.WhichOneof("literal_type") == "string"
         return self._extract_value(
@@ -171,7 +192,11 @@ class ColumnMessages(ColumnSql):
         return f"{quote(message.key)} => {self._sql(message.value)}"
 
     def _common_inline_user_defined_function(self, message: Any) -> str:
-        """A call of a Python function, which gets a name in the session."""
+        """Return the SQL of a call of a Python function, which gets a name in the session until
+        ``close``.
+
+        Raises UnsupportedError for a function that is not Python's.
+        """
         if message.WhichOneof("function") != "python_udf":
             raise self._no_sql(message.WhichOneof("function"))
         arguments = [self._sql(argument) for argument in message.arguments]
@@ -184,13 +209,17 @@ class ColumnMessages(ColumnSql):
 
 
 def alias_of(frame: DataFrame) -> str | None:
-    """The name that ``df.alias("s")`` gave."""
+    """Return the name that ``df.alias("s")`` gave; None if the DataFrame has none, or was changed
+    since.
+    """
     remote: Any = frame
     return remote._plan._alias if isinstance(remote._plan, SubqueryAlias) else None
 
 
 def _path(name: str) -> list[str]:
-    """The parts of a name, as the server parses them."""
+    """Return the parts of a name, as the server parses them. Raises AnalysisError for an empty
+    part.
+    """
     parts = parse_attr_name(name)
     if not parts or not all(parts):
         raise AnalysisError(
@@ -213,7 +242,10 @@ def _binary_float(value: float, letter: str, kind: str) -> str:
 
 
 def _decimal(message: Any) -> str:
-    """The server widens the type until the value fits."""
+    """Return a DECIMAL as SQL, with the server's type: it is widened until the value fits.
+
+    Raises UnsupportedError if the value is no number.
+    """
     _, digits, exponent = Decimal(message.value).as_tuple()
     if not isinstance(exponent, int):
         raise no_sql("decimal", message.value)
@@ -228,6 +260,7 @@ def _timestamp_ntz(micros: int) -> str:
 
 
 def _day_time_interval(micros: int) -> str:
+    """Return microseconds as an INTERVAL literal, from days to seconds."""
     seconds, rest = divmod(abs(micros), _MICROS_OF_A_SECOND)
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
     interval_text = f"{days} {hours:02}:{minutes:02}:{seconds % 60:02}.{rest:06}"
@@ -240,6 +273,7 @@ def _array(message: Any) -> str:
 
 
 def _elements(messages: Sequence[Any]) -> list[str]:
+    """Return the SQL of the elements of an array literal."""
     kinds = [literal.WhichOneof("literal_type") for literal in messages]
     return [
         _LITERALS[kind](getattr(literal, kind))

@@ -58,6 +58,7 @@ class ColumnNodes(ColumnSql):
         self._session_state().sqlParser().parseExpression(text)
 
     def _alias_name(self, part: Any) -> str | None:
+        """Return the alias of a part; None if it has none."""
         if part.getClass().getSimpleName() != "Alias":
             return None
         (alias,) = _items(part.name())
@@ -78,6 +79,7 @@ class ColumnNodes(ColumnSql):
         return quoted_path(_items(node.nameParts()))
 
     def _literal(self, node: Any) -> str:
+        """Return the SQL of a literal. A TIMESTAMP is written by its microseconds."""
         converter = getattr(self._spark._jvm, _CONVERTER)
         literal = getattr(converter, "MODULE$").apply(node)
         if literal.dataType().typeName() == "timestamp" and literal.value() is not None:
@@ -90,6 +92,9 @@ class ColumnNodes(ColumnSql):
         return self._parse_text(node.expression())
 
     def _unresolved_function(self, node: Any) -> str:
+        """Return the SQL of a call of a function or operator. Raises UnsupportedError if it is
+        internal.
+        """
         if node.isInternal():
             raise self._unknown(node)
         name, arguments = node.functionName(), _items(node.arguments())
@@ -100,6 +105,7 @@ class ColumnNodes(ColumnSql):
         return _items(self._session_state().sqlParser().parseMultipartIdentifier(name))
 
     def _cast(self, node: Any) -> str:
+        """Return the SQL of CAST or TRY_CAST; TIMESTAMP is written as TIMESTAMP_LTZ."""
         mode = node.evalMode()
         is_try = mode.isDefined() and "Try" in mode.get().getClass().getSimpleName()
         cast = "TRY_CAST" if is_try else "CAST"
@@ -113,11 +119,13 @@ class ColumnNodes(ColumnSql):
         return f"{cast}({self._sql(node.child())} AS {kind})"
 
     def _unresolved_extract_value(self, node: Any) -> str:
+        """Return the SQL of a struct's field, or of an element of an array or map."""
         key = node.extraction()
         is_literal = key.getClass().getSimpleName() == "Literal"
         return self._extract_value(node.child(), key, key.value() if is_literal else None)
 
     def _case_when_otherwise(self, node: Any) -> str:
+        """Return the SQL of CASE."""
         branches = [
             (self._sql(branch._1()), self._sql(branch._2())) for branch in _items(node.branches())
         ]
@@ -138,7 +146,9 @@ class ColumnNodes(ColumnSql):
         return self._sql(node.expression())
 
     def _attribute_reference(self, expression: Any) -> str:
-        """A column that belongs to a DataFrame: ``df["id"]``."""
+        """Return the SQL of a column that belongs to a DataFrame: ``df["id"]``. Raises
+        AnalysisError if it is not the source's.
+        """
         sql = self._sql_by_id.get(expression.exprId().id())
         if sql is None:
             raise another_frames(expression.name())
@@ -148,7 +158,9 @@ class ColumnNodes(ColumnSql):
         return f"{quote(expression.key())} => {self._sql(expression.value())}"
 
     def _python_udf(self, expression: Any) -> str:
-        """A call of a Python function, which gets a name in the session."""
+        """Return the SQL of a call of a Python function, which gets a name in the session until
+        ``close``.
+        """
         arguments = [self._sql(child) for child in _items(expression.children())]
         name, jvm = self._function_name(), self._spark._jvm
         arguments_of_jvm = [name, expression.func(), expression.dataType(), expression.evalType(),
@@ -163,7 +175,9 @@ class ColumnNodes(ColumnSql):
 
 
 def alias_of(frame: DataFrame) -> str | None:
-    """The name that ``df.alias("s")`` gave."""
+    """Return the name that ``df.alias("s")`` gave; None if the DataFrame has none, or was changed
+    since.
+    """
     plan = frame._jdf.queryExecution().analyzed()
     return str(plan.alias()) if plan.getClass().getSimpleName() == "SubqueryAlias" else None
 
@@ -178,7 +192,7 @@ def _constructor_size(jvm: Any, name: str) -> int:
 
 
 def _snake(name: str) -> str:
-    """``PythonUDF`` → python_udf."""
+    """Return a name in snake case: ``PythonUDF`` → ``python_udf``."""
     words: list[str] = []
     for previous, letter in zip(" " + name, name, strict=False):
         words.append("_" if letter.isupper() and not previous.isupper() and words else "")

@@ -41,10 +41,11 @@ class ColumnSql(ABC):
 
     @abstractmethod
     def __call__(self, column: Column) -> str:
-        """The SQL of a column.
+        """Return the SQL of a column.
 
         Raises:
-            UnsupportedError: No SQL has the same meaning.
+            UnsupportedError: No SQL has the same meaning, or the column is of another kind of
+                session.
             AnalysisError: The column is one of another DataFrame's.
         """
 
@@ -58,19 +59,19 @@ class ColumnSql(ABC):
 
     @abstractmethod
     def _read(self, part: Any) -> tuple[str, Any]:
-        """The kind of a part, in snake case, and what the method for this kind gets."""
+        """Return the kind of a part, in snake case, and what the method ``_KIND`` gets."""
 
     @abstractmethod
     def _unknown(self, part: Any) -> UnsupportedError:
-        """The error of a part of a kind that no SQL has."""
+        """Return the error for a part of a kind that no SQL has."""
 
     @abstractmethod
     def _parse(self, text: str) -> None:
-        """Parse an expression. Raises ``ParseException``."""
+        """Parse an expression, and do nothing with it. Raises ``ParseException``."""
 
     @abstractmethod
     def _alias_name(self, part: Any) -> str | None:
-        """The alias of a part, if it has one."""
+        """Return the alias of a part; None if it has none."""
 
     @abstractmethod
     def _null_is_in_nothing(self) -> bool:
@@ -79,7 +80,11 @@ class ColumnSql(ABC):
     # ── what all trees have ──────────────────────────────────────────────────────────────────
 
     def _sql(self, part: Any) -> str:
-        """The SQL of a part."""
+        """Return the SQL of a node of a column's tree, by the method that is named after the node's
+        kind.
+
+        Raises UnsupportedError if there is no method for the kind.
+        """
         kind, content = self._read(part)
         write: Callable[[Any], str] | None = getattr(self, f"_{kind}", None)
         if write is None:
@@ -87,7 +92,9 @@ class ColumnSql(ABC):
         return write(content)
 
     def _parse_text(self, text: str) -> str:
-        """A text of SQL. A bracket that closes nothing would end ours."""
+        """Return a text of SQL in brackets. Raises SqlSyntaxError if it is no expression: a bracket
+        that closes nothing would end ours.
+        """
         try:
             self._parse(text)
         except ParseException:
@@ -95,8 +102,9 @@ class ColumnSql(ABC):
         return f"({text}\n)"
 
     def _extract_value(self, child: Any, key: Any, value: object) -> str:
-        """A field of a struct, or a value of an array or a map. ``value``: the key's, if the key is
-        a literal. Of a struct, Spark takes no other text than a literal."""
+        """Return the SQL of a struct's field, or of an element of an array or map. ``value``: the
+        key's, if the key is a literal. Of a struct, Spark takes no other text than a literal.
+        """
         is_plain = isinstance(value, str) and value.isprintable() and not set(value) & _NOT_PLAIN
         text = f"'{value}'" if is_plain else self._sql(key)
         return f"{self._sql(child)}[{text}]"
@@ -104,7 +112,12 @@ class ColumnSql(ABC):
     def _function_sql(
         self, path: Sequence[str], arguments: Sequence[Any], *, is_distinct: bool
     ) -> str:
-        """A function, or an operator, of some parts. ``path``: the parts of its name."""
+        """Return the SQL of a function, or an operator, of some parts. ``path``: the parts of its
+        name.
+
+        Raises UnsupportedError for an alias in ``arrays_zip``, and for an element without a name in
+        ``struct``.
+        """
         name = path[-1] if len(path) == 1 else ""
         if name in _INFIX and len(arguments) == 2:
             first_sql, second_sql = map(self._sql, arguments)
@@ -139,6 +152,9 @@ class ColumnSql(ABC):
         return quote(self._of_variables + name)
 
     def _is_in(self, value: str, *values: str) -> str:
+        """Return the SQL of IN. For no values it is NULL or false if ``value`` is NULL, as Spark's
+        settings say.
+        """
         if values:
             return f"({value} IN ({', '.join(values)}))"
         # SQL has no empty list.
@@ -153,14 +169,16 @@ class ColumnSql(ABC):
 
 
 def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
-    """CASE, from conditions with their values."""
+    """Return the SQL of CASE, from pairs of a condition and its value. ``otherwise``: None: no
+    ELSE.
+    """
     whens = [f"WHEN {condition} THEN {value}" for condition, value in branches]
     whens += [] if otherwise is None else [f"ELSE {otherwise}"]
     return f"CASE {' '.join(whens)} END"
 
 
 def no_sql(kind: str, shown: str) -> UnsupportedError:
-    """The error of a part that no SQL has."""
+    """Return the error for a part of a Column that no SQL has. ``shown``: its text; it is cut."""
     return UnsupportedError(
         f"This Column cannot be written as SQL ({kind}): {shown[:100]}. Write the "
         "expression as SQL text instead.",
@@ -169,7 +187,7 @@ def no_sql(kind: str, shown: str) -> UnsupportedError:
 
 
 def another_frames(name: str) -> AnalysisError:
-    """The error of a column that no table of the statement has."""
+    """Return the error for a column of a DataFrame that the statement does not read."""
     return AnalysisError(
         f"The column '{name}' belongs to a DataFrame that the statement does not read. "
         f'Name it: F.col("{name}"), or F.col("t.{name}") for a table t.',
@@ -178,7 +196,7 @@ def another_frames(name: str) -> AnalysisError:
 
 
 def another_sessions(session: str) -> UnsupportedError:
-    """The error of a Column that was made for another kind of Spark session."""
+    """Return the error for a Column that was made for another kind of Spark session."""
     return UnsupportedError(
         f"This Column was not made for {session}, in which the statement runs. Write SQL text.",
         condition="UNSUPPORTED_FEATURE.COLUMN",

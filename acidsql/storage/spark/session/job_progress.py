@@ -48,9 +48,10 @@ class Tasks:
 
 @contextmanager
 def tagged_jobs(spark: SparkSession) -> Iterator[str]:
-    """Give the jobs of this thread a tag for ``running_tasks``.
+    """Give the jobs of this thread a tag while the block runs; the block gets it, for
+    ``running_tasks``.
 
-    If Ctrl-C ends the block, the jobs are cancelled.
+    If Ctrl-C ends the block, the jobs are cancelled, and KeyboardInterrupt is raised.
     """
     (add, remove), tag, outer = tag_functions(spark), f"acidsql-{uuid4()}", sys.exception()
     with suppress(Exception):  # Spark was stopped, which the block will find out
@@ -144,7 +145,9 @@ def watched_tasks(
 
 @contextmanager
 def _task_counter(spark: SparkSession, tag: str) -> Iterator[Callable[[], Tasks]]:
-    """A function that counts the running tasks of the jobs with a tag. Any thread may call it."""
+    """Give the block a function that counts the running tasks of the jobs with a tag. Any thread
+    may call it.
+    """
     if not is_remote(spark):
         yield partial(running_tasks, spark, tag)
         return
@@ -175,7 +178,9 @@ class _ReportedTasks:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """See PySpark's ``ProgressHandler``."""
+        """Note what an operation's stages have done, or forget an ended operation. Operations of
+        threads without the tag do not count. See PySpark's ``ProgressHandler``.
+        """
         if self._tag not in self._spark.getTags():
             return
         if done:
@@ -195,7 +200,9 @@ class _ReportedTasks:
 
 
 def running_tasks(spark: SparkSession, tag: str) -> Tasks:
-    """The tasks of the stages that run for the jobs with a tag. Any thread may ask."""
+    """Return the tasks of the stages that run for the jobs with a tag; none without a Spark
+    context. Any thread may ask.
+    """
     context = spark_context(spark)
     if context is None:
         return Tasks()
@@ -210,6 +217,9 @@ def running_tasks(spark: SparkSession, tag: str) -> Tasks:
 
 
 def _stage_tasks(context: Any, number: int) -> Tasks:
+    """Return the tasks of a stage by its number; none if it does not run now. ``context``:
+    Java's.
+    """
     try:
         stage = context.statusStore().lastStageAttempt(number)
     except java_error():  # Spark has forgotten the stage, or has skipped it

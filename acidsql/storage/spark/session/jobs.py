@@ -24,7 +24,9 @@ _slots: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 def tag_functions(spark: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """The functions that add a tag to the jobs that this thread starts, and that remove the tag."""
+    """Return the functions that add a tag to the jobs that this thread starts, and that remove the
+    tag.
+    """
     context = spark_context(spark)
     if context is None:
         return spark.addTag, spark.removeTag
@@ -35,9 +37,10 @@ def tag_functions(spark: SparkSession) -> tuple[Callable[[str], None], Callable[
 def named_jobs(
     spark: SparkSession, description: str, tag: str, pool: str | None = None
 ) -> Iterator[None]:
-    """Name this thread's jobs in Spark's UI, and give them a tag for ``cancel_jobs``.
+    """Name this thread's jobs in Spark's UI while the block runs, and give them a tag for
+    ``cancel_jobs``.
 
-    Over Spark Connect they only get the tag.
+    ``pool``: the scheduler's pool; None: as it is. Over Spark Connect they only get the tag.
     """
     context: Any = spark_context(spark)
     add, remove = tag_functions(spark)
@@ -56,10 +59,11 @@ def named_jobs(
 
 
 def sibling_session(spark: SparkSession) -> SparkSession:
-    """A new session of the same application with its own settings.
+    """Return a new session of the same application with its own settings.
 
     Over Spark Connect it is the same session if PySpark makes none (before 4.3), or if the end of
-    another one would harm this one (``isolates_artifacts``).
+    another one would harm this one (``isolates_artifacts``). A new one there is closed when the
+    process exits, if nobody has closed it.
     """
     make = getattr(spark, "newSession", None)
     if make is None or (is_remote(spark) and not isolates_artifacts(spark)):
@@ -81,7 +85,8 @@ def _close_at_exit(client: Any, process: int) -> None:
 def end_sibling_session(own_session: SparkSession, spark: SparkSession) -> None:
     """End a session of ``sibling_session`` if a server keeps it. A second call does nothing more.
 
-    ``stop`` would end a classic application, and the server of ``.remote("local[2]")``.
+    ``stop`` would end a classic application, and the server of ``.remote("local[2]")``. Errors are
+    ignored.
     """
     if not is_remote(own_session) or own_session is spark or has_ended(own_session):
         return
@@ -94,7 +99,9 @@ def end_sibling_session(own_session: SparkSession, spark: SparkSession) -> None:
 
 def is_forgotten(own_session: SparkSession) -> bool:
     """Whether a server of Spark Connect does not know a session of ``sibling_session`` any more: it
-    forgets one after an hour without a call. This is a call."""
+    forgets one after an hour without a call. This is a call. False for a classic session, and if
+    there is no server.
+    """
     if not is_remote(own_session):
         return False
     client: Any = own_session.client
@@ -119,8 +126,9 @@ def cancel_jobs(spark: SparkSession, tag: str) -> None:
 
 
 def briefly(call: Callable[[], object]) -> None:
-    """Call Spark, but do not wait long: if a server of Spark Connect is gone, PySpark asks again
-    for ten minutes. An error is ignored."""
+    """Call Spark, but wait ten seconds at most: if a server of Spark Connect is gone, PySpark asks
+    again for ten minutes. An error is ignored.
+    """
 
     def run() -> None:
         with suppress(Exception):
@@ -132,7 +140,9 @@ def briefly(call: Callable[[], object]) -> None:
 
 
 def task_slots(spark: SparkSession) -> int:
-    """The number of tasks that run at once. Over Spark Connect, a small job finds out, once."""
+    """Return the number of tasks that run at once. Over Spark Connect, a small job finds
+    out, once.
+    """
     context = spark_context(spark)
     if context is not None:
         return int(context.defaultParallelism)
@@ -149,7 +159,7 @@ def keeps_workers(context: Any) -> bool:
 
 
 def run_alone(frame: DataFrame) -> None:
-    """Run a query of a background thread, for its effects in the workers alone.
+    """Run a query of a background thread, for its effects in the workers alone. Needs a JVM.
 
     Spark's query listeners do not hear of the query. PySpark's own actions would disturb others:
     while one thread runs an action, the jobs of other threads do not get the name of their line.

@@ -26,7 +26,9 @@ def is_remote(spark: SparkSession) -> bool:
 
 
 def java_error() -> type[Exception]:
-    """The error of a call to the JVM. Where there is no JVM, py4j may be missing, too."""
+    """Return the class of a failed call to the JVM. Where there is no JVM, py4j may be missing,
+    too: then this raises ImportError.
+    """
     from py4j.protocol import Py4JError
 
     error_class: type[Exception] = Py4JError
@@ -82,7 +84,7 @@ class Scans:
 
 
 def scans_of(frame: DataFrame) -> Scans | None:
-    """The files that a DataFrame's plan reads; None without a JVM. No job runs."""
+    """Return the files that a DataFrame's plan reads; None without a JVM. No job runs."""
     if _jvm(frame.sparkSession) is None:
         return None
     plan = frame._jdf.queryExecution().executedPlan()
@@ -122,7 +124,7 @@ _STATUS = re.compile(r"path=(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*?); isDirect
 
 
 def _file_scans(plan: Any) -> Iterator[Any]:
-    """The scans of files in a physical plan, including its subqueries."""
+    """Yield the scans of files in a physical plan, including its subqueries."""
     if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         plan = plan.initialPlan()
     for nodes in (plan.collectLeaves(), plan.subqueriesAll()):
@@ -137,7 +139,7 @@ def _file_scans(plan: Any) -> Iterator[Any]:
 
 
 def load(reader: DataFrameReader, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """``reader.load(paths)``, with all paths in one message: PySpark sends one for each."""
+    """Return ``reader.load(paths)``, with all paths in one message: PySpark sends one for each."""
     jvm = _jvm(spark)
     if jvm is None:
         return reader.load(list(paths))
@@ -145,7 +147,9 @@ def load(reader: DataFrameReader, spark: SparkSession, paths: Sequence[str]) -> 
 
 
 def select(frame: DataFrame, *expressions: str) -> DataFrame:
-    """``frame.selectExpr``, with all expressions in one message: PySpark sends some for each."""
+    """Return ``frame.selectExpr``, with all expressions in one message: PySpark sends some for
+    each.
+    """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return frame.selectExpr(*expressions)
@@ -153,7 +157,7 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
 
 
 def drop(frame: DataFrame, *names: str) -> DataFrame:
-    """``frame.drop``, with all names in one message."""
+    """Return ``frame.drop``, with all names in one message."""
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return frame.drop(*names)
@@ -161,7 +165,9 @@ def drop(frame: DataFrame, *names: str) -> DataFrame:
 
 
 def sql(spark: SparkSession, text: str) -> DataFrame:
-    """``spark.sql``, in one message: PySpark sends four more for the values of no parameters."""
+    """Return ``spark.sql``, in one message: PySpark sends four more for the values of no
+    parameters.
+    """
     session = getattr(spark, "_jsparkSession", None)
     return spark.sql(text) if session is None else DataFrame(session.sql(text), spark)
 
@@ -191,7 +197,8 @@ _KEYS: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 def session_key(spark: SparkSession) -> str:
-    """A key that is equal for all Python objects of one session, and differs between sessions.
+    """Return a key that is equal for all Python objects of one session, and differs between
+    sessions.
 
     ``SparkSession(context, java_session)`` makes another Python object for the same session.
     """
@@ -258,7 +265,9 @@ def composed_text_conf(spark: SparkSession) -> Iterator[None]:
 
 
 def _conf_values(spark: Any, names: Collection[str]) -> dict[str, str | None]:
-    """The values of settings; None if unset. A server of Spark Connect tells all at once."""
+    """Return the values of settings by name; None if unset. A server of Spark Connect tells all at
+    once.
+    """
     if names and is_remote(spark):
         values = spark.client.get_config_with_defaults(*((name, None) for name in names))
         return dict(zip(names, values, strict=True))
@@ -284,14 +293,16 @@ def is_on(spark: SparkSession, name: str) -> bool:
 
 
 def users_conf(spark: SparkSession, name: str) -> str | None:
-    """The value that the user has set (None if unset), even while ``changed_conf`` replaces it."""
+    """Return the value that the user has set (None if unset), even while ``changed_conf`` replaces
+    it.
+    """
     with _CHANGING:
         changed = _CHANGED.get((session_key(spark), name))
         return spark.conf.get(name, None) if changed is None else changed.users_value
 
 
 def may_call_user_code(frame: DataFrame) -> bool:
-    """Whether a query may call a function of the user's, in Python or Java."""
+    """Whether a query may call a function of the user's, in Python or Java. True without a JVM."""
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return True
@@ -309,7 +320,7 @@ def calls_java(frame: DataFrame) -> bool:
 
 
 def estimated_bytes(frame: DataFrame) -> float:
-    """Spark's estimate of the bytes that a query gives, without its LIMIT. No job runs.
+    """Return Spark's estimate of the bytes that a query gives, without its LIMIT. No job runs.
 
     Infinite without a JVM.
     """
@@ -322,7 +333,7 @@ def estimated_bytes(frame: DataFrame) -> float:
 
 
 def heap_bytes(spark: SparkSession) -> int:
-    """The maximum size of the driver's heap; 0 without a JVM."""
+    """Return the maximum size of the driver's heap in bytes; 0 without a JVM."""
     jvm = _jvm(spark)
     return 0 if jvm is None else int(java_class(jvm, "java.lang.Runtime").getRuntime().maxMemory())
 
@@ -346,7 +357,9 @@ def is_too_large_to_send(error: BaseException) -> bool:
 
 
 def explain(frame: DataFrame, mode: str | None) -> str:
-    """Spark's plan of a DataFrame, as EXPLAIN prints it."""
+    """Return Spark's plan of a DataFrame, as EXPLAIN prints it. An unknown ``mode`` counts as
+    simple.
+    """
     modes = {"EXTENDED", "FORMATTED", "CODEGEN", "COST"}
     chosen_mode = mode.lower() if mode and mode.upper() in modes else "simple"
     jvm = _jvm(frame.sparkSession)

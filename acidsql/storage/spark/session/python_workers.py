@@ -75,7 +75,8 @@ def prepare_workers(spark: SparkSession) -> None:
 
 def isolates_artifacts(spark: SparkSession) -> bool:
     """Whether a server of Spark Connect keeps the files of its sessions apart. One that runs as a
-    plugin alone does not, unless its conf says so."""
+    plugin alone does not, unless its conf says so.
+    """
     return is_on(spark, _ISOLATION)
 
 
@@ -85,6 +86,9 @@ def _is_ours(python: str) -> bool:
 
 
 def _need_our_version(python: str) -> None:
+    """Raise SettingError if a Python has another version than this one, or lacks pyarrow. Nothing
+    happens if there is no such program.
+    """
     executable = shutil.which(python)
     if executable is None:
         return  # Spark itself will raise an error
@@ -116,8 +120,9 @@ def _lend_our_path(context: Any) -> None:
 
 @cache
 def _package() -> str:
-    """The path of an archive of our code. Other code gets another name: a server would refuse it
-    under a name that it knows."""
+    """Return the path of an archive of our code, made once. Other code gets another name: a server
+    would refuse it under a name that it knows.
+    """
     root = Path(acidsql.__file__).parent
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:

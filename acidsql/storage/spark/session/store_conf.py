@@ -34,7 +34,9 @@ _ARTIFACTS = {
 
 
 def hadoop_conf(spark: SparkSession) -> Any | None:
-    """Hadoop's configuration of a session, as Spark reads files with it; None without a JVM."""
+    """Return Hadoop's configuration of a session, as Spark reads files with it; None without
+    a JVM.
+    """
     session = getattr(spark, "_jsparkSession", None)
     return None if session is None else session.sessionState().newHadoopConf()
 
@@ -64,7 +66,9 @@ def _let_spark_know_old_names(spark: SparkSession) -> None:
 
 
 def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    """Let the workers of a session open object stores with these settings, and no others."""
+    """Let the workers of a session open object stores with these settings (Hadoop's names), and no
+    others. This changes the session's conf.
+    """
     names_before = spark.conf.get(NAMES, None)
     if not settings and not names_before:
         return
@@ -77,8 +81,11 @@ def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def _secrets_of_server(spark: SparkSession) -> set[str]:
-    """The names of secrets in the conf of a server of Spark Connect: its workers find the values,
-    and nobody else is told them."""
+    """Return the names, without ``spark.hadoop.``, of the secret settings of object stores that the
+    conf of a Spark Connect server has.
+
+    The client cannot read their values, but the workers can. Empty for a classic session.
+    """
     if not is_remote(spark):
         return set()
     names = {row.key.removeprefix(_SPARKS) for row in spark.sql("SET").collect()}
@@ -86,7 +93,9 @@ def _secrets_of_server(spark: SparkSession) -> set[str]:
 
 
 def _give(spark: SparkSession, name: str, value: str | None) -> None:
-    """Set a setting for workers, unless Spark's conf has it; None: take it away."""
+    """Set a setting for workers, unless Spark's conf has it with this value; None: take it
+    away.
+    """
     property_name = f"{_SECRET if is_secret(name) else _OURS}{name}"
     value_to_set = None if spark.conf.get(f"{_SPARKS}{name}", None) == value else value
     if value_to_set == spark.conf.get(property_name, None):
@@ -120,7 +129,8 @@ def give_thread(spark: SparkSession) -> None:
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
-    """Hadoop's settings of object stores in a session, by name.
+    """Return Hadoop's settings of object stores in a session, name → value, without Hadoop's
+    defaults. Values of files of keys are among them.
 
     Raises:
         SettingError: A file of keys cannot be read.
@@ -144,16 +154,17 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _defaults(jvm: Any) -> Any:
-    """Hadoop's own defaults of the settings."""
+    """Return Hadoop's own defaults of the settings, as a set of Java's, cached."""
     conf = java_class(jvm, "org.apache.hadoop.conf.Configuration")(False)
     conf.addResource("core-default.xml")
     return conf.getValByRegex(_PATTERN).entrySet()
 
 
 def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, str]:
-    """The settings in files of keys.
+    """Return the settings in files of keys, name → value.
 
     ``files``: the settings that name a file for S3, or for a bucket. They override Hadoop's file.
+    Raises SettingError if a file cannot be read.
     """
     settings: dict[str, str] = {}
     every = conf.get(f"hadoop.{_KEY_FILES}")
@@ -176,13 +187,16 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
 
 
 def _names_in(jvm: Any, conf: Any) -> Iterable[str]:
+    """Yield the names of object stores' settings in the files of keys that a Hadoop conf names."""
     factory = java_class(jvm, "org.apache.hadoop.security.alias.CredentialProviderFactory")
     for provider in factory.getProviders(conf):
         yield from (name for name in provider.getAliases() if name.startswith(PREFIXES))
 
 
 def need_classes(spark: SparkSession, location: str) -> None:
-    """Raise SettingError if Spark's JVM has no file system for a location on an object store."""
+    """Raise SettingError if Spark's JVM has no file system for a location on an object store.
+    Nothing is tried for other locations, and without a JVM.
+    """
     scheme = scheme_and_root(location)[0]
     if scheme not in _ARTIFACTS or (conf := hadoop_conf(spark)) is None:
         return

@@ -11,15 +11,16 @@ from acidsql.storage.spark.session.jvm import spark_context
 
 
 def local_property(spark: SparkSession, name: str) -> str | None:
-    """A property of the thread that runs the current batch; None if there is none."""
+    """Return a property of the thread that runs the current batch; None if there is none."""
     context = spark_context(spark)
     value = None if context is None else context.getLocalProperty(name)
     return None if value is None else str(value)
 
 
 def run_of(spark: SparkSession, query_id: str) -> tuple[str | None, str | None]:
-    """The run and the checkpoint of a running query that this session started; None for what Spark
-    does not tell."""
+    """Return the run and the checkpoint of a running query that this session started; None for what
+    Spark does not tell.
+    """
     with suppress(Exception):  # another session started the query, or Spark Connect has no JVM here
         query: Any = spark.streams.get(query_id)
         return str(query.runId), str(query._jsq.streamingQuery().resolvedCheckpointRoot())

@@ -8,7 +8,7 @@ from acidsql.storage.event_records import Task
 
 
 def current_task() -> Task:
-    """The task that calls this function."""
+    """Return the task that calls this function."""
     context = TaskContext.get()
     assert context is not None, "runs in a Spark task"
     return Task(context.partitionId(), context.taskAttemptId())

@@ -17,7 +17,7 @@ _FUNCTIONS, _VARIABLE = ("PYTHON_UDF", "SCALA_UDF"), "VARIABLE_REFERENCE"
 
 
 def is_temp_view(spark: SparkSession, name: str) -> bool:
-    """True if a temporary view has this name and so hides tables of the same name."""
+    """Whether a temporary view has this name and so hides tables of the same name."""
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         with suppress(AnalysisException):  # there is nothing of this name
@@ -34,7 +34,9 @@ def _table_identifier(jvm: Any) -> Any:
 
 
 def is_temp_function(spark: SparkSession, name: str) -> bool:
-    """True if this session alone has a function of this name. Without a JVM nobody knows."""
+    """Whether this session alone has a function of this name. Without a JVM nobody knows:
+    False.
+    """
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         return False
@@ -43,20 +45,24 @@ def is_temp_function(spark: SparkSession, name: str) -> bool:
 
 
 def reads_variables(frame: DataFrame) -> bool:
-    """Whether a query reads variables of its session (DECLARE). Without a JVM nobody knows."""
+    """Whether a query reads variables of its session (DECLARE). Without a JVM nobody knows:
+    False.
+    """
     return _has(frame, _VARIABLE)
 
 
 def is_of_session(frame: DataFrame) -> bool:
     """Whether a query has a function or a variable that only this session has.
 
-    Without a JVM nobody knows.
+    Without a JVM nobody knows: False.
     """
     return _has(frame, *_FUNCTIONS, _VARIABLE)
 
 
 def _has(frame: DataFrame, *patterns: str) -> bool:
-    """Whether the plan of a query, or one of its subqueries, has one of these expressions."""
+    """Whether the plan of a query, or one of its subqueries, has one of these expressions (names of
+    Spark's TreePattern). False without a JVM.
+    """
     java = getattr(frame, "_jdf", None)
     if java is None:
         return False

@@ -34,8 +34,9 @@ class Upload:
 
 
 def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
-    """The unfinished uploads below a directory, as far as the store tells them. There are none if
-    it is not on S3, or without a JVM (Spark Connect)."""
+    """Return the unfinished uploads below a directory, as far as the store tells them. There are
+    none if it is not on S3, or without a JVM (Spark Connect). A store's error is only logged.
+    """
     scheme, root = scheme_and_root(location)
     if scheme not in S3_SCHEMES or (conf := hadoop_conf(spark)) is None:
         return []
@@ -49,6 +50,9 @@ def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
 
 
 def _list_uploads(store: Any, root: str, prefix: str) -> list[Upload]:
+    """List the unfinished uploads below a prefix of a bucket. ``store``: Hadoop's; ``root``: the
+    bucket's URL.
+    """
     iterator, uploads = store.listUploads(prefix), list[Upload]()
     while iterator.hasNext():
         upload = iterator.next()

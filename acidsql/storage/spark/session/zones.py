@@ -13,7 +13,7 @@ from acidsql.storage.spark.session.jvm import is_remote
 
 
 def zone_offset_micros(spark: SparkSession) -> int | None:
-    """The offset of the JVM's default time zone from UTC, in microseconds.
+    """Return the offset of the JVM's default time zone from UTC, in microseconds.
 
     None if the offset depends on the date. Then Spark's ORC reader cannot give every wall clock
     (two wall clocks give one instant where a clock is put forward).
@@ -37,7 +37,9 @@ _OFFSET = re.compile(
 
 
 def _servers_offset(spark: SparkSession) -> int | None:
-    """As ``zone_offset_micros``, told once by a server of Spark Connect; None if it does not."""
+    """Return the offset that ``zone_offset_micros`` returns, told once by a server of Spark
+    Connect; None if it does not tell.
+    """
     if spark not in _OFFSETS:
         query = "SELECT java_method('java.time.ZoneId', 'systemDefault')"
         try:
@@ -49,7 +51,9 @@ def _servers_offset(spark: SparkSession) -> int | None:
 
 
 def fixed_offset(zone: str) -> int | None:
-    """The offset of a time zone from UTC, in microseconds; None if it may depend on the date."""
+    """Return the offset of a time zone from UTC, in microseconds; None if it may depend on the
+    date.
+    """
     offset_match = _OFFSET.fullmatch(zone)
     if offset_match is None:
         return None

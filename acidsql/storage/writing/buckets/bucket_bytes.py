@@ -30,7 +30,9 @@ class ByteRows(NamedTuple):
 
 
 def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
-    """Hive's Murmur3_32: seed 104729, tail bytes sign-extended, because Java's bytes are signed."""
+    """Return Hive's Murmur3_32 of each row: seed 104729, tail bytes sign-extended, because Java's
+    bytes are signed.
+    """
     data, starts, lengths = rows
     hashes = np.full(len(starts), _SEED, dtype=np.uint32)
     blocks = lengths // 4
@@ -51,6 +53,9 @@ def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
 
 
 def _tails(rows: ByteRows) -> npt.NDArray[np.uint32]:
+    """Return the scrambled last one to three bytes of each row, those after the last whole word; 0
+    for no such byte.
+    """
     data, starts, lengths = rows
     tail = np.zeros(len(starts), dtype=np.uint32)
     for i in range(3):
@@ -71,6 +76,7 @@ def _rotate_left(word: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint
 
 
 def _finalize_hash(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return Murmur3's final mix of each hash. This also changes the array that is passed."""
     hashes ^= hashes >> np.uint32(16)
     hashes = hashes * np.uint32(0x85EBCA6B)
     hashes ^= hashes >> np.uint32(13)
@@ -79,7 +85,7 @@ def _finalize_hash(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 
 
 def java_polynomial(rows: ByteRows, start: int) -> npt.NDArray[np.int32]:
-    """``h = 31·h + byte`` over signed bytes, from ``start``."""
+    """Return ``h = 31·h + byte`` over the signed bytes of each row, from ``start``."""
     data, starts, lengths = rows
     hashes = np.full(len(starts), start, dtype=np.int32)
     active = np.nonzero(lengths > 0)[0]
@@ -97,7 +103,9 @@ def java_polynomial(rows: ByteRows, start: int) -> npt.NDArray[np.int32]:
 
 
 def big_endian(values: npt.NDArray[Any], dtype: str) -> ByteRows:
-    """Numbers as their big-endian bytes."""
+    """Return numbers as their big-endian bytes. ``dtype``: numpy's type of the bytes, as
+    ``>i4``.
+    """
     width = np.dtype(dtype).itemsize
     data = values.astype(dtype).view(np.uint8)
     starts = np.arange(len(values), dtype=np.int64) * width
@@ -105,7 +113,7 @@ def big_endian(values: npt.NDArray[Any], dtype: str) -> ByteRows:
 
 
 def string_bytes(array: pa.Array) -> ByteRows:
-    """The bytes of strings or binaries, without copying them; NULL is empty."""
+    """Return the bytes of strings or binaries, without copying them; NULL is empty."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     if not len(array) or offsets is None:
@@ -121,13 +129,13 @@ def string_bytes(array: pa.Array) -> ByteRows:
 def split_micros(
     micros: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Microseconds since the epoch as whole seconds (rounded down) and nanoseconds."""
+    """Return microseconds since the epoch as whole seconds (rounded down) and nanoseconds."""
     seconds, rest = np.divmod(micros, _MICROS)
     return seconds, rest * 1000
 
 
 def timestamp_bytes(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]) -> ByteRows:
-    """Hive's bytes of a timestamp (``TimestampWritableV2``).
+    """Return Hive's bytes of a timestamp (``TimestampWritableV2``).
 
     The first four bytes have the low 31 bits of the seconds; their top bit is set if more bytes
     follow. Then come the nine digits of the nanoseconds, reversed, as a VLong (-n-1 if the seconds
@@ -147,6 +155,7 @@ def timestamp_bytes(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]
 
 
 def _reversed_digits(nanos: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return each number's nine decimal digits in reversed order, as a number."""
     reversed_digits, remaining = np.zeros_like(nanos), nanos
     for _ in range(9):
         remaining, digit = np.divmod(remaining, 10)
@@ -157,7 +166,9 @@ def _reversed_digits(nanos: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _vlong(
     values: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Hadoop's ``WritableUtils.writeVLong``: nine bytes for each value, and how many are used."""
+    """Return Hadoop's ``WritableUtils.writeVLong``: nine bytes for each value, and how many are
+    used.
+    """
     small = (values >= -112) & (values <= 127)
     magnitude = np.where(values < 0, ~values, values)
     width = np.ones(len(values), dtype=np.int64)
@@ -180,7 +191,9 @@ def _append(
     more_lengths: npt.NDArray[np.int64],
     only: npt.NDArray[np.bool_],
 ) -> None:
-    """Append bytes to the rows that ``only`` selects, in place."""
+    """Append bytes to the rows of ``out`` that ``only`` selects, and add to their ``lengths``, in
+    place.
+    """
     for position in range(more.shape[1]):
         rows = np.nonzero(only & (more_lengths > position))[0]
         out[rows, lengths[rows] + position] = more[rows, position]
@@ -202,7 +215,9 @@ class Decimals(NamedTuple):
 
 
 def normalized_decimals(array: pa.Array, scale: int) -> Decimals:
-    """The values of a decimal128 array. For NULL the result has any value."""
+    """Return the values of a decimal128 array without trailing zeros. For NULL the result has any
+    value.
+    """
     words = np.frombuffer(array.buffers()[1], dtype="<i8").reshape(-1, 2)
     words = words[array.offset : array.offset + len(array)]
     low, high = words[:, 0].copy(), words[:, 1].copy()
@@ -225,7 +240,7 @@ def normalized_decimals(array: pa.Array, scale: int) -> Decimals:
 
 
 def decimal_bytes(decimals: Decimals) -> ByteRows:
-    """The fewest big-endian two's-complement bytes of each unscaled value."""
+    """Return the fewest big-endian two's-complement bytes of each unscaled value."""
     out = np.empty((len(decimals.low), 16), dtype=np.uint8)
     out[:, :8] = decimals.high.astype(">i8").view(np.uint8).reshape(-1, 8)
     out[:, 8:] = decimals.low.astype(">u8").view(np.uint8).reshape(-1, 8)
@@ -239,7 +254,9 @@ def decimal_bytes(decimals: Decimals) -> ByteRows:
 
 
 def big_integer_hashes(decimals: Decimals) -> npt.NDArray[np.int32]:
-    """Java's ``BigInteger.hashCode``: a polynomial over the magnitude's 32-bit words."""
+    """Return Java's ``BigInteger.hashCode`` of each unscaled value: a polynomial over the
+    magnitude's 32-bit words.
+    """
     negative = decimals.high < 0
     high = decimals.high.view(np.uint64)
     borrowed = ~high + (decimals.low == 0).astype(np.uint64)

@@ -18,7 +18,9 @@ _BITS = 0x7FFFFFFF
 def bucket_sql(
     columns: Sequence[str], hive_types: Sequence[str], num_buckets: int, version: int
 ) -> str | None:
-    """SQL of ``bucketing.bucket_ids``; None if SQL cannot compute it.
+    """Return SQL of ``bucketing.bucket_ids``; None if SQL cannot compute it.
+
+    Only TINYINT, INT, BIGINT and DATE columns can be computed.
 
     Args:
         columns: SQL of the CLUSTERED BY columns, in order.
@@ -38,7 +40,9 @@ def bucket_sql(
 
 
 def _hash(column: str, kind: str, version: int) -> str | None:
-    """SQL of a value's hash. For NULL the result may be anything."""
+    """Return SQL of a value's hash; None if SQL cannot compute it. For NULL the result may be
+    anything.
+    """
     number = f"unix_date({column})" if kind == "date" else column
     if kind == "tinyint":
         return number
@@ -52,7 +56,8 @@ def _hash(column: str, kind: str, version: int) -> str | None:
 
 
 def _reverse_bytes(number: str, width: int) -> str:
-    """SQL that reverses the bytes of a number.
+    """Return SQL of an integer with its bytes in reversed order. ``width``: 4 bytes of an INT, 8 of
+    a BIGINT.
 
     Hive hashes the bytes of Java's ByteBuffer, which are big-endian; Spark's hash is little-endian.
     """

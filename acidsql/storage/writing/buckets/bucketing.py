@@ -37,7 +37,7 @@ Hashes = npt.NDArray[np.int32]
 def bucket_ids(
     columns: Sequence[pa.Array], hive_types: Sequence[str], num_buckets: int, version: int
 ) -> npt.NDArray[np.int32]:
-    """The bucket id of each row.
+    """Return the bucket id of each row.
 
     Args:
         columns: The CLUSTERED BY columns in order, in the Arrow types of ``row_schema.arrow_type``.
@@ -56,7 +56,9 @@ def bucket_ids(
 
 
 def hashes(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """The 32-bit hash of each value; 0 for NULL."""
+    """Return the 32-bit hash of each value; 0 for NULL. Raises FormatError for BINARY in
+    version 2.
+    """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     with np.errstate(over="ignore"):
@@ -69,6 +71,9 @@ _Hash = Callable[[pa.Array, HiveType, int], Hashes]
 
 
 def _hash_function(kind: str, version: int) -> _Hash:
+    """Return the function that hashes values of a type. Raises FormatError for an unknown version,
+    and for BINARY in version 2.
+    """
     if version not in (1, 2):
         raise FormatError(f"bucketing version {version} is unknown", version=version)
     if kind == "binary" and version == 2:
@@ -82,7 +87,7 @@ def _hash_function(kind: str, version: int) -> _Hash:
 
 
 def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The values in numpy. NULL gets any value, because its hash is set to 0 in the end."""
+    """Return the values in numpy. NULL gets any value, because its hash is set to 0 in the end."""
     if pa.types.is_date32(array.type):
         array = array.cast(pa.int32())
     elif pa.types.is_timestamp(array.type):
@@ -94,7 +99,7 @@ def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def _fold_long(values: npt.NDArray[np.int64]) -> Hashes:
-    """Java's ``(int) (v >>> 32 ^ v)``."""
+    """Return Java's ``(int) (v >>> 32 ^ v)`` of each value."""
     bits = values.view(np.uint64)
     return (bits >> np.uint64(32) ^ bits).astype(np.uint32).view(np.int32)
 
@@ -119,6 +124,9 @@ def _bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _float(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    """Hash FLOATs: version 1 by their bits, version 2 by the bits as an int converted to a float
+    (Hive's quirk).
+    """
     values = _values(array, np.float32)
     values[np.isnan(values)] = np.nan  # Java's floatToIntBits knows one NaN only
     bits = values.view(np.int32)
@@ -129,6 +137,9 @@ def _float(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _double(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    """Hash DOUBLEs: version 1 by their bits, version 2 by the bits as a long converted to a double
+    (Hive's quirk).
+    """
     values = _values(array, np.float64)
     values[np.isnan(values)] = np.nan
     bits = values.view(np.int64)
@@ -138,6 +149,7 @@ def _double(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+    """Hash texts; the blanks at the end of a CHAR do not count."""
     if hive_type.kind == "char":
         array = pc.utf8_rtrim(array, characters=" ")
     rows = string_bytes(array)
@@ -147,6 +159,7 @@ def _text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    """Hash timestamps. Version 1 takes the wall clock as UTC, where Hive takes the JVM's zone."""
     seconds, nanos = split_micros(_values(array, np.int64).astype(np.int64))
     if version == 2:
         return murmur3(timestamp_bytes(seconds, nanos))
@@ -155,6 +168,7 @@ def _timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+    """Hash decimals, without zeros at the end of the fraction."""
     decimals = normalized_decimals(array, hive_type.parameters[1])
     if version == 2:
         return murmur3(decimal_bytes(decimals))
@@ -167,6 +181,7 @@ def _binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
 
 
 def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+    """Hash arrays: ``h = 31·h + hash(element)``."""
     starts, lengths = _ranges(array)
     element_hashes = hashes(array.values, hive_type.children[0], version)
     combined = np.zeros(len(array), dtype=np.int32)
@@ -182,6 +197,9 @@ def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+    """Hash maps: the sum of key's hash XOR value's hash. Values are hashed by version 1 always, as
+    in Hive.
+    """
     starts, lengths = _ranges(array)
     keys = hashes(array.keys, hive_type.children[0], version)
     # As in Hive (an oversight there): a map's values are always hashed by version 1.
@@ -193,6 +211,7 @@ def _map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+    """Hash structs: ``h = 31·h + hash(field)``."""
     combined = np.zeros(len(array), dtype=np.int32)
     for position, child in enumerate(hive_type.children):
         combined = combined * np.int32(31) + hashes(array.field(position), child, version)
@@ -200,7 +219,7 @@ def _struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _ranges(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The start of each list in the values, and its length (0 for NULL)."""
+    """Return the start of each list (or map) in the values, and its length (0 for NULL)."""
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     lengths = np.diff(offsets)
     lengths[array.is_null().to_numpy(zero_copy_only=False)] = 0
