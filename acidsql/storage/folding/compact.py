@@ -306,8 +306,8 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
 
 
 def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
-    """Move single halves of pairs that a dead worker left to ``away-0``, ``away-1`` …: another
-    engine might read them.
+    """Move single halves of pairs that a dead worker left to ``away-NUMBER``: another engine might
+    read them.
 
     A half is renamed: while files are deleted, a half without its mark would look complete.
     """

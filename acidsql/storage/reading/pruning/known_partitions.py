@@ -31,7 +31,7 @@ def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> 
 def canonical_partition_values(
     spark: SparkSession, table: Table, names: Sequence[str]
 ) -> dict[str, PartitionValues]:
-    """The values of each directory, as their canonical texts."""
+    """Return the values of each directory, as their canonical texts; None is NULL."""
     canonical_values = _values_in_spark(spark, table, names)
     return {
         name: canonical_values.get(name) or tuple(value for _, value in parse_partition_name(name))
@@ -42,8 +42,9 @@ def canonical_partition_values(
 def _values_in_spark(
     spark: SparkSession, table: Table, names: Sequence[str]
 ) -> dict[str, PartitionValues]:
-    """The values that a query shows for directories whose names may not be canonical. No job runs
-    for this."""
+    """Return the values that a query shows for directories whose names may not be canonical; other
+    directories are left out. No job runs for this.
+    """
     columns = table.partition_columns
     doubtful = may_be_uncanonical(columns, names)
     if not doubtful:

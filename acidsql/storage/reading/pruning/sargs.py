@@ -101,6 +101,9 @@ def _is_simple(name: str) -> bool:
 
 
 def _is_plain(value: TypedValue) -> bool:
+    """Whether readers agree on a value's order: days from 1582-10-16 to 9999, strings that UTF-8
+    and UTF-16 sort alike; all values of other types.
+    """
     if value.type == "date":
         return len(value.text) == len(_GREGORIAN) and value.text > _GREGORIAN
     if value.type == "string":
@@ -148,6 +151,9 @@ class _Filters:
         return folded
 
     def _value(self, value: TypedValue) -> Any:
+        """Return a literal as Py4J can hand it over: a boolean, a ``java.sql.Date``, or Python's
+        value.
+        """
         if value.type == "boolean":
             return value.text == "true"
         if value.type == "date":
