@@ -127,6 +127,8 @@ class Background:
         return self._worker_in(self._spark if self._inline else self._own_session)
 
     def _worker_in(self, own: SparkSession) -> Worker:
+        """Return a worker that compacts in the session ``own``: in mode ``background`` with few
+        tasks, in a fair pool if Spark has such pools."""
         tag = f"acidsql-compactor-{id(self)}"
         resources = Resources(tag)
         if not self._inline:
@@ -135,7 +137,8 @@ class Background:
         return Worker(own, self._metastore, self._txns, self._id, resources)
 
     def _need_session(self) -> None:
-        """Make the compactor's own session anew if the server has forgotten it."""
+        """Make the compactor's own session and its worker anew if the server has forgotten the
+        session."""
         if (
             self._inline
             or self._own_session is self._spark
@@ -150,7 +153,8 @@ class Background:
 
     @contextmanager
     def statement(self) -> Iterator[None]:
-        """Note that a statement of the session runs inside the block."""
+        """Note that a statement of the session runs inside the ``with`` block. A running compaction
+        may give way to it."""
         with self._wake:
             self._statements += 1
         # Without a thread no compaction runs.
@@ -170,7 +174,10 @@ class Background:
             self._worker.stop()
 
     def committed(self, transaction: CommittedTransaction) -> None:
-        """Note that a transaction has committed. In mode ``inline``, compact now."""
+        """Note which places a committed transaction has written, so that the thread checks whether
+        they need a compaction; start the thread if there is none. In mode ``inline``, do this work
+        before returning: queue the compactions that are due, run the queue, and clean. Errors are
+        logged."""
         if not self._is_on or not transaction.places:
             return
         with self._wake:
@@ -184,7 +191,7 @@ class Background:
             self._once()
 
     def _begin(self) -> None:
-        """Start the thread. The transaction is committed: nothing may fail here."""
+        """Start the thread. An error is only logged, because the transaction is committed."""
         try:
             _ = self._worker  # made now, or two threads could each make one
         except Exception as error:
@@ -194,7 +201,8 @@ class Background:
         self._thread.start()
 
     def close(self) -> None:
-        """Give up a running compaction, and end. A second call does nothing more."""
+        """Give up a running compaction, and end the thread and the own session. A second call does
+        nothing more. Waits 30 seconds at most."""
         with self._wake:
             self._closed = True
             self._wake.notify_all()
@@ -219,7 +227,8 @@ class Background:
         return self._closed or has_ended(self._spark) or has_ended(own)
 
     def _wait_for_work(self) -> bool:
-        """Wait until it is time to look for work. Return False when the compactor is closed."""
+        """Wait until it is time to look for work: no statement runs and a change or the cleaner's
+        interval is due, or a change is old. Return False when the compactor is closed."""
         until = time.monotonic() + self._settings().compactor_cleaner_interval_ms / 1000
         with self._wake:
             while not self._closed:
@@ -234,7 +243,8 @@ class Background:
         return False
 
     def _once(self) -> None:
-        """Look for work, compact, clean. Errors are logged; the next round tries again."""
+        """Do one round: queue the compactions that are due, run the queue, also others' entries,
+        and clean. Errors are logged; the next round tries again."""
         self._txns.settings = self._settings()
         try:
             self._need_session()
@@ -256,6 +266,9 @@ class Background:
                 _log.warning("The compactor failed: %s", error)
 
     def _queue_compactions(self) -> None:
+        """Check the tables and partitions that were written since the last round, and queue the
+        compactions that are due. The results are appended to the messages of the transactions that
+        wrote."""
         with self._wake:
             written, self._written = self._written, {}
             self._written_since = None
@@ -272,7 +285,8 @@ class Background:
                     messages.append(f"{checked.place}: {queued}: {checked.why}")
 
     def _compact(self) -> bool:
-        """Run the next entry of the queue; False if there is none, or if it did not succeed."""
+        """Run the next entry of the queue, and watch that its lock is in nobody's way. Return False
+        if there is none, or if it did not succeed; errors are logged."""
         is_finished = threading.Event()
         watch = threading.Thread(target=self._watch, args=(is_finished,), daemon=True)
         watch.start()
@@ -289,7 +303,8 @@ class Background:
             watch.join()
 
     def _watch(self, is_finished: threading.Event) -> None:
-        """Stop the worker when a transaction waits for its lock."""
+        """Stop the worker when a transaction waits for its lock; return when ``is_finished`` is
+        set."""
         while not is_finished.wait(_LOOK_S):
             try:
                 if self._is_in_the_way():
@@ -299,6 +314,7 @@ class Background:
                 _log.warning("The compactor could not look at the locks: %s", error)
 
     def _is_in_the_way(self) -> bool:
+        """Whether a transaction waits for a lock of the running compaction."""
         if not self._worker.is_busy:
             return False
         locks = self._metastore.show_locks()

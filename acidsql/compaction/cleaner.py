@@ -105,15 +105,17 @@ class Cleaner:
         ] = {}  # by table and partition
 
     def run(self) -> list[RemovedPath]:
-        """Delete all files that may be deleted now. The next run tries failed deletions again."""
+        """Delete all files that may be deleted now, and return them. Errors in one table are
+        logged; the next run tries again."""
         removed = [*self.clean_after_compactions(), *self.clean_aborted()]
         for name in self._metastore.temporary_tables() + all_tables(self._metastore):
             removed += self._clean_quietly(name, self._delete_litter)
         return [*removed, *self.drop_temporary(), *self._delete_dropped()]
 
     def clean_table(self, name: TableName) -> list[RemovedPath]:
-        """The part of ``run`` that cleans up after aborted and dead transactions in one table; also
-        directories that a writer published after the store had forgotten its aborted write id."""
+        """Clean up after aborted and dead transactions in one table, and return what was deleted;
+        also directories that a writer published after the store had forgotten its aborted write id.
+        """
         aborted = (
             self._clean_aborted_in_table(name, always=True)
             if self._metastore.abilities.can_clean
@@ -122,7 +124,8 @@ class Cleaner:
         return [*aborted, *self._delete_litter(name)]
 
     def clean_after_compactions(self) -> list[RemovedPath]:
-        """The part of ``run`` that cleans up after compactions."""
+        """Delete the files that compactions have replaced and no reader needs, and return them. Old
+        leases of the session are ended first. Errors are logged, and noted in the queue."""
         self._end_old_leases()
         retention_ms = self._txns.settings.compactor_cleaner_retention_ms
         ready = self._metastore.ready_to_clean(retention_ms)
@@ -132,7 +135,8 @@ class Cleaner:
         return removed
 
     def clean_aborted(self) -> list[RemovedPath]:
-        """The part of ``run`` that cleans up after aborted transactions."""
+        """Delete the directories of aborted transactions in all tables that have some, and return
+        them. Errors are logged."""
         tables = {
             candidate.table for candidate in self._metastore.candidates() if candidate.aborted_txns
         }
@@ -143,13 +147,16 @@ class Cleaner:
         ]
 
     def drop_temporary(self) -> list[RemovedPath]:
-        """The part of ``run`` that drops the temporary tables of sessions that have ended."""
+        """Drop the temporary tables of sessions that have ended, and return their directories.
+        Errors are logged."""
         names = self._metastore.temporary_tables()
         return [
             removed for name in names for removed in self._clean_quietly(name, self._drop_temporary)
         ]
 
     def _drop_temporary(self, name: TableName) -> list[RemovedPath]:
+        """Drop a temporary table whose session has ended, and delete its files; [] if the session
+        is open, or there is no such table. Raise LockTimeoutError if somebody uses the table."""
         table, holder = acid_table(self._metastore.find(name)), name.session_txn_id
         if table is None or holder is None:
             return []
@@ -166,7 +173,9 @@ class Cleaner:
     # ── after compactions ────────────────────────────────────────────────────────────────────
 
     def _clean_place(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath]:
-        """Clean one table or partition once, for the last of its compactions."""
+        """Clean one table or partition once, for the last of its compactions; return what was
+        deleted. Mark the compactions as cleaned, except those that keep history. An error is
+        logged, and cleaning is tried again later."""
         last, settings = entries[-1], self._txns.settings
         try:
             removed = self._delete_obsolete(entries)
@@ -189,8 +198,8 @@ class Cleaner:
         return removed
 
     def _delete_obsolete(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath] | None:
-        """Delete the obsolete directories of a place's compactions, except those that are kept as
-        history; None if they are not yet known, or nothing has changed since the last look."""
+        """Delete a place's obsolete directories, except for kept history. Return None if they are
+        not known yet or are as at the last look; [] if the table is gone or behind a link."""
         entry = entries[-1]
         table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
@@ -250,6 +259,8 @@ class Cleaner:
         ]
 
     def _limits(self, table: Table) -> Limits:
+        """Return how much history a table keeps, from its properties and the settings; none if the
+        metastore keeps no versions. Raise SettingError for a wrong property."""
         if not self._metastore.abilities.keeps_versions:
             return Limits(0, 0.0, 0, self._metastore.now_ms())
         settings = settings_of(table.properties, self._txns.settings)
@@ -265,7 +276,8 @@ class Cleaner:
     def _clean_aborted_in_table(
         self, name: TableName, *, always: bool = False
     ) -> list[RemovedPath]:
-        """Delete directories of aborted transactions in a table, and forget their write ids.
+        """Delete directories of aborted transactions in a table, and forget their write ids. Return
+        what was deleted.
 
         A directory that also has events of other transactions stays until it is compacted, and its
         aborted write ids are not forgotten. ``always``: look also if none are to be forgotten.
@@ -303,7 +315,8 @@ class Cleaner:
         return removed
 
     def _place_directories(self, fs: FileSystem, table: Table) -> list[str]:
-        """The directories that may have deltas, also those of partitions that the catalog lacks."""
+        """Return the paths of the directories that may have deltas, also those of partitions that
+        the catalog lacks."""
         if not table.partition_columns:
             return [table.location]
         columns = [column.name for column in table.partition_columns]
@@ -314,7 +327,8 @@ class Cleaner:
     # ── after crashes and DROP ───────────────────────────────────────────────────────────────
 
     def _delete_litter(self, name: TableName) -> list[RemovedPath]:
-        """Delete the hidden directories of statements and compactions that have ended."""
+        """Delete the hidden directories of statements and compactions that have ended, and abort
+        their uploads. Return what was deleted; [] for a table whose directory is a link."""
         table = acid_table(self._metastore.find(name))
         if table is None:
             return []
@@ -335,7 +349,9 @@ class Cleaner:
         return self._metastore.valid_txns().is_any_open(txn_id, txn_id)
 
     def _delete_dropped(self, *, only_replaced: bool = False) -> list[RemovedPath]:
-        """Delete the directories of dropped tables, and of replaced tables that nobody can read."""
+        """Delete the directories of dropped tables, and of replaced tables that nobody can read.
+        Return them; errors, as a lock in the way, are logged. ``only_replaced``: leave dropped
+        tables."""
         removed = []
         pending = self._metastore.pending_cleanups()
         # Ask after that: no transaction up to ``until`` can begin any more.
@@ -367,7 +383,7 @@ class Cleaner:
         return removed
 
     def _readers(self) -> list[int]:
-        """The open transactions and leases that may read."""
+        """Return the ids of the open transactions and leases that may read."""
         return [
             txn.txn_id
             for txn in self._metastore.show_txns()
@@ -383,6 +399,7 @@ class Cleaner:
     def _clean_quietly(
         self, name: TableName, clean: Callable[[TableName], list[RemovedPath]]
     ) -> list[RemovedPath]:
+        """Return what a cleaning of a table has removed; [] if it fails, which is only logged."""
         try:
             return clean(name)
         except (AcidSqlError, OSError) as error:
@@ -404,6 +421,8 @@ def _place(entries: Sequence[CompactionInfo]) -> tuple[TableName, str | None]:
 
 
 def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> RemovedPath:
+    """Delete a directory with all below it, or a file, and return what it was, with its size in
+    bytes."""
     size = total_bytes(fs, entry.path) if entry.is_dir else entry.size
     if entry.is_dir:
         fs.delete_directory(entry.path)

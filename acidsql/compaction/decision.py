@@ -61,7 +61,8 @@ class Decision:
 
 
 def decide(sizes: Sizes, settings: Settings) -> Decision:
-    """Decide by the thresholds which compaction is needed."""
+    """Return which compaction is needed by the thresholds; the first rule that holds counts:
+    aborts, size, number, quiet time. The type is None if none holds."""
     for rule in (_aborts, _share, _number, _quiet):
         if (decision := rule(sizes, settings)) is not None:
             return decision
@@ -69,6 +70,8 @@ def decide(sizes: Sizes, settings: Settings) -> Decision:
 
 
 def _aborts(sizes: Sizes, settings: Settings) -> Decision | None:
+    """Return a decision to compact if there are too many aborted transactions, or one is too old;
+    else None."""
     if sizes.aborted_txns > (most := settings.compactor_abortedtxn_threshold):
         return Decision(
             CompactionType.MAJOR, f"{sizes.aborted_txns} aborted transactions, more than {most}"
@@ -83,6 +86,8 @@ def _aborts(sizes: Sizes, settings: Settings) -> Decision | None:
 
 
 def _share(sizes: Sizes, settings: Settings) -> Decision | None:
+    """Return a decision for a major compaction if the deltas are too large beside the base, or a
+    replaced base lies there; else None."""
     most = settings.compactor_delta_pct_threshold
     if sizes.base_bytes and sizes.delta_bytes / sizes.base_bytes > most:
         return Decision(CompactionType.MAJOR, f"{_facts(sizes)}, more than {most:.1%}")
@@ -92,6 +97,8 @@ def _share(sizes: Sizes, settings: Settings) -> Decision | None:
 
 
 def _number(sizes: Sizes, settings: Settings) -> Decision | None:
+    """Return a decision to compact if there are too many deltas: major without a base, else minor,
+    perhaps size-tiered; else None."""
     if sizes.deltas <= (most := settings.compactor_delta_num_threshold):
         return None
     if not sizes.base_bytes:
@@ -101,6 +108,8 @@ def _number(sizes: Sizes, settings: Settings) -> Decision | None:
 
 
 def _quiet(sizes: Sizes, settings: Settings) -> Decision | None:
+    """Return a decision for a major compaction if nothing was written for long and there are deltas
+    to merge; else None. The setting 0 turns this off."""
     least = settings.compactor_quiet_time_ms
     if not least or sizes.quiet_ms is None or sizes.quiet_ms < least or not sizes.deltas:
         return None
@@ -111,6 +120,7 @@ def _quiet(sizes: Sizes, settings: Settings) -> Decision | None:
 
 
 def _facts(sizes: Sizes) -> str:
+    """Return the number of deltas and their share of the base's bytes, in words."""
     deltas = f"{sizes.deltas} delta{'' if sizes.deltas == 1 else 's'}"
     if not sizes.base_bytes:
         return f"{deltas}, no base"
@@ -151,18 +161,19 @@ def size_tiered_request(settings: Settings) -> dict[str, str]:
 def max_remaining_deltas(
     metastore: Metastore, table: Table, requested: Mapping[str, str], settings: Settings
 ) -> int | None:
-    """The number of deltas that a size-tiered minor compaction may leave; None: compact all.
+    """Return the number of deltas that a size-tiered minor compaction may leave; None: compact all.
 
     Args:
         metastore: The table's metastore.
         table: The table.
-        requested: The request's properties. Only they say that a compaction is size-tiered: a
-            user who asks for a minor compaction without them gets one of all deltas. They may
-            have thresholds, as a table's properties may.
+        requested: The request's properties. Only they say that a compaction is size-tiered: a user
+            who asks for a minor compaction without them gets one of all deltas. They may have
+            thresholds, as a table's properties may.
         settings: The thresholds.
 
     Raises:
-        SettingError: As ``thresholds_of``; or the request names an unknown strategy.
+        SettingError: A property of the table or of the request has an unknown name or a wrong
+            value; or the request names an unknown strategy.
     """
     request_settings = settings.with_(_STRATEGY, requested.get(_STRATEGY, "hive"))
     if not request_settings.compactor_size_tiered or not may_tier(metastore, table):
@@ -184,7 +195,8 @@ def pool_of(table: Table, requested: str | None = None) -> str | None:
 
 
 def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
-    """Whether the catalog still has a partition; True for an unpartitioned table."""
+    """Whether the catalog still has a partition; True for an unpartitioned table. Lists the table's
+    partitions."""
     if not table.partition_columns:
         return True
     locations = {
@@ -194,7 +206,7 @@ def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
 
 
 def is_left_alone(table: Table) -> bool:
-    """Whether the table has the property ``NO_AUTO_COMPACTION=true``."""
+    """Whether the table has the property ``NO_AUTO_COMPACTION=true``, in whatever letters."""
     return any(
         name.lower() == NO_AUTO_COMPACTION.lower() and value.lower() == "true"
         for name, value in table.properties.items()
@@ -204,7 +216,8 @@ def is_left_alone(table: Table) -> bool:
 def has_failed_too_often(
     newest_first: Sequence[CompactionInfo], now_ms: int, settings: Settings
 ) -> bool:
-    """Whether the last compactions of a table or partition all failed, and not long ago."""
+    """Whether the last compactions of a table or partition, as many as the threshold says, all
+    failed, the last of them not long ago."""
     last = [compaction for compaction in newest_first if compaction.state in _TRIED][
         : settings.compactor_failed_threshold
     ]
@@ -223,6 +236,8 @@ def apply_thresholds(settings: Settings, properties: Mapping[str, str]) -> Setti
 
 
 def _properties_below(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return the properties whose names begin with ``prefix`` (in lower case, while theirs may
+    differ), without it."""
     return {
         name[len(prefix) :]: value
         for name, value in properties.items()

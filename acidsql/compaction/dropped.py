@@ -16,7 +16,8 @@ from acidsql.txn import NO_WAIT_SETTINGS, TxnManager
 
 
 def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
-    """Delete a dropped table's directory. Call it under the table's lock.
+    """Delete a dropped table's directory, and mark the clean-up as done; nothing happens if another
+    has done it. Call it under the table's lock.
 
     A session may sleep at any moment, lose its lock, and wake when a later table of the same name
     has the directory. If the file system ``can_remove_empty``, it still does no harm, for three
@@ -39,7 +40,8 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
 
 
 def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> str | None:
-    """Drop a temporary table whose session has ended. Returns its directory; None: it is gone.
+    """Drop a temporary table whose session has ended, and delete its files. Return its directory;
+    None if the table is gone.
 
     Raises:
         LockTimeoutError: Somebody uses the table.
@@ -65,8 +67,8 @@ def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
 
 
 def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
-    """The contents of a table's directory: first ACID directories, files and links; second the
-    directories around these, innermost first."""
+    """Return the contents of a table's directory: first ACID directories, files and links; second
+    the directories around these, innermost first. Links are not followed."""
     if fs.is_link(path):
         return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
     leaves: list[Entry] = []

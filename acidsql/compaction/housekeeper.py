@@ -20,7 +20,7 @@ def keep_house(metastore: Metastore, settings: Settings) -> None:
 
 
 def retention(settings: Settings) -> HistoryRetention:
-    """The part of the compaction history to keep."""
+    """Return which part of the compaction history to keep, from the settings."""
     return HistoryRetention(
         settings.compactor_history_succeeded,
         # The failures that stop further compactions must stay in the history.

@@ -77,7 +77,7 @@ Entries = Mapping[tuple[TableName, str | None], Sequence[CompactionInfo]]
 
 
 def entries_by_place(entries: Iterable[CompactionInfo]) -> Entries:
-    """The entries of the queue and of its history, by table and partition."""
+    """Return the entries of the queue and of its history, by table and partition."""
     entries_by_place = defaultdict[tuple[TableName, str | None], list[CompactionInfo]](list)
     for entry in entries:
         entries_by_place[entry.table, entry.partition].append(entry)
@@ -112,7 +112,8 @@ class Initiator:
         return self._entries.get((candidate.table, candidate.partition), ())
 
     def run(self) -> list[CheckResult]:
-        """Check all tables and partitions that changed since their last compaction."""
+        """Check all tables and partitions that changed since their last compaction, queue the
+        compactions that are due, and return the results."""
         self._entries = None
         checked = []
         for candidate in self._metastore.candidates():
@@ -122,7 +123,8 @@ class Initiator:
         return checked
 
     def check(self, candidate: Candidate) -> CheckResult | None:
-        """Check one table or partition; None if it is gone, or cannot be compacted."""
+        """Check one table or partition, and queue a compaction if it is due. Return None if it is
+        gone, or cannot be compacted. An error becomes an entry of the history, and the result."""
         table = acid_table(self._metastore.find(candidate.table))
         # A change of a partitioned table without a partition changed no rows.
         if table is None or bool(table.partition_columns) != (candidate.partition is not None):
@@ -142,7 +144,8 @@ class Initiator:
         return self._queue(table, candidate, decision)
 
     def preview_check(self, table: Table, candidate: Candidate) -> Decision:
-        """The result that ``check`` would have now. Nothing is queued, and nothing is noted."""
+        """Return the decision that ``check`` would make now. Nothing is queued, and nothing is
+        noted."""
         try:
             decision = self._decision(table, candidate)
         except (AcidSqlError, OSError) as error:
@@ -152,6 +155,9 @@ class Initiator:
         return decision
 
     def _decision(self, table: Table, candidate: Candidate) -> Decision:
+        """Return which compaction a place needs, and why; its directory is listed only if the table
+        is compacted automatically, is not sorted, and the settings let insert-only tables be
+        compacted."""
         if is_left_alone(table):
             return Decision(None, "NO_AUTO_COMPACTION is set")
         if table.sort_columns:
@@ -163,7 +169,7 @@ class Initiator:
         return self.decide(table, candidate, thresholds_of(table, self._settings))
 
     def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
-        """List the directory, and decide by the thresholds."""
+        """List the directory, and return what is due by the thresholds in ``settings``."""
         snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         write_ids = CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name])
         fs = filesystem_for(table.location)
@@ -211,6 +217,8 @@ class Initiator:
         )
 
     def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> CheckResult:
+        """Queue the compaction that is due, unless the last ones have failed too often, or one is
+        queued already; return what came of it."""
         assert decision.type is not None
         where = candidate.table, candidate.partition
         properties = {}
@@ -227,7 +235,8 @@ class Initiator:
         return CheckResult(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
 
     def _failures(self, candidate: Candidate) -> str | None:
-        """Why no compaction is tried any more; None if the last ones have not failed."""
+        """Return the message that no compaction is tried any more, since the last ones failed; None
+        if they have not."""
         newest_first = sorted(self._entries_of(candidate), key=lambda compaction: -compaction.id)
         if not newest_first or not has_failed_too_often(
             newest_first, self._metastore.now_ms(), self._settings
@@ -244,6 +253,8 @@ class Initiator:
         why: str,
         properties: Mapping[str, str] | None = None,
     ) -> CompactionRequest:
+        """Return the request for a compaction of a place, in the table's pool. Nothing is
+        queued."""
         return CompactionRequest(
             candidate.table, candidate.partition, kind, self._id, properties or {},
             pool=pool_of(table), why=why,

@@ -66,7 +66,8 @@ class LastLook:
     limits: Limits
 
     def still_holds(self, entries: Sequence[CompactionInfo], limits: Limits) -> bool:
-        """Whether a new look would find the same: same limits, no new compaction, none too old."""
+        """Whether a new look would find the same: same limits, no new compaction, and no age that
+        has become too old."""
         due_ms, known_ids = self.history.due_ms, set(self.entries)
         is_new = any(compaction.id not in known_ids for compaction in entries)
         return (
@@ -89,7 +90,7 @@ class FileSizes:
         self._children, self._write_ids, self._txns = children, write_ids, txns
 
     def total(self, names: Iterable[str]) -> int:
-        """The bytes of some of the directories and files."""
+        """Return the bytes of the directories and files of these names."""
         chosen = (self._entries[name] for name in names)
         return sum(
             total_bytes(self._fs, entry.path) if entry.is_dir else entry.size for entry in chosen
@@ -102,7 +103,8 @@ class FileSizes:
 
 
 def settings_of(properties: Mapping[str, str], settings: Settings) -> Settings:
-    """The settings, with the changes by a table's properties. Raises SettingError."""
+    """Return the settings, with the changes by a table's properties about history. Raise
+    SettingError if one has a wrong value."""
     for name in (HISTORY_RETENTION, HISTORY_MAX_RATIO):
         if (value := declared(properties, name)) is not None:
             settings = settings.with_(name, value)
@@ -115,7 +117,8 @@ def keep(
     limits: Limits,
     sizes: FileSizes,
 ) -> KeptHistory:
-    """Choose the ages that stay.
+    """Choose the ages that stay: the newest ones, until one is too old or all together are too
+    large.
 
     Args:
         history: The ages, the newest first.
@@ -156,7 +159,8 @@ def _first(times: Sequence[int]) -> int | None:
 
 
 def total_bytes(fs: FileSystem, path: str) -> int:
-    """The bytes of all files below a directory."""
+    """Return the bytes of all files below a directory; 0 for a link or a directory that is not
+    there."""
     if fs.is_link(path):
         return 0
     entries = fs.list_if_there(path)

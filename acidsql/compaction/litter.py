@@ -15,7 +15,8 @@ from acidsql.txn import snapshot_of
 def orphaned_directories(
     metastore: Metastore, table: TableName, entries: Iterable[Entry]
 ) -> list[Entry]:
-    """The hidden directories whose transactions have ended, so that nobody needs the directories.
+    """Return the hidden directories whose transactions have ended, so that nobody needs the
+    directories.
 
     Args:
         metastore: Knows the transactions.

@@ -70,7 +70,8 @@ class Outlook:
         self._now_ms = metastore.now_ms()
 
     def next(self, table: Table, partition: str | None) -> Decision:
-        """The next compaction of a table or partition, and why; or why there will be none."""
+        """Return the next compaction of a table or partition, queued, running or due, and why; or,
+        with the type None, why there will be none."""
         for compaction in self._entries.get((table.name, partition), ()):
             if compaction.state in _QUEUED:
                 now = f" ({compaction.progress})" if compaction.progress else ""
@@ -91,7 +92,7 @@ class Outlook:
         return self._open[min(numbers)] if numbers else None
 
     def holder(self, table: Table, partition: str | None, states: frozenset[str]) -> Holder | None:
-        """The reason why files still exist that no reader of now needs.
+        """Return the reason why files still exist that no reader of now needs.
 
         Args:
             table: The table.
@@ -99,7 +100,7 @@ class Outlook:
             states: The states of these files, as in ``Session.files``.
 
         Returns:
-            The holder; None if only Hive knows it.
+            The reason; None if only Hive knows it, because its cleaner cleans.
         """
         if not self._abilities.can_clean:
             return None
@@ -123,7 +124,8 @@ class Outlook:
         return Holder(_NOTHING)
 
     def _history(self, table: Table, waiting: Sequence[CompactionInfo]) -> int | None:
-        """Since when files are kept for older versions; None: the cleaner keeps none any longer.
+        """Return since when files are kept for older versions, in ms since 1970; None: the cleaner
+        keeps none any longer.
 
         If they are too many (``acidsql.history.max.ratio``), it deletes some when it runs next.
 
@@ -138,7 +140,8 @@ class Outlook:
         )
 
     def _blocker(self, entry: CompactionInfo) -> Holder:
-        """Why a compaction's old files are not ready for the cleaner."""
+        """Return why a compaction's old files are not ready for the cleaner: an open transaction,
+        the retention time, or a failed cleaning."""
         readers = [txn for txn in self._open.values() if not txn.is_session]
         oldest = min(readers, key=lambda txn: txn.txn_id, default=None)
         if oldest is not None and oldest.txn_id < (entry.next_txn_id or 0):

@@ -24,7 +24,7 @@ def plan_text(
     state: AcidState,
     write_ids: ValidWriteIdList,
 ) -> str:
-    """The text that describes a compaction.
+    """Return the text that describes a compaction, in several lines.
 
     Args:
         table: The table.
@@ -54,6 +54,7 @@ def plan_text(
 
 
 def _merged(plan: CompactionPlan) -> list[str]:
+    """Return the lines about what a compaction reads, merges, drops, writes and frees."""
     data, deletes = plan.listing.data, plan.listing.deletes
     rows = f"{_rows(data):,} insert events"
     if plan.listing.originals:

@@ -66,7 +66,7 @@ class Service:
         self._is_due = True  # all tables are looked at in this round
 
     def run(self, *, once: bool = False) -> None:
-        """Serve until ``end`` is called.
+        """Serve until ``end`` is called. Errors of a step are logged, not raised.
 
         Args:
             once: Check once, run all queued compactions, clean, and return.
@@ -95,6 +95,8 @@ class Service:
         self._worker.stop()
 
     def _round(self) -> None:
+        """Do one round: housekeeping, checks, compactions, cleaning. An error ends only its step,
+        and is logged once."""
         now_s = time.monotonic()
         interval_s = self._settings.compactor_check_interval_ms / 1000
         self._is_due = self._checked_s is None or now_s - self._checked_s >= interval_s
@@ -120,6 +122,7 @@ class Service:
         keep_house(self._metastore, self._settings)
 
     def _look(self) -> None:
+        """Queue the compactions that are due, if it is time to check and the metastore lets us."""
         if not self._is_due or not self._metastore.abilities.can_initiate:
             return
         for outcome in self._initiator.run():
@@ -127,6 +130,8 @@ class Service:
                 self._tell(f"queued {outcome.id}: {outcome.place}: {outcome.why}")
 
     def _compact(self) -> None:
+        """Run queued compactions of this pool until the queue is empty or the service ends. A
+        failed one is logged; a MetastoreError is raised."""
         while not self._ended.is_set():
             try:
                 number = self._worker.run_next(pool=self._pool)
@@ -141,6 +146,8 @@ class Service:
             self._tell(f"compaction {number} is done")
 
     def _clean(self) -> None:
+        """Delete the files that nobody needs. If the metastore cleans itself, only what dead
+        sessions left is looked for, and only when a check is due."""
         if not self._is_due and not self._metastore.abilities.can_clean:
             return  # there is only what dead sessions left, for which each table is listed
         for removed in self._cleaner.run():

@@ -120,14 +120,15 @@ class Worker:
             raise WriteError("The compaction was given up, and is queued again.")
 
     def run_next(self, *, pool: str | None = None, only: int | None = None) -> int | None:
-        """Take the next entry, and compact.
+        """Take the next entry from the queue, compact it, and commit.
 
         Args:
             pool: This worker's pool.
             only: Take only the entry of this number, if no worker has it.
 
         Returns:
-            The entry's number; None if there was no entry. The queue has the result.
+            The entry's number; None if there was no entry. The queue has the result: the entry may
+            have been refused.
 
         Raises:
             AcidSqlError: The compaction failed; the entry has the error, too.
@@ -150,6 +151,8 @@ class Worker:
         return None if entry is None else entry.id
 
     def _try(self, txn: Txn, entry: CompactionInfo) -> None:
+        """Compact an entry. If this fails, abort the transaction, give the entry back (after `stop`
+        or Ctrl-C) or mark it as failed, and raise the error."""
         try:
             self._compact(txn, entry)
         except BaseException as error:
@@ -163,6 +166,8 @@ class Worker:
             raise
 
     def _compact(self, txn: Txn, entry: CompactionInfo) -> None:
+        """Compact an entry under its lock and commit; the queue gets the result. An entry with
+        nothing to do, or whose table is gone, is refused."""
         started = time.perf_counter()
         table = self._locked_table(txn, entry)
         if table is None:
@@ -201,6 +206,8 @@ class Worker:
             self._commit(txn, entry, write_ids, summary)
 
     def _run(self, entry: CompactionInfo, fs: FileSystem, work: CompactionRun) -> None:
+        """Do the compaction's work: in the driver if it is small, else as a Spark job. Raise
+        TransientTxnError if a rebalance must wait for an open transaction."""
         is_rebalance = entry.type is CompactionType.REBALANCE
         if not is_rebalance and self._txns.settings.few_rows and work.is_small():
             work.run_in_driver(self._refuse_stopped)
@@ -216,8 +223,8 @@ class Worker:
     def _reporting_progress(
         self, txn: Txn, entry: CompactionInfo, work: CompactionRun
     ) -> AbstractContextManager[None]:
-        """Tell the queue how far the work inside is, if it takes long; seldom, because each time
-        is a change of the store."""
+        """Tell the queue how far the work inside the ``with`` block is, if it takes long; seldom,
+        because each time is a change of the store."""
         reported = ""
 
         def tell(tasks: Tasks) -> None:
@@ -250,9 +257,13 @@ class Worker:
             spent.commit()
 
     def _locked_table(self, txn: Txn, entry: CompactionInfo) -> Table | None:
-        """The table, under a lock that keeps its directory and its columns unchanged.
+        """Return the table, under a lock that keeps its directory and its columns unchanged.
 
-        None if the table or partition is gone; the entry is then refused.
+        Return None if the table or partition is gone; the entry is then refused.
+
+        Raises:
+            UnsupportedError: The table is SORTED BY; or it is bucketed or insert-only, and is to be
+                rebalanced.
         """
         name = entry.table
         kind, operation = LockType.SHARED_READ, Operation.SELECT
@@ -291,6 +302,8 @@ class Worker:
 
     @contextmanager
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
+        """Give the Spark jobs in the ``with`` block the compaction's description, tag and pool, and
+        raise their errors as ours."""
         description = f"{entry.type.name.lower()} compaction of {_place_text(entry)}"
         resources = self._resources
         job = jobs.named_jobs(self._spark, description, resources.tag, resources.pool)
@@ -299,7 +312,8 @@ class Worker:
 
 
 def progress_of(work: CompactionRun, tasks: Tasks) -> str:
-    """The progress of a compaction, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``."""
+    """Return the progress of a compaction, in at most 32 characters: ``merge 12/40, 4 run, 1.2
+    GB``."""
     if work.phase == "publish":
         return f"publish {size(work.written[1])}"
     finished, total = tasks.finished, tasks.total
@@ -355,6 +369,8 @@ def _place_text(entry: CompactionInfo) -> str:
 
 
 def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> str:
+    """Return how much a compaction has read and written, in words. ``written``: the numbers of
+    files and bytes."""
     files, written_bytes = written
     return (
         f"read {len(plan.directories)} directories, {len(plan.sizes)} files, "

@@ -65,7 +65,11 @@ def statement_locks(
     reads: Iterable[TableName],
     settings: Settings,
 ) -> list[LockComponent]:
-    """The locks of a statement that changes rows: on its targets, then on the tables it reads."""
+    """Return the locks of a statement that changes rows: on its targets, then on the tables it
+    reads.
+
+    ``targets``: each event query with the names of the partitions that it may touch; None: any.
+    """
     locks = [
         lock
         for query, touched in targets
@@ -117,6 +121,8 @@ def overwrite_locks(
 def _components(
     name: TableName, kind: LockType, operations: Iterable[Operation], touched: Touched
 ) -> list[LockComponent]:
+    """Return a lock component for each operation, on each of the touched partitions; on the whole
+    table if these are unknown (None) or too many."""
     are_few = touched is not None and len(touched) <= PARTITION_LOCKS_MAX
     return [
         LockComponent(kind, name.database, name.name, partition or None, operation)
@@ -128,6 +134,9 @@ def _components(
 def _target_locks(
     statement: Dml | AutoCdc | Undo, query: EventQuery, touched: Touched, settings: Settings
 ) -> list[LockComponent]:
+    """Return the locks on a target: exclusive ones for an overwrite, by the settings; exclusive
+    writes for AUTO CDC and undo; shared reads for inserts alone; else those of UPDATE, DELETE and
+    MERGE, by the settings."""
     name = query.table.name
     if query.overwrite:
         return overwrite_locks(name, settings, touched)
@@ -151,6 +160,7 @@ def _change_lock_type(merge_inserts: bool, settings: Settings) -> LockType:
 
 
 def _has_merge_insert(statement: Dml) -> bool:
+    """Whether the statement is a MERGE with an INSERT clause."""
     return isinstance(statement, Merge) and any(
         isinstance(clause.action, InsertAction) or clause.action is Action.INSERT_ALL
         for clause in statement.clauses
@@ -158,10 +168,9 @@ def _has_merge_insert(statement: Dml) -> bool:
 
 
 def load_locks(directory: str) -> list[LockComponent]:
-    """The locks of a statement that takes a directory's files into a table. The directory is locked
-    exclusively.
-
-    Its parent directories are locked, too, so that no other statement takes one of them as a whole.
+    """Return the locks of a statement that takes a directory's files into a table: the directory
+    exclusively, and a shared lock on each directory above, so that no other statement takes one of
+    them as a whole.
 
     Args:
         directory: The directory's real path.

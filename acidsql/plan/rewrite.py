@@ -101,7 +101,8 @@ class PreparedStatement:
 
     @property
     def tables(self) -> list[Table]:
-        """All tables that the statement reads or writes, each once."""
+        """Return all tables that the statement reads or writes, each once, as they are before it
+        adds columns."""
         tables_by_name = {
             query.table.name: self.table_before or query.table for query in self.queries
         }
@@ -110,7 +111,8 @@ class PreparedStatement:
 
 
 def may_need_workers(text: str, statement: Dml | Undo) -> bool:
-    """Whether Python workers may have to write the rows, as far as the statement's text tells."""
+    """Whether Python workers may have to write the rows, as far as the statement's text tells: not
+    for VALUES, nor for an UPDATE or DELETE of few rows."""
     match statement:
         case Insert():
             return isinstance(statement.source, Query)
@@ -129,7 +131,7 @@ def plan_dml(
     policy: Policy,
     is_case_sensitive: bool = False,
 ) -> PreparedStatement:
-    """Rewrite a statement to event queries.
+    """Rewrite a statement to event queries over stand-ins. Spark analyses them, but nothing runs.
 
     Args:
         text: The user's statement.
@@ -141,8 +143,8 @@ def plan_dml(
         is_case_sensitive: The session tells names apart by case.
 
     Raises:
-        SqlError: A name, a type or a number of values is wrong, or the statement contains
-            something unsupported, which the message names.
+        SqlError: A name, a type or a number of values is wrong, or something is not supported.
+        CatalogError: The target was dropped after the text was parsed.
     """
     if isinstance(statement, Insert) and isinstance(statement.source, Literals):
         plain = plan_plain(text, statement, _target(text, statement, resolve))
@@ -189,7 +191,7 @@ def _prepare_change(
     source_view: str | None,
     analyse: AnalyseOver,
 ) -> PreparedStatement:
-    """Rewrite a statement with one target, and its RETURNING."""
+    """Rewrite a statement with one target, other than INSERT … REPLACE, and its RETURNING."""
     event_query = _event_query(statement, context, source_view, source)
     returning = plan_returning(
         context.text, statement, event_query.table,
@@ -206,7 +208,8 @@ def _prepare_change(
 def _own_edits(
     text: str, statement: Dml, resolve: Resolve, double_quoted: bool, hidden_columns: Sequence[str]
 ) -> list[Edit]:
-    """Edits for the differences between the target's stand-in and the table.
+    """Return edits for the differences between the target's stand-in and the table; [] for a plain
+    INSERT.
 
     The stand-in has columns of our own, and the ``hidden_columns``, which a ``*`` must not show. It
     has no database, so ``db.t.c`` in the condition of REPLACE WHERE becomes ``t.c``.
@@ -230,6 +233,8 @@ def _parse_as_expressions(text: str, double_quoted: bool) -> Insert:
 def _event_query(
     statement: Dml, context: RewriteContext, source_view: str | None, source: DerivedView | None
 ) -> EventQuery:
+    """Rewrite a statement with one target to its event query. INSERT and UPDATE may first add
+    columns to the target."""
     match statement:
         case Insert():
             return plan_insert(statement, evolution.evolve_for_insert(statement, context))
@@ -245,7 +250,7 @@ def _event_query(
 def _prepare_replace(
     statement: Insert, context: RewriteContext, standins: tuple[StandIn, ...], analyse: AnalyseOver
 ) -> PreparedStatement:
-    """Rewrite an INSERT … REPLACE."""
+    """Rewrite an INSERT … REPLACE, and let Spark analyse it."""
     evolved = evolution.evolve_for_insert(statement, context)
     query, new_rows = plan_replace(statement, evolved)
     analyse(query.query, standins, query.source or new_rows)  # raises errors of the query now
@@ -261,7 +266,9 @@ def _multi_insert(
     standins: tuple[StandIn, ...],
     policy: Policy,
 ) -> PreparedStatement:
-    """Rewrite ``FROM s INSERT … INSERT …``. All branches read one evaluation of the source."""
+    """Rewrite ``FROM s INSERT … INSERT …``: a query for each branch. All branches read one
+    evaluation of the source. Refuse a join as the source, and an overwrite of an unpartitioned
+    table that another branch writes to."""
     relation, alias = _relation(text, statement.source)
     source = blank.new(statement.ctes).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()
@@ -285,7 +292,9 @@ def _multi_insert(
 
 
 def _relation(text: str, source: Span) -> tuple[Span, str | None]:
-    """The place of the relation in a multi-insert's FROM, and the relation's alias or name."""
+    """Return the place of the relation in a multi-insert's FROM, and its alias or the last part of
+    its name (None for a subquery without an alias). Raise UnsupportedError if more than one
+    relation stands there."""
     tokens = [token for token in tokenize(source.slice(text)) if token.kind is not Kind.END]
     length = _relation_length(tokens)
     alias_tokens = [token for token in tokens[length:] if token.upper != "AS"]
@@ -306,7 +315,7 @@ def _relation(text: str, source: Span) -> tuple[Span, str | None]:
 
 
 def _relation_length(tokens: list[Token]) -> int:
-    """How many tokens the relation has without its alias; 0 if its bracket is not closed."""
+    """Return how many tokens the relation has without its alias; 0 if its bracket is not closed."""
     if tokens[0].text == "(":
         depth = 0
         for number, token in enumerate(tokens, 1):
@@ -321,6 +330,8 @@ def _relation_length(tokens: list[Token]) -> int:
 
 
 def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table:
+    """Return the target's table. Raise CatalogError if it was dropped after the text was parsed,
+    and AnalysisError if it is a view."""
     assert not isinstance(statement, MultiInsert)
     table = resolve(statement.target.parts)
     if table is None:
@@ -333,6 +344,7 @@ def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table
 def _refuse_insert_only(
     text: str, statement: Insert | Update | Delete | Merge, table: Table
 ) -> None:
+    """Raise UnsupportedError if the table is insert-only, so that its rows cannot be changed."""
     if table.is_insert_only:
         kind = "REPLACE" if isinstance(statement, Insert) else type(statement).__name__.upper()
         operation = f"{kind} of an insert-only table (Hive 10414)"

@@ -23,7 +23,7 @@ from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
 def plan_undo(
     text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo]]
 ) -> PreparedStatement:
-    """The events that undo some changes of these tables.
+    """Rewrite the undoing of some changes of these tables to event queries, one for each table.
 
     Raises:
         UnsupportedError: A table is insert-only.
@@ -53,6 +53,8 @@ def need_row_ids(table: Table) -> None:
 
 
 def _events(text: str, table: Table, view: str) -> EventQuery:
+    """Compose the events that undo changes, which the view shows: inserted rows are deleted, and
+    deleted rows are inserted."""
     is_new = f"{CHANGE_TYPE} = '{INSERT}'"
     columns = [
         *(f"CASE WHEN {is_new} THEN {key} END AS {key}" for key in ew.KEYS),

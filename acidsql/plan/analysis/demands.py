@@ -56,7 +56,7 @@ class _Tree:
 
 
 def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
-    """The demands of a plan on views.
+    """Return which rows and columns of the views an optimised plan needs.
 
     Args:
         plan: Spark's JSON of an optimised plan. Each view is a relation in the plan, and has a
@@ -64,7 +64,8 @@ def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
         views: The names of the views.
 
     Returns:
-        The demand by view. A view that the plan does not read is missing.
+        The demand by view: a predicate that holds for all rows that are needed, and the columns
+        (None: all). A view that the plan does not read is missing.
     """
     nodes = json.loads(plan)
     # No query uses the marker column. So above each relation some node drops the marker and names
@@ -87,7 +88,8 @@ def _needed_columns(ids: Mapping[str, int], mentioned: Collection[int]) -> froze
 
 
 def _mentioned_ids(value: Any) -> Iterator[int]:
-    """The ids of all attributes in the plan, except in the relations' lists of their columns."""
+    """Yield the ids of all attributes in the plan, except in the relations' lists of their
+    columns."""
     if isinstance(value, list):
         for item in value:
             yield from _mentioned_ids(item)
@@ -99,7 +101,8 @@ def _mentioned_ids(value: Any) -> Iterator[int]:
 
 
 def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
-    """All relations in a JSON value, each with the condition of the Filter directly above it."""
+    """Yield all relations in a JSON value, each with the condition of the Filter directly above it,
+    or None."""
     if isinstance(value, list):
         if value and isinstance(value[0], dict) and "num-children" in value[0]:
             yield from _relations_below(_Tree(iter(value)), None)
@@ -109,6 +112,9 @@ def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
 
 
 def _relations_below(tree: _Tree, condition: _Tree | None) -> Iterator[tuple[_Tree, _Tree | None]]:
+    """Yield the relations in a tree and in the subqueries of its expressions, each with the
+    condition of the Filter directly above it, or None. ``condition``: that of the node above
+    ``tree``."""
     if tree.name == "LogicalRelation":
         yield tree, condition
         return
@@ -120,7 +126,8 @@ def _relations_below(tree: _Tree, condition: _Tree | None) -> Iterator[tuple[_Tr
 
 
 def _implied_predicate(tree: _Tree) -> Predicate:
-    """The predicate that a condition implies: true for every row for which the condition is."""
+    """Return a predicate that holds for every row for which a condition is true; ANYTHING if the
+    condition tells nothing."""
     if tree.name == "And":
         return conjunction([_implied_predicate(child) for child in tree.children])
     if tree.name == "Or":
@@ -135,7 +142,8 @@ def _implied_predicate(tree: _Tree) -> Predicate:
 
 
 def _comparison(tree: _Tree) -> Comparison | None:
-    """The comparison that a condition is; None if the condition is not a single comparison."""
+    """Return the comparison of a column with literals that a condition is; None if it is any other
+    condition."""
     if tree.name == "AttributeReference":  # WHERE flag
         return Comparison(_name(tree), "=", (TypedValue("boolean", "true"),))
     if tree.name == "IsNull":
@@ -163,6 +171,8 @@ def _name(column: _Tree) -> str:
 
 
 def _value(tree: _Tree) -> TypedValue | None:
+    """Return a literal's value; None if the tree is no literal, or NULL, or of a type whose
+    comparisons have special rules (double, timestamp)."""
     if tree.name != "Literal" or tree.node["value"] is None:
         return None
     kind = tree.node["dataType"]

@@ -94,7 +94,8 @@ def frame(
     spark: SparkSession, text: Text, views: Views, args: Args = None,
     time: StatementTime | None = None, *, runs: bool = False,
 ) -> DataFrame:  # fmt: skip
-    """The lazy DataFrame of a composed query.
+    """Return the lazy DataFrame of a composed query. A query with a subquery that may be correlated
+    may be analysed twice: if Spark would prune the columns of events, its views are isolated.
 
     Args:
         spark: The Spark session.
@@ -168,7 +169,9 @@ class Analysis:
     def fields(
         self, query: Text, standins: Iterable[StandIn], derived: DerivedView | None
     ) -> Fields:
-        """The columns of a query over these stand-ins and this view."""
+        """Return the names and types of a query's columns, over empty views in the place of these
+        stand-ins and over the derived view. Views and queries are analysed once and remembered.
+        Raise Spark's error as ours."""
         views = self._views
         views.update(
             self._empty_views(standin for standin in standins if standin.view not in views)
@@ -191,7 +194,8 @@ def analyse_condition(spark: SparkSession, query: Text) -> DataFrame:
 
 
 def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None = None) -> DataFrame:
-    """Add CHECK constraints to a table's events: a row that breaks a constraint fails the job.
+    """Return a table's events with CHECK constraints: the job fails at a row that breaks one.
+    Without constraints, return the rows themselves.
 
     Raises:
         AnalysisError: INVALID_CHECK_CONSTRAINT: this session cannot evaluate a condition. It may
@@ -217,7 +221,8 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
 
 @contextmanager
 def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
-    """Name the CHECK constraint whose condition fails for a row, by a division by zero for example.
+    """Raise ConstraintError, with the constraint's name, if Spark's error in the ``with`` block
+    comes from a CHECK condition that fails, by a division by zero for example. Other errors pass.
 
     ``rows``: the events that were passed to ``rows_with_checks``.
     """
@@ -256,7 +261,8 @@ def select_expressions(rows: DataFrame, *expressions: str) -> DataFrame:
 def derived_rows(
     spark: SparkSession, source: DerivedView, views: Views, args: Args, time: StatementTime | None
 ) -> DataFrame:
-    """A statement's source, analysed once. All readers of this DataFrame read the same files.
+    """Return the rows of a statement's source as a lazy DataFrame, analysed once. All readers of
+    this DataFrame read the same files.
 
     Raises:
         TransientTxnError: The source's columns changed after the statement was prepared.
@@ -280,8 +286,8 @@ def views_in_text(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataF
 
 
 def hive_type(kind: T.DataType) -> HiveType:
-    """The Hive type of a Spark type. ``timestamp`` is Spark's TIMESTAMP_NTZ (a wall clock);
-    ``timestamp_ltz`` is Spark's TIMESTAMP."""
+    """Return the Hive type of a Spark type. ``timestamp`` is Spark's TIMESTAMP_NTZ (a wall clock);
+    ``timestamp_ltz`` is Spark's TIMESTAMP. Types that Hive lacks keep Spark's name."""
     if isinstance(kind, T.DecimalType):
         return HiveType("decimal", (kind.precision, kind.scale))
     if isinstance(kind, T.StringType) and kind.collation != "UTF8_BINARY":
@@ -298,9 +304,10 @@ def hive_type(kind: T.DataType) -> HiveType:
 
 @contextmanager
 def mapped_errors(text: Text) -> Iterator[None]:
-    """Raise Spark's errors as ours, with a caret in the user's text.
+    """Raise Spark's errors in the ``with`` block as SqlSyntaxError or AnalysisError, with a caret
+    in the user's text.
 
-    The failure of a job is raised as by ``job_errors``.
+    If a job fails, the error of our SQL or our task is raised, as by ``job_errors``.
     """
     with job_errors():
         try:
@@ -314,7 +321,8 @@ def mapped_errors(text: Text) -> Iterator[None]:
 
 @contextmanager
 def job_errors() -> Iterator[None]:
-    """If a job fails, raise the error that our SQL or our task raised; else Spark's error.
+    """If a job fails in the ``with`` block, raise the error that our SQL or our task raised; else
+    Spark's error.
 
     An exception of Java's that PySpark has not converted becomes an error of ours.
     """
@@ -330,7 +338,8 @@ def job_errors() -> Iterator[None]:
 
 @contextmanager
 def no_log() -> Iterator[None]:
-    """Keep PySpark from logging this thread's errors, and py4j from logging a Ctrl-C.
+    """Keep PySpark from logging this thread's errors in the ``with`` block, and py4j from logging a
+    Ctrl-C.
 
     The errors show the composed text, or the caller shows them anyway. Other threads still log
     their errors.
@@ -354,6 +363,9 @@ def no_log() -> Iterator[None]:
 
 
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
+    """Return an error of ours in the place of Spark's: the same condition, the message without our
+    own SQL and with a hint, and a caret in the user's text (the whole text if the place is not
+    known)."""
     place = _place(error, text) or Span(0, len(text.source))
     return kind(
         _message_without_sql(error) + _name_hint(error),
@@ -372,8 +384,9 @@ def _message_without_sql(error: Any) -> str:
 
 
 def _name_hint(error: Any) -> str:
-    """A hint for an unresolved name that is a column in other letters, or a column in Hive; and for
-    a name that two relations of one name both have."""
+    """Return a hint for an unresolved name that is a column in other letters, or a column in Hive,
+    and for a name that two relations of one name both have; "" if there is none. It begins with a
+    blank."""
     condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
     if condition == "AMBIGUOUS_REFERENCE":
         candidates = re.findall(_NAMES, parameters.get("referenceNames", ""))
@@ -399,7 +412,7 @@ def _name_hint(error: Any) -> str:
 
 
 def _without_own_names(message: str) -> str:
-    """Remove our own columns, views and SQL from a message of Spark's."""
+    """Return a message of Spark's without our own columns, views and SQL."""
 
     def users_names(match: re.Match[str]) -> str:
         names = re.findall(_NAMES, match[1])
@@ -410,6 +423,8 @@ def _without_own_names(message: str) -> str:
 
 
 def _place(error: Any, text: Text) -> Span | None:
+    """Return the place in the user's text that an error of Spark's is about; None if Spark gives
+    none, or it is in SQL of our own."""
     for context in error.getQueryContext() or ():
         # The context of a DataFrame call has no position in a text.
         if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
@@ -431,6 +446,8 @@ def _java_error(error: Exception) -> WriteError | None:
 
 
 def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
+    """Return the error that our SQL or our task raised, from the message of Spark's error; Spark's
+    error itself if it is another."""
     message = str(error)
     if RAISED in message:
         condition, sqlstate, message_text = message.partition(RAISED)[2].split("|")[:3]

@@ -40,16 +40,17 @@ class MissingNames:
 
     @contextmanager
     def explain_errors(self, text: str) -> Iterator[None]:
-        """If there is no table or view of a name, raise an error that tells more about the name.
+        """If there is no table or view of a name in the ``with`` block, raise an error that tells
+        more about the name. Other errors pass. Spark does not log them.
 
         Args:
             text: The statement.
 
         Raises:
             UnsupportedError: The metastore has a table or view of this name that acidsql does not
-                read. Or as ``Targets.explain_errors``.
-            AnalysisError: TABLE_OR_VIEW_NOT_FOUND, with a caret and with similar names. Or as
-                ``Targets.explain_errors``.
+                read; or the statement's target is a table of Spark's.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND, with a caret and with similar names; or the
+                statement's target is a view.
         """
         try:
             # The error is raised, so PySpark need not log it, too.
@@ -64,7 +65,8 @@ class MissingNames:
             raise self._with_suggestions(error, parts, text) from None
 
     def _parts(self, error: AnalysisException | AnalysisError, text: str) -> tuple[str, ...]:
-        """The name, as Spark's error gives it, or as it stands in the text."""
+        """Return the parts of the missing name, as Spark's error gives it, or as it stands in the
+        text, without ``spark_catalog``; () if the error has no name."""
         if isinstance(error, AnalysisError):
             stated = (error.text or text)[error.start : error.end]
             parts = [token.value for token in tokenize(stated) if token.is_name]
@@ -76,7 +78,8 @@ class MissingNames:
     def _with_suggestions(
         self, error: AnalysisException | AnalysisError, parts: tuple[str, ...], text: str
     ) -> AnalysisError:
-        """The error with a caret and with similar names."""
+        """Return a TABLE_OR_VIEW_NOT_FOUND with a caret at the name and with up to `_SHOWN` similar
+        names."""
         if isinstance(error, AnalysisError):
             message, place = error.words, Span(error.start, error.end)
             text = error.text or text  # with the variables substituted
@@ -92,7 +95,9 @@ class MissingNames:
         )  # fmt: skip
 
     def _similar(self, parts: tuple[str, ...]) -> list[str]:
-        """Names of tables and views that are like a name, the most similar first."""
+        """Return the last parts of names of tables and views in the name's database that are like
+        it, the most similar first. [] for a name of another catalog; errors while listing are
+        ignored."""
         name = self._names.qualify(parts)
         if name is None:
             return []

@@ -66,7 +66,8 @@ class Sides:
 
 
 def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
-    """Compose the query. Its ``source`` is the view over the folded records."""
+    """Compose the query that decides what each key's records do to the target's row and to the
+    state table's. Its ``source`` is the view over the folded records."""
     floor = _floor_query(rules, sides)
     full_query, reduced_query = (
         _query(rules, context, _join_records(rules, context, sides, hint), below=floor, newest=None)
@@ -78,7 +79,7 @@ def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
 def keyed_query(
     rules: Rules, context: RewriteContext, sides: Sides, full_query: Text, reduced_query: Text
 ) -> EventQuery:
-    """The event query that decides about the folded records' keys.
+    """Return the event query that decides about the folded records' keys, with its reduced form.
 
     Args:
         rules: The statement's rules.
@@ -102,7 +103,8 @@ def keyed_query(
 
 
 def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
-    """Compose the query for records that truncate, which joins all rows of both tables.
+    """Compose the deciding query for a batch in which a record truncates. It joins all rows of both
+    tables.
 
     A row without a record has NULLs for the columns of the fold, but for its key.
     """
@@ -129,7 +131,7 @@ def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> Ev
 
 
 def decide_first(rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType) -> EventQuery:
-    """Compose the query for two tables without rows, which joins nothing.
+    """Compose the deciding query for a target and a state table without rows. It joins nothing.
 
     Args:
         rules: The statement's rules.
@@ -166,7 +168,9 @@ def _newest_truncation(sides: Sides) -> str:
 
 
 def _join_records(rules: Rules, context: RewriteContext, sides: Sides, hint: str | None) -> Text:
-    """The folded records, each with its row in the target and in the state table."""
+    """Compose the folded records, each with its row in the target and in the state table. ``hint``:
+    Spark's hint with which both tables are first reduced to the records' keys; None: they are not.
+    """
     text = context.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, context, sides)])
     text.raw(f"\nFROM {sides.folded} AS f")
     for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
@@ -176,7 +180,8 @@ def _join_records(rules: Rules, context: RewriteContext, sides: Sides, hint: str
 
 
 def _joined_columns(rules: Rules, context: RewriteContext, sides: Sides) -> list[str]:
-    """The columns of the target's row and of the state table's."""
+    """Return SQL of the columns that come from the target's row (its event key, ``o0`` …) and from
+    the state table's (its row id, the order value ``v``)."""
     return [
         *key_columns("t"),
         *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(context.table.all_columns)),
@@ -192,7 +197,8 @@ def _key_condition(keys: Sequence[Column], alias: str) -> str:
 def joined_side(
     view: str, alias: str, folded: str, keys: Sequence[Column], hint: str | None
 ) -> str:
-    """A table as one side of a join. With a hint, it is reduced to rows whose keys have records."""
+    """Return SQL of a table as one side of the join with the records. With a hint, it is reduced to
+    rows whose keys have records."""
     if hint is None:
         return f"{view} AS {alias}"
     broadcast = f"(SELECT {hint}* FROM {folded} AS f) AS f"
@@ -215,7 +221,7 @@ def _previous_order(rules: Rules, sides: Sides) -> str:
 
 
 def _new_values(rules: Rules, context: RewriteContext) -> dict[str, str]:
-    """The value of each column of the target after an insert or an update, by name."""
+    """Return SQL of each column of the target after an insert or an update: column name → SQL."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
     fields = {column: i for i, column in enumerate(rules.columns)}
@@ -236,7 +242,8 @@ def defaults(rules: Rules, context: RewriteContext) -> dict[str, str]:
 
 
 def newest_sql(path: str, old: str, kind: HiveType) -> str:
-    """SQL of the newest value that is not NULL since the newest delete, or else the old value.
+    """Return SQL of the newest value that is not NULL since the newest delete, or else the old
+    value.
 
     For a struct, the newest value of each field is found in this way.
 
@@ -260,7 +267,8 @@ def newest_sql(path: str, old: str, kind: HiveType) -> str:
 def _query(
     rules: Rules, context: RewriteContext, joined: Text, *, below: str | None, newest: str | None
 ) -> Text:
-    """Compose the query that decides about each key.
+    """Compose the query that decides about each key: one row for each, with its ``act``, ``note``,
+    ``fate`` and new values.
 
     Args:
         rules: The statement's rules.
@@ -346,6 +354,8 @@ _FATE = (
 
 
 def _act(stays_in_place: str) -> str:
+    """Return SQL of the `Act` on the target's row. ``stays_in_place``: SQL that tells whether an
+    update leaves the row in its partition and bucket."""
     is_new = f"{ew.PARTITION} IS NULL"
     return (
         f"CASE WHEN {is_new} AND (NOT fresh OR top.d) THEN {Act.NOTHING.value} "
@@ -357,8 +367,8 @@ def _act(stays_in_place: str) -> str:
 
 
 def _note(*, is_in_target: bool) -> str:
-    """SQL of the change of the state table, which has only deleted keys if the target has the order
-    values."""
+    """Return SQL of the `Act` on the state table's row. If the target has the order values, the
+    state table has only deleted keys."""
     is_new = f"{ROW} IS NULL"
     case_body = f"NOT fresh AND (NOT swept OR {is_new}) THEN {Act.NOTHING.value} WHEN NOT fresh"
     if is_in_target:

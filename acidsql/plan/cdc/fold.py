@@ -65,7 +65,8 @@ class Fold:
 def fold(
     rules: Rules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
 ) -> Fold:
-    """Compose the query.
+    """Compose the query that gives one row for each key: its newest record, and what is wrong with
+    the key's records.
 
     Args:
         rules: The statement's rules.
@@ -117,7 +118,8 @@ def fold(
 def _converted_columns(
     rules: Rules, keys: Sequence[str], uncollated: Sequence[str], sequence: str
 ) -> list[str]:
-    """The columns of the records before they are folded: keys, order, kind of change, and values.
+    """Return SQL of the columns of the records before they are folded: keys, order, kind of change,
+    and values.
 
     ``keys`` are the names of the key columns; ``uncollated`` is SQL of keys, then of values.
     """
@@ -138,7 +140,8 @@ def _converted_columns(
 
 
 def _faults(keys: Sequence[str], no_order: str) -> str:
-    """SQL of the error condition of a record. A record that truncates needs no key."""
+    """Return SQL of the error condition of a record as the column ``FAULT``: NULL_KEY,
+    NULL_SEQUENCE, or NULL for a good record. A record that truncates needs no key."""
     no_key = " OR ".join(f"{key} IS NULL" for key in keys)
     return (
         f"CASE WHEN NOT {_TRUNCATED} AND ({no_key}) THEN {literal(NULL_KEY)} "
@@ -153,7 +156,8 @@ def _records(
     source_values: Sequence[str],
     *extra_columns: str,
 ) -> Text:
-    """The records with the source's columns unconverted, and with the conditions as columns.
+    """Compose a query for the records with the source's columns unconverted, and with the
+    conditions as columns.
 
     The order value is a column, too, unless columns of the target hold it.
     """
@@ -170,7 +174,8 @@ def _records(
 
 
 def _order_columns(rules: Rules, keys: list[str]) -> list[Text | str]:
-    """The columns of the records of one key with one order value."""
+    """Return SQL of the columns of the records of one key with one order value: one of these
+    records, their number, and whether they differ."""
     plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
     compared = "".join(
         f", 'v{i}', {comparable(f'v{i}', parse_type(column.type))}"
@@ -187,6 +192,9 @@ def _order_columns(rules: Rules, keys: list[str]) -> list[Text | str]:
 
 
 def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
+    """Return SQL of the columns of the fold: one row for each key, over the rows that
+    `_order_columns` gives for each key and order value. ``is_null``: SQL that tells whether an
+    order value is NULL."""
     columns: list[Text | str] = [
         *keys,
         *([] if rules.truncate_when else ["false AS tr"]),
@@ -216,7 +224,8 @@ def _value(context: RewriteContext, sql: str, kind: HiveType, column: Column, ru
 def _sequence(
     rules: Rules, context: RewriteContext, fields: Fields, values: dict[str, str]
 ) -> tuple[str, HiveType]:
-    """SQL of the order value, and its type."""
+    """Return SQL of the order value in its plain form, and its type. Raise AnalysisError if values
+    of the type have no order that can be kept."""
     if rules.order:
         parts = [(values[column.name], stored_type(column.type)) for column in rules.order]
         return as_struct(parts) if rules.is_struct else parts[0]
@@ -242,6 +251,8 @@ def _check_condition(
     column: str,
     fields: Fields,
 ) -> None:
+    """Raise AnalysisError if the column of a clause's condition is no BOOLEAN. ``words``: the
+    clause, for the message; a missing condition passes."""
     kind = dict(fields)[column].kind
     if kind not in ("boolean", "void"):  # void: the word NULL
         place = (condition and condition.span) or rules.place

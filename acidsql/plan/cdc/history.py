@@ -48,6 +48,12 @@ _PART = f"{ew.PREFIX}part"  # which of both a row of the target tells; beside th
 def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> None:
     """Refuse a target that cannot keep versions.
 
+    Args:
+        table: The target.
+        sequence: The type of order values.
+        text: The user's statement.
+        place: The target's place in the statement.
+
     Raises:
         AnalysisError: AUTOCDC_TARGET_COLUMNS: it has no columns __START_AT and __END_AT that keep
             order values of this type.
@@ -72,6 +78,8 @@ def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> N
 
 
 def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
+    """Whether a column type tells apart all order values of a type, and keeps their order. Structs
+    are compared field by field, by position."""
     if value_type.kind == "struct" == column_type.kind:
         has_same_length = len(value_type.children) == len(column_type.children)
         return has_same_length and all(map(_keeps_order, value_type.children, column_type.children))
@@ -81,7 +89,8 @@ def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
 def decide_history(
     rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType
 ) -> EventQuery:
-    """Compose the query. Its ``source`` is the view over the folded records.
+    """Compose the query that decides with SCD type 2. Its ``source`` is the view over the folded
+    records.
 
     Args:
         rules: The statement's rules.
@@ -99,11 +108,11 @@ def decide_history(
 def _records(
     rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType, hint: str
 ) -> Text:
-    """All records of the keys of the batch: ``rec`` at ``s``, and the rows that are there for it.
+    """Compose all records of the keys of the batch, from the batch, the state table and the target:
+    ``rec`` at ``s``, and the rows that are there for it.
 
-    ``n``      the number of equal records in the batch; NULL: none
-    ``src``    where the record comes from
-    ``copies`` the number of the target's rows that begin with it
+    ``n``      the number of equal records in the batch; NULL: none ``src``    where the record
+    comes from ``copies`` the number of the target's rows that begin with it
     """
     keys = [f"k{i}" for i in range(len(rules.keys))]
     fields = range(len(rules.columns))
@@ -157,7 +166,8 @@ def _records(
 
 
 def _plain(sql: str, table: Table, name: str, kind: HiveType) -> str:
-    """SQL of an order value of the target, as order values compare."""
+    """Return SQL of the target's order value in the column ``name``, in the plain form in which
+    order values compare; NULL stays NULL."""
     (column,) = (column for column in table.all_columns if column.name == name)
     plain = plain_order(sql, parse_type(column.type))
     assert plain is not None  # check_history
@@ -165,6 +175,9 @@ def _plain(sql: str, table: Table, name: str, kind: HiveType) -> str:
 
 
 def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType) -> Text:
+    """Compose the query that decides about each record of the batch's keys (SCD type 2): which
+    version rows are inserted, changed, moved or deleted, and what the state table notes. ``kind``:
+    the type of order values."""
     table = context.table
     keys = ", ".join(f"k{i}" for i in range(len(rules.keys)))
     new = _new_values(rules, context, kind)
@@ -219,7 +232,8 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
 
 
 def _begins(rules: Rules) -> str:
-    """Whether a record begins a run. Each delete is a run of its own."""
+    """Return SQL that tells whether a record begins a run, that is, a version or a delete. Each
+    delete is a run of its own."""
     changed = [
         f"NOT {_comparable(f'rec.val.v{i}', column)} <=> {_comparable(f'prev.val.v{i}', column)}"
         for i, column in enumerate(rules.columns)
@@ -233,7 +247,8 @@ def _comparable(sql: str, column: Column) -> str:
 
 
 def _new_values(rules: Rules, context: RewriteContext, kind: HiveType) -> dict[str, str]:
-    """The value of each column of a version, by name."""
+    """Return SQL of each column of a version's row: column name → SQL. A column that no record sets
+    keeps its value, or gets its DEFAULT."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"val.v{i}" for i, column in enumerate(rules.columns)}
     default = defaults(rules, context)
@@ -254,6 +269,9 @@ def _new_values(rules: Rules, context: RewriteContext, kind: HiveType) -> dict[s
 
 
 def _act(changes: str, moves: str) -> str:
+    """Return SQL of the `Act` on the row that begins with a record. ``changes`` and ``moves``: SQL
+    that tells whether a version's columns differ from its row's, and whether it belongs to another
+    partition or bucket."""
     is_version = "begins AND NOT rec.d"
     return (
         f"CASE WHEN copies = 0 AND {is_version} THEN {Act.INSERT.value} "
@@ -265,7 +283,8 @@ def _act(changes: str, moves: str) -> str:
 
 
 def _note() -> str:
-    """The change of the state table: deletes, and the records of runs of several records.
+    """Return SQL of the `Act` on the state table, which keeps deletes, and the records of runs of
+    several records.
 
     A row's __END_AT tells a delete, too. So a delete that only a row tells is noted if it is to
     come after no row.

@@ -19,7 +19,9 @@ _WIDER = (("float", "double"), ("date", "timestamp"))
 
 
 def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
-    """SQL of an order value in its plain form, and the form's type.
+    """Return SQL of an order value in its plain form, and the form's type. Equal moments and
+    numbers of different types become one type: BIGINT for integers and TIMESTAMPs, DOUBLE for
+    FLOAT, and structs field by field.
 
     Args:
         sql: The value, a column or a field.
@@ -78,7 +80,8 @@ def _scale(kind: HiveType) -> int | None:
 
 
 def as_struct(parts: Sequence[tuple[str, HiveType]]) -> tuple[str, HiveType]:
-    """Combine several values, each with its type, to one order value."""
+    """Combine several values, each with its type, to one order value, a struct with fields f1, f2
+    …; return its SQL and type."""
     names = tuple(f"f{number}" for number in range(1, len(parts) + 1))
     kinds = tuple(kind for _, kind in parts)
     struct_type = HiveType("struct", children=kinds, names=names)
@@ -97,7 +100,7 @@ def stored_type(hive_type: str) -> HiveType:
 
 
 def has_null(sql: str, kind: HiveType) -> str:
-    """SQL that tells whether an order value, or a part of it, is NULL."""
+    """Return SQL that tells whether an order value, or a part of it, is NULL."""
     if kind.kind != "struct":
         return f"{sql} IS NULL"
     parts = zip(kind.names, kind.children, strict=True)
@@ -105,7 +108,8 @@ def has_null(sql: str, kind: HiveType) -> str:
 
 
 def comparable(sql: str, node: HiveType, depth: int = 0) -> str:
-    """SQL of a value that Spark compares: each map becomes a sorted array of its entries."""
+    """Return SQL of a value that Spark compares: each map in it, at any depth, becomes a sorted
+    array of its entries. ``depth``: how many lambdas are around it."""
     if not node.holds("map"):
         return sql
     if node.kind != "map":

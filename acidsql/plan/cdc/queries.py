@@ -106,8 +106,8 @@ class PreparedCdc(PreparedStatement):
     first_queries: tuple[EventQuery, ...]
 
     def decide_without_files(self, decision: PreparedStatement) -> PreparedStatement:
-        """A query that decides, but reads the fold's query instead of its files: so no files need
-        be written."""
+        """Return a deciding statement that reads the fold's query instead of its files, so that no
+        files need be written."""
         ((decide,), (folded,)) = decision.queries, self.fold.queries
         view = self.files if decide.source is None else decide.source.view
         decide = replace(decide, source=DerivedView(view, folded.query))
@@ -123,7 +123,7 @@ def plan_auto_cdc(
     double_quoted: bool,
     is_case_sensitive: bool = False,
 ) -> PreparedCdc:
-    """Rewrite a statement.
+    """Rewrite an AUTO CDC to queries that fold the records, decide, and give events; run nothing.
 
     Args:
         text: The user's statement.
@@ -134,9 +134,7 @@ def plan_auto_cdc(
         is_case_sensitive: The session tells names apart by case.
 
     Raises:
-        SqlError: A name, a type or an expression is wrong (see ``bind_rules``), or order values
-            have a type without an order.
-        AnalysisError: The state table has other keys, or another kind of order values.
+        SqlError, CatalogError: A name, a type or a clause is wrong, or a table does not fit.
     """
     refuse_reserved_names(text)
     target = _target(text, statement, resolve)
@@ -177,6 +175,8 @@ def plan_auto_cdc(
 
 
 def _target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
+    """Return the target's table. Raise CatalogError if it was dropped after the text was parsed,
+    and AnalysisError or UnsupportedError if its rows cannot be changed."""
     target = resolve(statement.target.parts)
     if target is None:  # it was dropped after the text was parsed
         raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
@@ -185,7 +185,8 @@ def _target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
 
 
 def _sides(target: str, state: Table, is_new: bool) -> tuple[Sides, tuple[StandIn, ...]]:
-    """The views that the queries read, and the state table's stand-ins; a new table has none."""
+    """Return the views that the queries read, and the state table's stand-ins; a new state table
+    has none."""
     if is_new:
         return Sides(view_name(), view_name(), target, no_rows(state), no_rows(state), state), ()
     rows, floor = StandIn(view_name(), state, (ROW__ID,)), StandIn(view_name(), state)
@@ -199,6 +200,9 @@ def _decision_queries(
     kind: HiveType,
     standins: tuple[StandIn, ...],
 ) -> DecisionQueries:
+    """Return the queries that decide, with the stand-ins that they read: one for SCD type 2; else
+    one for the general case, one for truncations if the statement has such records, and one for
+    empty tables."""
     if rules.tracked_columns is not None:  # versions have no floor
         return DecisionQueries(
             PreparedStatement((decide_history(rules, context, sides, kind),), standins[:2])
@@ -214,6 +218,8 @@ def _decision_queries(
 
 
 def _source(statement: AutoCdc, blank: Text, view: str | None) -> Text:
+    """Compose the statement's source as a relation, with its alias. ``view``: the stand-in of a
+    source that is a table, or None."""
     text = blank.new().raw("(SELECT * FROM ")
     text = text.raw(view) if view is not None else text.verbatim(statement.source)
     alias = "" if statement.source_alias is None else f" AS {quote(statement.source_alias)}"
@@ -234,7 +240,8 @@ _EVENTS = {
 def _both_event_queries(
     context: RewriteContext, state: Table, rules: Rules, decision_view: str, *, is_first: bool
 ) -> tuple[EventQuery, EventQuery]:
-    """The event queries of the target and of the state table.
+    """Return the event queries of the target and of the state table, over the view of the
+    decisions.
 
     ``is_first``: both tables have no rows yet, so all events are inserts.
     """
@@ -249,6 +256,8 @@ def _both_event_queries(
 
 
 def _target_values(table: Table) -> list[str]:
+    """Return SQL of the target's columns in its events, over the decisions: data columns, then the
+    partition values as text."""
     numbers = {column.name: f"c{i}" for i, column in enumerate(table.all_columns)}
     return [
         *(f"{numbers[column.name]} AS {quote(column.name)}" for column in table.columns),
@@ -260,6 +269,7 @@ def _target_values(table: Table) -> list[str]:
 
 
 def _state_values(state: Table, rules: Rules) -> list[str]:
+    """Return SQL of the state table's columns in its events, over the decisions."""
     sequence, deleted, at = (column.name for column in cdc.state_columns(state))
     numbers = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     values = {column.name: f"w{i}" for i, column in enumerate(rules.columns)}
@@ -280,7 +290,7 @@ def _events(
     keys: dict[str, str],
     values: list[str],
 ) -> EventQuery:
-    """The events of a table.
+    """Compose the event query of a table, over the view of the decisions.
 
     Args:
         context: The context of the rewrite.

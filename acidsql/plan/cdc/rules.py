@@ -78,7 +78,7 @@ class Rules:
 
 
 def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> Rules:
-    """Bind a statement.
+    """Bind a statement's clauses, and the properties of its target, to columns.
 
     Args:
         statement: The statement.
@@ -88,7 +88,8 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
     Raises:
         AnalysisError: A column is missing or is given twice, a rule is missing, or a clause and a
             property contradict each other.
-        UnsupportedError: An expression contains a subquery or a window function.
+        UnsupportedError: An expression contains a subquery or a window function; a key is of a
+            nested type; or a clause is not for SCD type 2.
     """
     table = context.table
     _check_source(statement, context, fields)
@@ -132,7 +133,8 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
 def _refuse_with_history(
     statement: AutoCdc, context: RewriteContext, truncate_when: Expression | None
 ) -> None:
-    """Refuse clauses that need records which cannot be derived from the versions."""
+    """Refuse IGNORE NULL UPDATES and APPLY AS TRUNCATE WHEN with SCD type 2, which need records
+    that cannot be derived from the versions."""
     unsupported: list[tuple[str, Span | None]] = []
     if statement.ignore_nulls is not None:
         unsupported.append(("IGNORE NULL UPDATES", None))
@@ -147,7 +149,8 @@ def _refuse_with_history(
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names in a list of columns, ``a, `b c` ``, in lower case. Raises SqlError."""
+    """Return the names in a list of columns, ``a, `b c` ``, in lower case and without backticks.
+    Raise SqlError for any other text, also for ""."""
     c = Cursor(text, tokenize(text))
     names = [c.take_name_part("the name of a column").value.lower()]
     while c.accept(","):
@@ -160,6 +163,7 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def _check_source(statement: AutoCdc, context: RewriteContext, fields: Fields) -> None:
+    """Raise AnalysisError if two columns of the source have the same name but for case."""
     source_names: set[str] = set()
     for name, _ in fields:
         if name.lower() in source_names:
@@ -171,6 +175,9 @@ def _check_source(statement: AutoCdc, context: RewriteContext, fields: Fields) -
 
 
 def _keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...]:
+    """Return the target's columns that are the keys, from the clause KEYS or from the table's
+    property. Raise AnalysisError if both differ, if none is given, or for an unknown or repeated
+    key; raise UnsupportedError for a key of a nested type."""
     table, place = context.table, statement.target.span
     declared = table.properties.get(cdc.KEYS)
     names_and_places = [(name.parts[-1].lower(), name.span) for name in statement.keys or ()]
@@ -203,6 +210,8 @@ def _keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...]:
 
 
 def _declared_names(statement: AutoCdc, context: RewriteContext, text: str) -> tuple[str, ...]:
+    """Return the names in the table's property of keys, in lower case. Raise AnalysisError if it is
+    no list of columns."""
     try:
         return names_in(text)
     except SqlError:
@@ -215,8 +224,9 @@ def _declared_names(statement: AutoCdc, context: RewriteContext, text: str) -> t
 def _columns(
     statement: AutoCdc, context: RewriteContext, keys: Sequence[Column], source: Sequence[str]
 ) -> tuple[Column, ...]:
-    """The target's columns, except for keys, that are set from the source's column of the same
-    name."""
+    """Return the target's columns, except for keys, that are set from the source's column of the
+    same name. Raise AnalysisError if the source lacks a named column or a key, or the target lacks
+    a column of the source that is not left out."""
     columns_by_name = {column.name: column for column in context.table.all_columns}
     requested_names = list(source)
     choice = statement.columns or EVERY
@@ -253,7 +263,8 @@ def _columns(
 def _chosen_columns(
     choice: Choice | None, context: RewriteContext, columns: Sequence[Column]
 ) -> tuple[Column, ...]:
-    """The columns that a clause chooses among those that records set; none without the clause."""
+    """Return the columns that a clause chooses among those that records set; () without the clause.
+    Raise AnalysisError if it names another column."""
     if choice is None:
         return ()
     column_names = {column.name for column in columns}
@@ -273,6 +284,9 @@ def _chosen_columns(
 def _expression(
     statement: AutoCdc, context: RewriteContext, clause: Span | None, key: str, words: str
 ) -> Expression | None:
+    """Return the expression of a clause, or else of the table's property ``key``; None if neither
+    is there. Raise AnalysisError if both differ or the property is no expression, and
+    UnsupportedError for a subquery or a window function."""
     declared = context.table.properties.get(key)
     if clause is not None:
         if declared is not None and _normal_tokens(clause.slice(context.text)) != _normal_tokens(
@@ -304,7 +318,8 @@ def _expression(
 
 
 def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
-    """An expression in a form that compares: without blanks, comments and the case of words."""
+    """Return an expression in a form that compares: without blanks, comments and the case of words;
+    the text itself if it cannot be cut into tokens."""
     try:
         tokens = tokenize(text)
     except SqlError:
@@ -320,7 +335,8 @@ def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
 def _order(
     sequence: Expression, alias: str | None, columns: Sequence[Column]
 ) -> tuple[tuple[Column, ...], bool]:
-    """The columns, if the order is that of some of the target's columns: ``a``, ``struct(a, b)``.
+    """Return the target's columns that already hold the order value, if SEQUENCE BY names only such
+    columns: ``a`` or ``struct(a, b)``.
 
     Args:
         sequence: The expression.
@@ -328,7 +344,7 @@ def _order(
         columns: The target's columns that keep the order of the source's values.
 
     Returns:
-        The columns, and whether they are in a struct.
+        The columns, () for any other expression, and whether they are in a struct.
     """
     tokens = list(tokenize(sequence.text))
     is_struct = [token.upper for token in tokens[:2]] == ["STRUCT", "("]
@@ -357,6 +373,7 @@ def _order(
 def _missing_clause_error(
     statement: AutoCdc, context: RewriteContext, clause: str, key: str
 ) -> AnalysisError:
+    """Return the error that a clause is needed, or the table's property ``key``."""
     return _error(
         context, statement.target.span, "AUTOCDC_CLAUSE_MISSING", "42601",
         f"AUTO CDC needs {clause}, or the property '{key}' of {context.table.name}.",
@@ -366,6 +383,8 @@ def _missing_clause_error(
 def _contradiction_error(
     context: RewriteContext, span: Span, words: str, key: str, declared: str
 ) -> AnalysisError:
+    """Return the error that a clause says something else than the table's property ``key``, which
+    was declared."""
     return _error(
         context, span, "AUTOCDC_DECLARATION_DRIFT", "42000",
         f"{context.table.name} was declared with '{key}'='{declared}'. Leave {words} out, or "
@@ -390,7 +409,8 @@ def _error(
 
 
 def refuse_target(table: Table, target: Name, text: str) -> None:
-    """Refuse a target whose rows cannot be changed, and a table beside a target."""
+    """Raise UnsupportedError for a target that is insert-only or a table of AUTO CDC's own (a state
+    or pending table), and AnalysisError for a view."""
     need_table(table, target, text)
     target_kind = "an insert-only table (Hive 10414)"
     if not table.is_insert_only:

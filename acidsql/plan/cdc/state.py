@@ -45,10 +45,15 @@ _BUCKETS = 4  # of the state table of a target without buckets
 def find_or_plan_state(
     context: RewriteContext, statement: AutoCdc, rules: Rules, folded: Fold, resolve: Resolve
 ) -> tuple[Table, bool]:
-    """Find and check the state table, or plan a new one.
+    """Find and check the state table, or plan a new one. Nothing is created.
 
     Returns:
         The state table, and whether it must still be created.
+
+    Raises:
+        AnalysisError: AUTOCDC_INVALID_STATE: the state table is missing or another's, or its keys,
+            order values, SCD type or columns differ from the statement's.
+        UnsupportedError: The state table's name would be too long.
     """
     name = cdc.state_name(context.table.name)
     new_state = _new_state(context, statement, rules, folded)
@@ -126,7 +131,8 @@ def need_own_table(
 
 
 def is_state(state: Table) -> bool:
-    """Whether a table is a state table with the columns of one: others may have changed it."""
+    """Whether a table is a state table, and still has the columns of one: others may have changed
+    it."""
     if not cdc.is_state(state):
         return False
     try:
@@ -155,7 +161,8 @@ def now_sql(ago_ms: int = 0) -> str:
 
 
 def forget_statement(state: Table, kept_ms: int) -> str:
-    """The statement that makes a state table forget deletes that are older than ``kept_ms``."""
+    """Return a DELETE that makes a state table forget deletes that are older than ``kept_ms``, by
+    this machine's clock."""
     _, deleted, at = (quote(column.name) for column in cdc.state_columns(state))
     key = quote(cdc.keys_of(state)[0].name)
     return (
@@ -167,7 +174,8 @@ def forget_statement(state: Table, kept_ms: int) -> str:
 def _check_values(
     context: RewriteContext, statement: AutoCdc, state: Table, new_state: Table
 ) -> None:
-    """Refuse records whose columns differ from those of the state table (SCD type 2)."""
+    """Raise AnalysisError COLUMNS_DRIFT if the columns that records set differ from those of the
+    state table, in name or type (SCD type 2)."""
 
     def drift_error(message: str) -> AnalysisError:
         return AnalysisError(
@@ -202,6 +210,8 @@ def _types(columns: tuple[Column, ...]) -> str:
 
 
 def _new_state(context: RewriteContext, statement: AutoCdc, rules: Rules, folded: Fold) -> Table:
+    """Return the definition of the state table that this statement needs; nothing is created. Raise
+    UnsupportedError if its name would be too long."""
     target = context.table
     name = cdc.state_name(target.name)
     if not is_name(name.name):
@@ -243,7 +253,8 @@ def _new_state(context: RewriteContext, statement: AutoCdc, rules: Rules, folded
 
 
 def no_rows(state: Table) -> str:
-    """An empty relation that takes the place of a state table which does not exist yet."""
+    """Return SQL of an empty relation that takes the place of a state table which does not exist
+    yet."""
     types = {column.name: shown_type(column.type) for column in state.columns}
     types[ROW__ID] = ROW__ID_TYPE
     nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
@@ -251,7 +262,11 @@ def no_rows(state: Table) -> str:
 
 
 def with_renamed_columns(state: Table, names: Mapping[str, str]) -> Table:
-    """A state table whose columns are renamed like its target's (old name → new name)."""
+    """Return a state table whose columns are renamed like its target's. Its own columns get other
+    names if a new name is theirs.
+
+    ``names``: old name → new name.
+    """
 
     def renamed(columns: Iterable[Column]) -> tuple[Column, ...]:
         return tuple(replace(c, name=names.get(c.name, c.name)) for c in columns)
@@ -283,6 +298,8 @@ def _free_name(name: str, taken_names: set[str]) -> str:
 def _drift_error(
     context: RewriteContext, statement: AutoCdc, reason: str, message: str
 ) -> AnalysisError:
+    """Return the error AUTOCDC_INVALID_STATE.``reason``: the state table does not fit this
+    statement. It says how to begin anew."""
     name, place = cdc.state_name(context.table.name), statement.target.span
     return AnalysisError(
         f"{message} DROP TABLE {name} forgets all order values: then late records may bring "

@@ -50,10 +50,10 @@ _SHORT = 10_000  # characters
 
 
 def derived_source(statement: Merge, blank: Text, source_view: str | None) -> DerivedView | None:
-    """The source as a view, so that all readings of the source read the same files.
+    """Return the source as a view, so that all readings of the source read the same files.
 
-    None if the statement has a WITH clause and a subquery, which may read the WITH's tables. Then
-    the statement stays one query, in which the source occurs once.
+    Return None if the statement has a WITH clause and a subquery, which may read the WITH's tables.
+    Then the statement stays one query, in which the source occurs once.
     """
     parts = expressions(statement) if statement.ctes is not None else ()
     if any(has_subquery(blank.source, part) for part in parts):
@@ -64,7 +64,8 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
 
 
 def _is_short(statement: Merge, text: str) -> bool:
-    """Whether the source is a short text that reads no table, such as VALUES (``DerivedView``)."""
+    """Whether the source is a text of at most `_SHORT` characters that reads no table, such as
+    VALUES in brackets."""
     source = statement.source.slice(text)
     if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
         return False
@@ -75,7 +76,7 @@ def _is_short(statement: Merge, text: str) -> bool:
 def plan_merge(
     statement: Merge, context: RewriteContext, source_view: str | None, derived: DerivedView | None
 ) -> EventQuery:
-    """Rewrite a MERGE.
+    """Rewrite a MERGE to one query for its events.
 
     Args:
         statement: The statement.
@@ -85,6 +86,8 @@ def plan_merge(
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
+        UnsupportedError: A condition or value has a window function, or a new column's name is
+            taken.
     """
     if derived is None:
         source = _source_text(statement, context.new(), source_view, is_sealed=True)
@@ -122,7 +125,8 @@ def plan_merge(
 def _acting_pairs(
     statement: Merge, context: RewriteContext, events: Sequence[Text | str], pairs: Text
 ) -> Text:
-    """A query for the events of all pairs to which a clause applies, or which are a match."""
+    """Compose a query for the events of all pairs to which a clause applies, or which are a match;
+    other pairs are dropped."""
     query = context.new().raw("SELECT\n").commas(events)
     query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {CLAUSE} > 0")
     if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
@@ -139,11 +143,12 @@ def _reduced_query(
     bound: Sequence[BoundClause],
     events: Sequence[Text | str],
 ) -> ReducedQuery | None:
-    """The query for the same events that drops target rows without a partner before the join.
+    """Compose the query for the same events that drops target rows without a partner before the
+    join; return None if rows without a partner matter, or ON has a subquery or compares no columns.
 
     Most rows of the target usually have no partner, and the join would shuffle all of them. Spark
-    broadcasts the source's columns that ON needs. This query reads the source twice, so it is
-    only right if the source gives the same rows both times.
+    broadcasts the source's columns that ON needs. This query reads the source twice, so it is only
+    right if the source gives the same rows both times.
     """
     alias = quote(statement.qualifier)
     if _reads_all(statement) or has_subquery(context.text, statement.on):
@@ -184,7 +189,7 @@ def _only_deletes(statement: Merge) -> bool:
 def _source_text(
     statement: Merge, blank: Text, view: str | None, *, is_sealed: bool = False
 ) -> Text:
-    """The source as a relation.
+    """Compose the source as a relation with its alias, and a column `PRESENT` that is true.
 
     ``is_sealed``: Spark evaluates each row of the source once (``repeatable.evaluated_once``).
     """
@@ -206,6 +211,8 @@ def _source_text(
 def _events(
     context: RewriteContext, bound: Sequence[BoundClause], kinds: dict[str, HiveType]
 ) -> list[Text | str]:
+    """Return SQL of the columns of a MERGE's events, over the joined pairs: the row's key, the
+    action, and the new values unless all clauses delete."""
     table = context.table
     fitted = _fitted_values(context, bound, kinds)
     inserts = [str(n) for n, item in enumerate(bound, 1) if item.action == ew.INSERT]
@@ -237,7 +244,8 @@ def _events(
 def _fitted_values(
     context: RewriteContext, bound: Sequence[BoundClause], types: dict[str, HiveType]
 ) -> dict[tuple[int, str], str]:
-    """(clause number, column) → SQL of the clause's value, converted to the column's type."""
+    """Return (clause number from 1, column name) → SQL of the clause's value, converted to the
+    column's type. Raise AnalysisError if a type does not fit."""
     ordinals = {column.name: i for i, column in enumerate(context.table.all_columns)}
     fitted: dict[tuple[int, str], str] = {}
     first = 0
@@ -256,7 +264,8 @@ def _fitted_values(
 def _new_value(
     ordinal: int, column: Column, bound: Sequence[BoundClause], fitted: dict[tuple[int, str], str]
 ) -> str:
-    """A column's value after the clause that applies: the clause's value, or the old value.
+    """Return SQL of a column's value after the clause that applies: the clause's value, or the old
+    value.
 
     If no clause keeps the old value, the SQL does not mention it, and Spark need not read it.
     """

@@ -54,7 +54,8 @@ def joined_rows(
     source: Text,
     bound: Sequence[BoundClause],
 ) -> Text:
-    """The joined rows: key, old values, number of the clause that applies, each clause's values.
+    """Compose the joined rows: key, old values, number of the clause that applies (0: none), each
+    clause's values.
 
     Args:
         statement: The statement.
@@ -97,7 +98,8 @@ class _Layers:
         self._values = 0  # the number of values, so far
 
     def join_layer(self, target: Text, source: Text) -> Text:
-        """The layer of both sides."""
+        """Compose the join, with the columns of the WHEN MATCHED clauses, in which both sides are
+        in scope."""
         alias, context = quote(self._statement.qualifier), self._context
         old = {f"{OLD}{i}": c.name for i, c in enumerate(context.table.all_columns)}
         if Matched.NOT_MATCHED_BY_SOURCE in self.kinds:
@@ -114,14 +116,16 @@ class _Layers:
         return text.raw("\nON ").user(self._statement.on)
 
     def source_layer(self, rows: Text) -> Text:
-        """The layer in which the source's columns are in scope."""
+        """Compose the layer over ``rows`` for the WHEN NOT MATCHED clauses, in which only the
+        source's columns are in scope."""
         context = self._context.with_hidden_columns(self._ours)
         columns = ["*", *self._clause_columns(Matched.NOT_MATCHED, context)]
         text = context.new().raw("SELECT\n").commas(columns).raw("\nFROM (").add(rows)
         return text.raw(f"\n) AS {quote(source_name(self._statement))}")
 
     def target_layer(self, rows: Text) -> Text:
-        """The layer in which the target's columns are in scope."""
+        """Compose the layer over ``rows`` for the WHEN NOT MATCHED BY SOURCE clauses, in which only
+        the target's columns are in scope."""
         target_columns = [
             *(
                 f"{OLD}{i} AS {quote(c.name)}"
@@ -146,7 +150,8 @@ class _Layers:
         )
 
     def _clause_columns(self, kind: Matched, context: RewriteContext) -> list[Text | str]:
-        """The columns with the number of the clause and with the values of the clauses of a kind.
+        """Return SQL of the columns with the number of the clause and with the values of the
+        clauses of a kind; [] if there are no such clauses. The names are noted for the next layer.
 
         The clause's number is a lateral column alias, so that Spark evaluates each condition once.
         """
@@ -175,7 +180,8 @@ class _Layers:
         bound: Sequence[tuple[int, BoundClause]],
         earlier_clause: str | None,
     ) -> Text:
-        """The number of the first clause that is true; else that of a layer below, or 0."""
+        """Compose the number of the first clause whose condition is true; else that of a layer
+        below, or 0. Raise UnsupportedError for a window function in a condition."""
         text = context.new().raw("CASE")
         for number, item in bound:
             text.raw(f" WHEN {_WHEN[item.clause.matched]}")

@@ -13,11 +13,11 @@ from acidsql.sql.queries.conditions import mentioned_columns
 def joining_columns(
     statement: Merge, context: RewriteContext, source: Fields, terms: Sequence[Term]
 ) -> frozenset[str]:
-    """The source's columns that ON compares with the target's, in lower case.
+    """Return the source's columns that ON compares with the target's, in lower case.
 
     These are the source's columns in each term of ON that also names a column of the target. They
-    are found by name. If there are none, ON does not compare the two sides. Then it is of no use
-    to look for partners before the join.
+    are found by name. If there are none, ON does not compare the two sides. Then it is of no use to
+    look for partners before the join.
     """
     source_names = {name.lower() for name, _ in source}
     target_columns = {column.name for column in context.table.all_columns}

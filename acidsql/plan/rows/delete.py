@@ -17,10 +17,11 @@ from acidsql.storage.columns import quote
 
 
 def plan_delete(statement: Delete, context: RewriteContext) -> EventQuery:
-    """Rewrite a DELETE.
+    """Rewrite a DELETE to a query for the keys of the rows to delete.
 
     Raises:
         AnalysisError: A name or a type in WHERE is wrong.
+        UnsupportedError: WHERE has a window function.
     """
     alias = statement.qualifier
     query = context.new(statement.ctes)

@@ -42,7 +42,8 @@ class Term:
 
 
 def terms_of_on(statement: Merge, context: RewriteContext, source: Fields) -> list[Term]:
-    """The terms of ON that AND joins; empty if the top level has an OR or a CASE.
+    """Return the terms of ON that AND joins, each with the columns that it equates; [] if the top
+    level has an OR or a CASE.
 
     Args:
         statement: The statement.
@@ -66,7 +67,12 @@ def equated_in(terms: Sequence[Term]) -> list[EquatedColumns]:
 def _equated_columns(
     statement: Merge, context: RewriteContext, source: Fields, names: dict[str, str]
 ) -> EquatedColumns | None:
-    """The two columns that a term equates. ``names``: the column by qualifier, one or two."""
+    """Return the target's and the source's column that a term equates; None if it does not equate
+    one of each by alias. If the source has no or several columns of the name, ``source_column`` is
+    None.
+
+    ``names``: the column by qualifier, one or two.
+    """
     target_alias = statement.qualifier.lower()
     source_alias = (statement.source_alias or "").lower()
     if target_alias == source_alias or names.keys() != {target_alias, source_alias}:

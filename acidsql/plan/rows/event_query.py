@@ -178,10 +178,21 @@ def assigned_sql(
     matching: FieldMatching = FieldMatching.BY_NAME,
     old: str | None = None,
 ) -> str:
-    """SQL that converts a value to a column's type (see ``assignment.assign``).
+    """Return SQL that converts a value to a column's type. The job fails at a value that does not
+    fit.
 
-    ``is_literal``: default: whether there is one literal at ``where``. ``matching``: how the
-    statement matches columns, and so the fields of structs.
+    Args:
+        context: The context of the rewrite.
+        sql: The value; a column, because the result may repeat it.
+        kind: The value's type.
+        column: The target column.
+        where: The value's place in the statement, for errors.
+        is_literal: The value is a string literal; default: whether there is one at ``where``.
+        matching: How the statement matches columns, and so the fields of structs.
+        old: SQL of the column's old value. Fields of structs that the value lacks keep it.
+
+    Raises:
+        AnalysisError: The column takes no values of this type.
     """
     is_literal = is_text(context, where) if is_literal is None else is_literal
     return assign(
@@ -192,7 +203,7 @@ def assigned_sql(
 
 
 def is_text(context: RewriteContext, where: Span) -> bool:
-    """Whether there is one string literal at a place, perhaps in brackets."""
+    """Whether there is nothing but one string literal at a place, perhaps in brackets."""
     if context.text[where.start : where.start + 1] not in _LITERAL_STARTS:
         return False
     tokens = tokenize(where.slice(context.text), double_quoted_identifiers=context.double_quoted)
@@ -202,7 +213,8 @@ def is_text(context: RewriteContext, where: Span) -> bool:
 
 
 def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[str, HiveType]:
-    """The types of the columns' defaults, by column name."""
+    """Return the types of the columns' DEFAULTs, by column name, as Spark finds them. Columns
+    without one are missing."""
     with_default = [column for column in columns if column.default]
     if not with_default:
         return {}
@@ -212,7 +224,11 @@ def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[s
 
 
 def omitted_value(context: RewriteContext, column: Column, types: dict[str, HiveType]) -> str:
-    """SQL of the value of a column that the statement does not name: its DEFAULT, or NULL."""
+    """Return SQL of the value of a column that the statement does not name: its DEFAULT, or NULL,
+    in the column's type.
+
+    ``types``: the types of DEFAULTs, from `default_fields`.
+    """
     kind = types.get(column.name, HiveType("void"))
     # The default fits its column, whatever the session's policy says. As in Spark, its fields go by
     # position. The column may have got more fields since.
@@ -232,7 +248,8 @@ def key_columns(alias: str) -> list[str]:
 
 
 def partition_text(sql: str, column: Column, ordinal: int) -> str:
-    """SQL of a partition column's value as the text that Hive writes into a directory's name."""
+    """Return SQL of a partition column's value as the text that Hive writes into a directory's
+    name, as the column VALUE + ``ordinal``."""
     text = f"CAST({sql} AS STRING)"
     if column.type.startswith("char"):
         text = f"rtrim({text})"  # the padding is not part of a CHAR's value
@@ -275,7 +292,9 @@ def may_be_few(text: str, where: Span | None) -> bool:
 def touched_partitions(
     context: RewriteContext, alias: str, where: Span | None
 ) -> tuple[str, Text] | None:
-    """The ``EventQuery.partitions`` of an UPDATE or DELETE, from the terms of its WHERE."""
+    """Return the view's name and the query that find the partitions which an UPDATE or DELETE can
+    change (`EventQuery.partitions`), from the terms of its WHERE on partition columns alone; None
+    if there is no such term."""
     columns = {column.name.lower() for column in context.table.partition_columns}
     if where is None or not columns:
         return None

@@ -43,10 +43,12 @@ _FAMILIES = ({"tinyint", "smallint", "int", "bigint"}, {"float", "double"}, {"de
 
 
 def evolve_for_insert(statement: Insert, context: RewriteContext) -> RewriteContext:
-    """The context of an INSERT whose target gets the columns of the source.
+    """Return the context of an INSERT WITH SCHEMA EVOLUTION, whose target gets the columns of the
+    source; without that clause, the same context.
 
     Raises:
-        AnalysisError: A new column has a type that cannot be stored.
+        AnalysisError: A new column has a type that cannot be stored, or a struct of a Parquet table
+            or of CLUSTERED BY would get new fields.
         UnsupportedError: A new column has a name that acidsql itself uses.
     """
     if not statement.evolves:
@@ -58,10 +60,16 @@ def evolve_for_insert(statement: Insert, context: RewriteContext) -> RewriteCont
 
 
 def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) -> RewriteContext:
-    """The context of a MERGE whose target gets the columns that its clauses name.
+    """Return the context of a MERGE WITH SCHEMA EVOLUTION, whose target gets the columns that its
+    clauses name; without that clause, the same context.
 
     ``*`` names all columns of the source. SET and the list of an INSERT add a column if the source
-    has a column of the same name. Raises as ``evolve_for_insert``.
+    has a column of the same name.
+
+    Raises:
+        AnalysisError: A new column has a type that cannot be stored, or ``*`` gives two columns of
+            one name.
+        UnsupportedError: A new column has a name that acidsql itself uses.
     """
     if not statement.evolves:
         return context
@@ -92,7 +100,8 @@ def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) 
 
 
 def evolve_for_update(statement: Update, context: RewriteContext) -> RewriteContext:
-    """The context of an UPDATE whose target gets the columns of ADD COLUMNS … WITH VALUES.
+    """Return the context of an UPDATE whose target gets the columns of ADD COLUMNS … WITH VALUES;
+    for any other UPDATE, the same context.
 
     Raises:
         AnalysisError: Another session has added a column of this name meanwhile.
@@ -112,7 +121,8 @@ def evolve_for_update(statement: Update, context: RewriteContext) -> RewriteCont
 def _same_name_columns(
     clause: MergeClause, statement: Merge, context: RewriteContext
 ) -> Iterable[str]:
-    """The columns whose new value is the source's column of the same name."""
+    """Yield the columns of a clause, in lower case, whose new value is the source's column of the
+    same name."""
     pairs: list[tuple[Name, Value]] = []
     if isinstance(clause.action, UpdateAction):
         pairs = [(assignment.target, assignment.value) for assignment in clause.action.assignments]
@@ -136,8 +146,8 @@ def _is_of_source(value: Span, column: str, target: str, context: RewriteContext
 
 
 def _need_distinct_names(context: RewriteContext, fields: Fields, place: Span) -> None:
-    """Raise AnalysisError if two columns of the source have one name: in a case-sensitive session,
-    they may have."""
+    """Raise AnalysisError if two columns of the source have the same name but for case. In a
+    case-sensitive session they may."""
     names = [name.lower() for name, _ in fields]
     for name in names:
         if names.count(name) > 1:
@@ -155,7 +165,8 @@ def _assigned_names(clause: MergeClause) -> Iterable[Name]:
 
 
 def _evolve(context: RewriteContext, source: Fields, place: Span) -> RewriteContext:
-    """Add the columns of the source to the target and to its stand-in."""
+    """Return a context in which the target and its stand-in have the source's columns: new ones are
+    added, others get wider types and new fields. Partition columns stay as they are."""
     old = context.table
     columns = {column.name: column for column in old.columns}
     partitions = {column.name for column in old.partition_columns}
@@ -180,7 +191,8 @@ def _with_table(context: RewriteContext, table: Table) -> RewriteContext:
 def _with_new_fields(
     context: RewriteContext, column: Column, kind: HiveType, place: Span
 ) -> Column:
-    """A struct column with the additional fields of the source's column.
+    """Return a struct column with the additional fields of the source's column; the column itself
+    if there are none.
 
     Raises:
         AnalysisError: The table is Parquet, or is clustered by the column: the hash of a row's
@@ -206,6 +218,9 @@ def _with_new_fields(
 
 
 def _widen(table: Table, column: Column, kind: HiveType) -> Column:
+    """Return a column with the wider type of the source's values, if Spark's schema evolution
+    widens it; the column itself if not, or if the table is Parquet, or if rows would belong to
+    other buckets."""
     old_type = parse_type(column.type)
     same_family = any({old_type.kind, kind.kind} <= family for family in _FAMILIES)
     if not same_family or not can_widen(old_type, kind):
@@ -217,7 +232,8 @@ def _widen(table: Table, column: Column, kind: HiveType) -> Column:
 
 
 def _evolved_standin(table: Table, context: RewriteContext) -> str:
-    """The target's stand-in with the new columns. Its rows have no values for them."""
+    """Return SQL of the target's stand-in with the new columns and types. Its rows have NULLs in
+    the new columns."""
     old_columns = {column.name: column for column in context.table.columns}
     changed = [c for c in table.columns if c.name in old_columns and c != old_columns[c.name]]
     new_values = [
@@ -230,7 +246,7 @@ def _evolved_standin(table: Table, context: RewriteContext) -> str:
 
 
 def _old_value(old: Column | None, new: Column) -> str:
-    """SQL of an old row's value in a new column, or in the new type of a column."""
+    """Return SQL of an old row's value in a new column (NULL), or in the new type of a column."""
     if old is None:
         return f"CAST(NULL AS {shown_type(new.type)})"
     fields = FieldRules(is_case_sensitive=True, fills_missing=True)
@@ -242,7 +258,7 @@ def _old_value(old: Column | None, new: Column) -> str:
 
 
 def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
-    """The table column for a column of a query.
+    """Return the table column, with a name in lower case, for a column of a query.
 
     Raises:
         AnalysisError: The type cannot be stored, or has a field that cannot.
@@ -291,7 +307,7 @@ def check_fields(column: str, kind: HiveType, text: str, place: Span) -> None:
 
 
 def _structs(node: HiveType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], HiveType]]:
-    """The STRUCTs in a type, each with the names that lead to it."""
+    """Yield the STRUCTs in a type, the outer ones first, each with the names that lead to it."""
     if node.kind == "struct":
         yield path, node
     names = node.names or parts_of(node)
@@ -300,7 +316,12 @@ def _structs(node: HiveType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str,
 
 
 def check_name(column: Column, text: str, place: Span) -> None:
-    """Refuse names that acidsql itself uses, and names that Spark would not find."""
+    """Refuse names that acidsql itself uses, and names that Spark would not find.
+
+    Raises:
+        UnsupportedError: The name is reserved, or has an İ in it.
+        AnalysisError: The name is empty, or has the character of the number 0.
+    """
     if column.name in TYPES or column.name.startswith(PREFIX):
         raise UnsupportedError(
             f"A column cannot be called '{column.name}': the name is taken.",

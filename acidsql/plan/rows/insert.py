@@ -34,7 +34,7 @@ from acidsql.storage.event_records import VALUE
 
 
 def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
-    """Rewrite one INSERT.
+    """Rewrite one INSERT to a query for the new rows.
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
@@ -68,6 +68,9 @@ def plan_source(
         by_name: The query's columns, and the fields of structs in them, are matched with the
             table's by name, else by position.
         is_literal: Tells of the ordinal of a query's column whether the values are string literals.
+
+    Raises:
+        AnalysisError: The number of columns, a name or a type is wrong.
     """
     fields = context.analyse(source)
     columns = _columns_by_name(context, bound, fields, place) if by_name else bound.from_source
@@ -97,7 +100,8 @@ def plan_source(
 def plan_create_as_select(
     text: str, table: Table, query: Text, fields: Fields, place: Span, *, is_case_sensitive: bool
 ) -> EventQuery:
-    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table."""
+    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table. ``fields``:
+    the query's columns, which are not analysed again."""
     context = RewriteContext(
         text, table, "", query.new(), lambda _: fields, is_case_sensitive=is_case_sensitive
     )
@@ -121,6 +125,8 @@ def _projection(
     columns: Sequence[Column],
     values: dict[str, str],
 ) -> list[Text | str]:
+    """Return SQL of the columns of an INSERT's events: data columns, then the partition values as
+    text. ``values``: SQL by column name; those of omitted columns are added to it."""
     table = context.table
     omitted = [c for c in (*columns, *bound.omitted) if c.name not in values]
     omitted += [c for c in bound.from_source if c not in columns and c not in omitted]
@@ -139,9 +145,11 @@ def _projection(
 
 
 def static_value(empty: Text, column: Column, span: Span) -> Text:
-    """SQL that gives a value of a PARTITION clause as text; ``empty`` is a text over the statement.
+    """Compose SQL that gives a value of a PARTITION clause as text; ``empty`` is a text over the
+    statement.
 
-    As in Hive and Spark, a string is allowed for an INT column (``p = '1'``), if it is an INT.
+    As in Hive and Spark, a string is allowed for an INT column (``p = '1'``), if it is an INT. A
+    value that is none of the column's type fails the job.
     """
     cast = empty.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
     if column.type.startswith("char"):
@@ -159,7 +167,8 @@ def static_value(empty: Text, column: Column, span: Span) -> Text:
 
 
 def _static_partition(context: RewriteContext, bound: InsertColumns) -> Text | None:
-    """A query of one row with the partition values as text; None if not all are static."""
+    """Compose a query of one row with the partition values as text; return None if the table has no
+    partitions, or not all values are static."""
     if not context.table.partition_columns:
         return None
     if len(bound.static) != len(context.table.partition_columns):
@@ -175,6 +184,8 @@ def _static_partition(context: RewriteContext, bound: InsertColumns) -> Text | N
 def _source(
     statement: Insert, bound: InsertColumns, context: RewriteContext
 ) -> tuple[Text, int | None]:
+    """Compose the INSERT's source as a query, and return the number of its rows, which is None
+    unless it is a VALUES list."""
     assert not isinstance(statement.source, Literals), "read by the grammar"
     if not isinstance(statement.source, Values):
         return source_query(statement, context), None
@@ -197,6 +208,8 @@ def _is_literal(source: object, i: int, bound: InsertColumns, context: RewriteCo
 
 
 def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> bool:
+    """Whether a value is a string literal or NULL; DEFAULT counts if the column's default is
+    NULL."""
     if is_default(value):
         return column.default is None
     span = value_span(value)
@@ -204,7 +217,8 @@ def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> b
 
 
 def _values(values: Values, bound: InsertColumns, context: RewriteContext) -> Text:
-    """The VALUES list, with each DEFAULT replaced by its column's default."""
+    """Compose the VALUES list, with each DEFAULT replaced by its column's default. Raise an error
+    for a row that does not fit."""
     text = context.new().raw("SELECT * FROM VALUES\n")
     for number, row in enumerate(values.rows):
         _check_row(context, bound, row, values)
@@ -237,6 +251,7 @@ def _check_row(
 def _check_count(
     context: RewriteContext, columns: Sequence[Column], fields: Fields, place: Span
 ) -> None:
+    """Raise AnalysisError if the source has more or fewer columns than the INSERT fills."""
     if len(columns) == len(fields):
         return
     few = len(fields) < len(columns)
@@ -256,6 +271,8 @@ def _check_count(
 def _columns_by_name(
     context: RewriteContext, bound: InsertColumns, fields: Fields, place: Span
 ) -> tuple[Column, ...]:
+    """Return the column for each of the source's columns, by name without case. Raise AnalysisError
+    if there is none, or if a name comes twice."""
     columns_by_name = {column.name: column for column in bound.from_source}
     columns = []
     for name, _ in fields:

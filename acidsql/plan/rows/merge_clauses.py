@@ -61,7 +61,7 @@ def bind_clause(
     source: Fields,
     terms: Sequence[Term],
 ) -> BoundClause:
-    """Resolve the columns of one clause.
+    """Resolve the columns of one clause of a MERGE, and give the new values.
 
     Args:
         clause: The clause.
@@ -72,6 +72,7 @@ def bind_clause(
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
+        UnsupportedError: A value has a window function, or a field is assigned DEFAULT.
     """
     action = clause.action
     if isinstance(action, UpdateAction):
@@ -93,6 +94,8 @@ def _bind_update(
 def _bind_insert(
     clause: MergeClause, action: InsertAction, statement: Merge, context: RewriteContext
 ) -> BoundClause:
+    """Resolve ``INSERT [(columns)] VALUES (…)``; other columns get their DEFAULT. Raise
+    AnalysisError if the numbers of columns and values differ."""
     # Without a list, the values are those of the columns that the user sees.
     table = context.table if action.columns is not None else context.table_before or context.table
     bound = bind_insert(context.text, table, action.columns, (), alias=statement.qualifier)
@@ -114,7 +117,9 @@ def _bind_star(
     source: Fields,
     terms: Sequence[Term],
 ) -> BoundClause:
-    """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name."""
+    """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name. An UPDATE
+    leaves out partition columns that ON equates. Raise AnalysisError if the source lacks a needed
+    column."""
     is_update = clause.action is Action.UPDATE_ALL
     # The pairs have the source's spelling of the name, because in a case-sensitive session the
     # source may have p and P.
@@ -147,7 +152,8 @@ def source_name(statement: Merge) -> str:
 def _source_column_for(
     column: Column, source: Fields, context: RewriteContext, clause: MergeClause
 ) -> str | None:
-    """The name of the source's column that a target column gets; None if there is none.
+    """Return the name of the source's column that a target column gets by ``*``; None if there is
+    none.
 
     In a case-sensitive session the source may have several columns of the name. As in Spark, the
     one in lower case counts, like the target's.
@@ -190,7 +196,7 @@ def _need_not_be_given(
 def _insert_clause(
     clause: MergeClause, context: RewriteContext, values: Sequence[NewValue]
 ) -> BoundClause:
-    """A clause that inserts these values, and the DEFAULTs of all other columns."""
+    """Return a clause that inserts these values, and the DEFAULTs of all other columns."""
     columns = {new.column.name for new in values}
     omitted = [column for column in context.table.all_columns if column.name not in columns]
     types = default_fields(context, omitted)

@@ -49,7 +49,8 @@ class NewValue:
 def stated_value(
     context: RewriteContext, column: Column, value: Value, fields: _Path = ()
 ) -> NewValue:
-    """The new value that a statement gives, which may be DEFAULT.
+    """Return the new value that a statement gives, which may be DEFAULT. ``fields``: the names that
+    lead to a field of the column; (): the whole column.
 
     Raises:
         UnsupportedError: The value has a window function.
@@ -62,7 +63,7 @@ def stated_value(
 
 
 def set_values(context: RewriteContext, bound: Iterable[BoundAssignment]) -> tuple[NewValue, ...]:
-    """The new values of SET."""
+    """Return the new values of SET, in its order. Raise UnsupportedError for a window function."""
     return tuple(
         stated_value(context, assignment.column, assignment.value, assignment.fields)
         for assignment in bound
@@ -77,7 +78,8 @@ def column_values(
     *,
     keeps_missing_fields: bool = False,
 ) -> dict[str, str]:
-    """SQL of the new value of each column that gets one, in the column's type.
+    """Return SQL of the new value of each column that gets one, in the column's type: column name →
+    SQL.
 
     Args:
         context: The context of the rewrite.
@@ -107,7 +109,8 @@ def column_values(
 
 
 def _assignable_column(new: NewValue) -> Column:
-    """The column, or the field as if it were a column."""
+    """Return the column that a new value is for; for a field, a column with the field's path as
+    name, and the field's type."""
     if not new.fields:
         return new.column
     node = _type(new.column)
@@ -118,7 +121,8 @@ def _assignable_column(new: NewValue) -> Column:
 
 
 def _struct_with_fields(old: str, node: HiveType, new: Mapping[_Path, str]) -> str:
-    """SQL of a struct with new values of some fields."""
+    """Return SQL of a struct with new values of some fields, at any depth. ``new``: SQL by the
+    names that lead to the field. A NULL struct becomes one with NULLs in its other fields."""
     parts: list[str] = []
     for name, child in zip(node.names, node.children, strict=True):
         new_parts = {path[1:]: sql for path, sql in new.items() if path[0] == name}

@@ -36,7 +36,8 @@ _Values = list[Any] | None
 
 
 def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
-    """The event query of an INSERT of plain literals; None if Spark must evaluate the literals.
+    """Return the event query of an INSERT of plain literals, with its rows; None if Spark must
+    evaluate the literals, or if anything is wrong with the statement.
 
     Args:
         text: The user's statement.
@@ -68,7 +69,8 @@ def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
 
 
 def plain_values(literals: Sequence[str], kind: HiveType) -> _Values:
-    """The values of one column's literals in a column of this type; None if in doubt."""
+    """Return the values of one column's literals in a column of this type, with None for NULL; None
+    if in doubt."""
     convert = _CONVERTERS.get(kind.kind)
     try:
         return None if convert is None else convert(literals, kind)
@@ -92,6 +94,8 @@ def _is_null(literal: str) -> bool:
 
 
 def _integers(literals: Sequence[str], kind: HiveType) -> _Values:
+    """Return the integers of literals, with None for NULL; None if one is out of the type's range.
+    Raise ValueError if one is no integer."""
     limit = 1 << (_BITS[kind.kind] - 1)
     values = [None if _is_null(x) else int(x) for x in literals]
     fits = all(-limit <= value < limit for value in values if value is not None)
@@ -99,6 +103,8 @@ def _integers(literals: Sequence[str], kind: HiveType) -> _Values:
 
 
 def _floats(literals: Sequence[str], kind: HiveType) -> _Values:
+    """Return the floats of literals, with None for NULL; None if they have too many digits to be
+    converted as Spark does."""
     numbers = [x for x in literals if not _is_null(x)]
     if kind.kind == "double" and all(x[-1] in "dD" for x in numbers):
         return [None if _is_null(x) else float(x[:-1]) for x in literals]
@@ -110,6 +116,8 @@ def _floats(literals: Sequence[str], kind: HiveType) -> _Values:
 
 
 def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
+    """Return the Decimals of literals, with None for NULL; None if one does not fit the type
+    exactly, or if Spark's common type could lack digits."""
     precision, scale = kind.parameters
     casts = [_CAST.fullmatch(x) for x in literals if not _is_null(x)]
     if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
@@ -129,6 +137,7 @@ def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
 
 
 def _decimal(literal: str) -> Decimal:
+    """Return a literal's Decimal; raise ValueError if it is no number."""
     try:
         return Decimal(literal)
     except ArithmeticError:  # the literal is not a number
@@ -152,6 +161,8 @@ def _dates(literals: Sequence[str], kind: HiveType) -> _Values:
 
 
 def _timestamps(literals: Sequence[str], kind: HiveType) -> _Values:
+    """Return the datetimes of literals TIMESTAMP '…', with None for NULL; None if one is of another
+    form."""
     if not all(x[:2] in ("TI", "ti", "Ti", "tI") or _is_null(x) for x in literals):
         return None
     return [

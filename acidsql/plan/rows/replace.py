@@ -40,7 +40,7 @@ _NEW = f"{ew.PREFIX}new"
 def plan_replace(
     statement: Insert, context: RewriteContext
 ) -> tuple[EventQuery, DerivedView | None]:
-    """Rewrite an INSERT … REPLACE.
+    """Rewrite an INSERT … REPLACE to a query that inserts the new rows and deletes the old ones.
 
     Args:
         statement: The statement.
@@ -51,7 +51,7 @@ def plan_replace(
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
-        UnsupportedError: The condition has a subquery.
+        UnsupportedError: The condition has a subquery, a window function or a ``*``.
     """
     replacing = statement.replacing
     assert replacing is not None
@@ -76,6 +76,8 @@ def plan_replace(
 
 
 def _condition(context: RewriteContext, where: Span) -> Text:
+    """Compose the condition of REPLACE WHERE. Raise UnsupportedError for a window function, a ``*``
+    or a subquery."""
     refuse_window(context, where)
     if (star := first_star(context.text, where, context.double_quoted)) is not None:
         raise UnsupportedError(
@@ -93,6 +95,8 @@ def _condition(context: RewriteContext, where: Span) -> Text:
 
 
 def _need_boolean(context: RewriteContext, where: Span, condition: Text, old: Text) -> None:
+    """Raise AnalysisError if the condition of REPLACE WHERE is no BOOLEAN. ``old``: the relation of
+    the target's rows."""
     condition_fields = context.analyse(
         context.new().raw("SELECT ").add(condition).raw(" FROM ").add(old)
     )
@@ -105,7 +109,8 @@ def _need_boolean(context: RewriteContext, where: Span, condition: Text, old: Te
 
 
 def _checked_action(condition: Text) -> Text:
-    """The action of a new row, which must satisfy the condition of REPLACE WHERE."""
+    """Compose the action of a new row, which fails the job if the row does not satisfy the
+    condition of REPLACE WHERE."""
     failure = raise_sql(
         "REPLACE_WHERE_MISMATCH",
         "44000",
@@ -117,7 +122,8 @@ def _checked_action(condition: Text) -> Text:
 
 
 def _new_rows(context: RewriteContext, inserts: Text) -> Text:
-    """The rows of an INSERT, with all columns as they will be read, and the partitions' texts."""
+    """Compose the rows of an INSERT, with all columns as they will be read, and the partitions'
+    texts."""
     table = context.table
     pairs = zip(new_values(table), table.all_columns, strict=True)
     columns: list[Text | str] = [f"{value} AS {quote(column.name)}" for value, column in pairs]

@@ -52,7 +52,8 @@ def plan_returning(
     *,
     double_quoted: bool,
 ) -> ReturningQuery | None:
-    """Rewrite a statement's RETURNING; None if the statement has none.
+    """Rewrite a statement's RETURNING to a query over the changed rows, and let Spark analyse it;
+    return None if the statement has none.
 
     Args:
         text: The user's statement.
@@ -83,6 +84,8 @@ def plan_returning(
 
 
 def _analyse(query: Text, clause: Returning, analyse: Callable[[Text], object]) -> None:
+    """Let Spark analyse the RETURNING query; raise AnalysisError with our own message for an
+    aggregate function."""
     try:
         analyse(query)
     except AnalysisError as error:
@@ -118,6 +121,9 @@ class _Scope:
     def of_statement(
         cls, text: str, statement: _Statement, clause: Returning, table: Table
     ) -> _Scope:
+        """Return the scope of a statement's RETURNING: its qualifier, and whether it shows old rows
+        (DELETE, MERGE, or an UPDATE that names OLD), new rows (all but DELETE), and MERGE's action.
+        """
         qualifier, has_alias = statement.target.parts[-1], False
         if not isinstance(statement, Insert):
             qualifier, has_alias = statement.qualifier, statement.alias is not None
@@ -134,7 +140,9 @@ class _Scope:
         return cls(text, statement, qualifier, has_alias, shown)
 
     def edits(self, item: Span, double_quoted: bool) -> Iterator[Edit]:
-        """The edits of one item."""
+        """Yield the edits of one item: they put columns in the place of ``merge_action()``, leave
+        our own columns out of each ``*``, and drop ``db.`` in ``db.t.c``. Raise UnsupportedError
+        for a subquery or a column of MERGE's source."""
         table, text = self.shown.table, self.text
         item_references = references(
             text, item, double_quoted_identifiers=double_quoted, is_value=True
@@ -200,6 +208,8 @@ class _Scope:
                 )  # fmt: skip
 
     def _merge_actions(self, item: Span) -> Iterator[Edit]:
+        """Yield the edits that replace ``merge_action()`` in an item by a column. Raise
+        AnalysisError if the statement is no MERGE."""
         tokens = tokenize(item.slice(self.text))
         for i in range(len(tokens) - 2):
             name, opening, closing = tokens[i : i + 3]
@@ -216,6 +226,8 @@ class _Scope:
             yield Edit(place.start, place.end, f"{MERGE_ACTION}{alias}")
 
     def _refusal(self, place: Span, subject: str, instead: str) -> UnsupportedError:
+        """Return an UnsupportedError at a place: ``subject`` is not supported, ``instead`` says
+        what to do."""
         return UnsupportedError(
             f"{subject} is not supported. {instead}.",
             self.text, place.start, place.end,
@@ -226,7 +238,8 @@ class _Scope:
 def _names(
     text: str, clause: Returning, table: Table, qualifier: str
 ) -> tuple[str | None, str | None]:
-    """The names of the old row and of the new row.
+    """Return the names of the old row and of the new row in RETURNING; None for a row that is
+    hidden.
 
     Without WITH, a column or table that is called OLD or NEW hides the row, as in PostgreSQL.
 

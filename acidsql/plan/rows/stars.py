@@ -35,7 +35,7 @@ def star_edits(
     *,
     double_quoted: bool = False,
 ) -> list[Edit]:
-    """The edits that leave our own columns out of each ``*``.
+    """Return the edits that leave our own columns out of each ``*``.
 
     A ``*`` in a subquery gets no edit: it means the columns of the subquery's FROM.
 
@@ -71,7 +71,9 @@ def star_edits(
 def _own_columns(
     text: str, statement: Update | Delete | Merge, resolve: Resolve
 ) -> Mapping[_Qualifier, str]:
-    """Our own columns for each qualifier that the user may write before a ``*``."""
+    """Return, for each qualifier in lower case that the user may write before a ``*`` (() for
+    none), the columns that acidsql added to that stand-in, as SQL text ``a, b``. MERGE has
+    qualifiers of the target and of the source."""
     target = resolve(statement.target.parts)
     virtual = () if target is None else target_virtual_columns(text, target)
     target_columns = ", ".join([*virtual, *ew.KEYS])
@@ -95,7 +97,8 @@ def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualif
 
 
 def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:
-    """The place of the first ``*`` in an expression that stands for columns."""
+    """Return the place of the first ``*`` in an expression, outside of subqueries, that stands for
+    columns; None if there is none."""
     expression_references = references(
         text, expression, double_quoted_identifiers=double_quoted, is_value=True
     )
@@ -111,6 +114,7 @@ def _is_argument(text: str, star: Star, expression: Span) -> bool:
 
 
 def _ambiguous(text: str, star: Star) -> UnsupportedError:
+    """Return the error for a ``*`` without a qualifier in a MERGE."""
     return UnsupportedError(
         "A * cannot stand alone in a MERGE, which has columns of the target and of the source. "
         "Write the alias of one of them before it: t.*.",

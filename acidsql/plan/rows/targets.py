@@ -62,8 +62,8 @@ class Targets:
 
     @contextmanager
     def explain_errors(self, text: str) -> Iterator[None]:
-        """If a statement fails because its target is no ACID table, raise an error that says what
-        the target is, and what to write instead.
+        """If the statement in the ``with`` block fails because its target is no ACID table, raise
+        an error that says what the target is, and what to write instead. Other errors pass.
 
         Args:
             text: The statement.
@@ -84,7 +84,8 @@ class Targets:
             raise refusal from error
 
     def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
-        """The error that says what the target is; None if the target is not the cause."""
+        """Return the error that says what the target is; None if the target is not the cause of the
+        error."""
         target = _target(text)
         if target is None or self._names.peek_table_or_view(target) is not None:
             return None
@@ -119,7 +120,8 @@ class Targets:
 
 
 def _condition(error: Exception) -> str | None:
-    """The name of an error, if Spark or we have raised it."""
+    """Return the name of an error's condition, if Spark or we have raised it; ``_UNNAMED`` if it
+    has none; None for any other error."""
     if isinstance(error, AcidSqlError):
         return error.condition
     if isinstance(error, PySparkException):
@@ -130,8 +132,8 @@ def _condition(error: Exception) -> str | None:
 
 
 def _target(text: str) -> tuple[str, ...] | None:
-    """The first name for which the parser calls ``is_acid``: the target's name. None for a
-    DataFrame."""
+    """Return the parts of the first name for which the parser calls ``is_acid``: the target's name.
+    None if there is none, or for a DataFrame."""
     asked_names: list[tuple[str, ...]] = []
 
     def ask(parts: tuple[str, ...]) -> bool:
@@ -144,7 +146,8 @@ def _target(text: str) -> tuple[str, ...] | None:
 
 
 def _head(text: str) -> tuple[str, int]:
-    """The word that tells what a statement does, and where the statement begins behind WITH."""
+    """Return the word that tells what a statement does (REPLACE and RETURNING for such statements),
+    and the offset at which it begins behind WITH."""
     tokens = tokenize(text)
     c, start = Cursor(text, tokens), 0
     if c.is_at("WITH") and c.skip_ctes():
@@ -167,6 +170,7 @@ def _head(text: str) -> tuple[str, int]:
 def _view_target_error(
     parts: tuple[str, ...], kind: Kind, statement: str, text: str, place: Span
 ) -> SqlError:
+    """Return the error that the target is a view, and a statement of this kind needs a table."""
     condition = ", with the view's condition in WHERE" if statement in _CHANGES else ""
     return AnalysisError(
         f"{quoted_path(parts)} is {kind.value}, and this statement needs a table. Name the table "
@@ -177,6 +181,8 @@ def _view_target_error(
 
 
 def _spark_table_error(parts: tuple[str, ...], text: str, place: Span) -> SqlError:
+    """Return the error that the target is a table of Spark's; it says how to make an ACID table of
+    its rows."""
     name = quoted_path(parts)
     return UnsupportedError(
         f"{name} is {Kind.TABLE.value}, and this statement needs an ACID table. CREATE TABLE new "
@@ -186,9 +192,9 @@ def _spark_table_error(parts: tuple[str, ...], text: str, place: Span) -> SqlErr
 
 
 def place_of_name(parts: tuple[str, ...], text: str, start: int = 0) -> Span:
-    """The first place of a name in a statement, from ``start`` on.
+    """Return the first place of a name in a statement, from ``start`` on, whatever the case.
 
-    The whole statement, if the name is not in the text.
+    It is the whole statement, if the name is not in the text.
     """
     lowered_parts = [part.lower() for part in parts]
     if not lowered_parts:

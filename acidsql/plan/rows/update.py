@@ -30,10 +30,11 @@ from acidsql.storage.columns import quote
 
 
 def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
-    """Rewrite an UPDATE.
+    """Rewrite an UPDATE to a query for the rows with their new values.
 
     Raises:
         AnalysisError: A name or a type does not fit.
+        UnsupportedError: WHERE or a value has a window function, or a field is assigned DEFAULT.
     """
     alias = statement.qualifier
     bound = bind_assignments(context.text, context.table, alias, statement.assignments)
@@ -75,7 +76,8 @@ def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
 def _rows_to_change(
     statement: Update, alias: str, values: Mapping[str, NewValue], context: RewriteContext
 ) -> Text:
-    """The rows to change: their keys, their old values, and the values of SET."""
+    """Compose a query for the rows to change: their keys, their old values, and the values of SET.
+    Raise UnsupportedError for a window function in WHERE."""
     rows = context.new(statement.ctes)
     columns: list[Text | str] = [*key_columns(alias)]
     columns += [f"{quote(alias)}.{quote(c.name)}" for c in context.table.all_columns]

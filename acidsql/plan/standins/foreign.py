@@ -21,7 +21,8 @@ def refuse_acid_tables(
     *,
     double_quoted: bool,
 ) -> None:
-    """Refuse a statement that Spark alone would misread.
+    """Refuse a statement that Spark is to run alone, if it names an ACID table or a view of ACID
+    tables, which Spark would misread.
 
     Args:
         text: The user's statement.
@@ -50,7 +51,8 @@ def refuse_acid_tables(
 
 
 def dropped_name(text: str, *, double_quoted: bool) -> Name | None:
-    """The name in a DROP TABLE or DROP VIEW without IF EXISTS; None for any other statement."""
+    """Return the name in a DROP TABLE or DROP VIEW without IF EXISTS; None for any other statement,
+    and for IDENTIFIER(…)."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if not c.accept("DROP", "TABLE") and not c.accept("DROP", "VIEW"):
         return None
@@ -60,7 +62,7 @@ def dropped_name(text: str, *, double_quoted: bool) -> Name | None:
 
 
 def nothing_to_drop(name: Name, text: str) -> AnalysisError:
-    """The error for DROP of a table or view that does not exist."""
+    """Return the error for DROP of a table or view that does not exist."""
     return AnalysisError(
         f"There is no table or view '{'.'.join(name.parts)}'. With IF EXISTS, or after SET "
         "hive.exec.drop.ignorenonexistent = true, this is no error.",
@@ -71,7 +73,8 @@ def nothing_to_drop(name: Name, text: str) -> AnalysisError:
 
 
 def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_quoted: bool) -> None:
-    """Refuse ``ALTER DATABASE d SET LOCATION`` if d is ours: Spark's part alone would move.
+    """Refuse ``ALTER DATABASE d SET LOCATION`` if d is ours: Spark's part alone would move. Other
+    statements pass.
 
     Raises:
         UnsupportedError: ``is_ours`` says so of the database.
@@ -91,7 +94,7 @@ def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_qu
 
 
 def _dml_target(text: str, double_quoted: bool) -> Name | None:
-    """The target of UPDATE, DELETE or MERGE."""
+    """Return the target of UPDATE, DELETE or MERGE; None for any other statement."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if c.is_at("WITH"):
         c.skip_ctes()
@@ -101,6 +104,7 @@ def _dml_target(text: str, double_quoted: bool) -> Name | None:
 
 
 def _not_found_error(text: str, target: Name) -> AnalysisError:
+    """Return the error that there is no table of the target's name."""
     return AnalysisError(
         f"There is no table '{'.'.join(target.parts)}'.",
         text, target.span.start, target.span.end,

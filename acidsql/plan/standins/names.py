@@ -110,7 +110,8 @@ class Names:
         return self.acid_table_or_view(parts, entry)
 
     def _names_acid_tables(self, view: Table, visited: set[TableName]) -> bool:
-        """Whether a view's query names ACID tables, or other views that do."""
+        """Whether a view's query names ACID tables, or other views that do. The views that were
+        looked at are added to ``visited``."""
         visited.add(view.name)
         view_query = ViewQuery(view)
         references = mentioned_tables(
@@ -139,8 +140,13 @@ class Names:
         return table
 
     def require_table_or_view(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
-        """Look the ACID table or view up that a statement names. Raises AnalysisError if there is
-        none."""
+        """Look the ACID table or view up that a statement names.
+
+        ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
+
+        Raises:
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is none of this name.
+        """
         find = self._tables.glance if at_a_glance else self._tables.find
         table = self.acid_table_or_view(name.parts, self._look_up(name.parts, find))
         if table is None:
@@ -178,7 +184,8 @@ class Names:
             )  # fmt: skip
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
-        """The full name in lower case, under which the metastore keeps the table.
+        """Return the full name in lower case, under which the metastore keeps the table, whether
+        there is one or not. A temporary table's name becomes the metastore's name of it.
 
         None for a name that is Spark's: a name of three parts or more (``spark_catalog.db.t``), and
         any name while another catalog is current. None, too, for the name under which the metastore
@@ -214,7 +221,8 @@ class Names:
 
 
 def refuse_temporary(name: TableName | None, feature: str) -> None:
-    """Raise UnsupportedError if a feature that needs a lasting table names a temporary table."""
+    """Raise UnsupportedError if a feature that needs a lasting table names a temporary table.
+    ``name``: None passes."""
     if name is not None and name.session_txn_id is not None:
         raise UnsupportedError(
             f"{feature} needs a table that lasts: {name} is a temporary table of this session.",
@@ -223,7 +231,11 @@ def refuse_temporary(name: TableName | None, feature: str) -> None:
 
 
 def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, ...]) -> Table:
-    """Return the ACID table that a method's argument names. Raises CatalogError if it is None."""
+    """Return the ACID table that a method's argument names.
+
+    Raises:
+        CatalogError: ``table`` is None. The message says what Spark has of this name.
+    """
     if table is None:
         name, kind = ".".join(parts), kind_of(spark, parts)
         meaning = "" if kind is None else f": it is {kind.value}"

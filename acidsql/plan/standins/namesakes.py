@@ -43,7 +43,8 @@ class Namesakes:
     outer_names: Collection[str]
 
     def alias(self, reference: Reference) -> str | None:
-        """The alias that a reference to an ACID table needs; None if its name is unique."""
+        """Return the alias that a reference to an ACID table needs, ``db.t``; None if it has an
+        alias, or its name is unique."""
         if reference.alias is not None or reference.alias_at is None:
             return None
         at = reference.span.start
@@ -52,11 +53,13 @@ class Namesakes:
         return str(self.tables[at].name)
 
     def edits(self) -> Iterator[Edit]:
-        """Yield the edits that put new aliases before the columns of the tables that need them.
+        """Yield the edits that replace the qualifiers of columns, as ``db.t`` in ``db.t.c``, by the
+        new alias of their table. Columns without a qualifier stay.
 
         Raises:
             AnalysisError: AMBIGUOUS_REFERENCE: several tables of one name all have the column.
-            UnsupportedError: Only Spark could resolve a column, and does not see its full name.
+            UnsupportedError: A qualifier may also mean a relation or a struct whose columns only
+                Spark knows.
         """
         for chain in self.scan.chains:
             inner_blocks: list[int] = []
@@ -118,7 +121,7 @@ class Namesakes:
 
     @cached_property
     def _places_with_alias(self) -> frozenset[int]:
-        """The places of tables that need an alias because of how columns are qualified.
+        """Return the places of tables that need an alias because of how columns are qualified.
 
         Such a column is qualified with the database. And either the column stands in an inner
         query, or FROM names the table without the database.
@@ -133,6 +136,7 @@ class Namesakes:
         )
 
     def _new_alias(self, relation: Qualifier) -> str | None:
+        """Return the alias that a relation needs; None if it needs none, or is no ACID table."""
         references = (
             candidate for candidate in self.scan.references if candidate.span.start == relation.at
         )
@@ -140,6 +144,8 @@ class Namesakes:
         return self.alias(reference) if reference and relation.at in self.tables else None
 
     def _ambiguous(self, chain: Chain, candidates: Collection[tuple[Qualifier, int]]) -> SqlError:
+        """Return the error for a chain that several relations of one name can have: an
+        UnsupportedError if Spark alone knows the columns of one of them."""
         place = Span(chain.start, chain.ends[-1])
         if any(relation.at not in self.tables for relation, _ in candidates):
             return ambiguous_table_name(self.text, place)
@@ -150,7 +156,8 @@ class Namesakes:
         )  # fmt: skip
 
     def _may_refer_to(self, block: int, chain: Chain, length: int) -> bool:
-        """Whether Spark may take a chain for a column of one of the block's relations, or a field.
+        """Whether Spark may take a chain, or its last names behind the first ``length`` - 1, for a
+        column of one of the block's relations, or a field.
 
         A relation that is no ACID table may have any column. One case is not considered: a struct
         with the database's name that contains a struct with the table's name.
@@ -177,7 +184,8 @@ class Namesakes:
         return table is not None and any(column.name == name for column in table.all_columns)
 
     def candidates(self, chain: Chain) -> list[tuple[Qualifier, int]]:
-        """The relations to which a chain can refer, in the innermost block that has any.
+        """Return the relations to which a chain can refer, in the innermost block that has any; []
+        if none has.
 
         With each relation comes the number of names in the chain that are its qualifier.
         """
@@ -187,6 +195,8 @@ class Namesakes:
         return next(filter(None, candidates_by_block), [])
 
     def _candidates_in(self, block: int, chain: Chain) -> list[tuple[Qualifier, int]]:
+        """Return the relations of a block to which a chain can refer, each with the number of names
+        in the chain that are its qualifier."""
         relations = (relation for relation in self.scan.qualifiers if relation.block == block)
         return [
             (relation, length)
@@ -195,7 +205,9 @@ class Namesakes:
         ]
 
     def _qualifier_length(self, relation: Qualifier, chain: Chain) -> int:
-        """How many names of a chain are a relation's name; 0 if the chain cannot refer to it."""
+        """Count the leading names of a chain that are the relation's name: ``db.t.c`` has two. The
+        longest match counts. Return 0 if they are not its name, or if the next name is no column of
+        the relation, as far as its columns are known."""
         lengths = [
             length
             for length in range(1, len(chain.names))
@@ -209,6 +221,8 @@ class Namesakes:
         return lengths[-1] if any(c.name == column for c in table.all_columns) else 0
 
     def _is_name_of(self, relation: Qualifier, names: tuple[str, ...]) -> bool:
+        """Whether dotted names in lower case are a relation's alias, or else its name with or
+        without database and catalog."""
         references = (
             candidate for candidate in self.scan.references if candidate.span.start == relation.at
         )
@@ -224,7 +238,8 @@ class Namesakes:
 
 
 def ambiguous_table_name(text: str, place: Span) -> UnsupportedError:
-    """The error for a qualifier that is also the name of another relation, or of a struct."""
+    """Return the error for a qualifier that is also the name of another relation, or of a
+    struct."""
     name = place.slice(text)
     return UnsupportedError(
         f"Another relation, or a struct, here has the same last name as the table of {name}. Give "

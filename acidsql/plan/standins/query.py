@@ -81,6 +81,10 @@ def rewrite(
         resolve: Gives the ACID table of a name, or None.
         double_quoted: ``"…"`` is a name in this session.
 
+    Returns:
+        The edits of the text, the stand-ins (those that a view reads before the view's), and the
+        view in the place of a source that is a table's name.
+
     Raises:
         SqlSyntaxError: No version follows AS OF, or a call of table_changes is wrong.
         AnalysisError: There is no ACID table whose changes the statement asks for, or the statement
@@ -118,8 +122,8 @@ def view_standins(view: Table, resolve: Resolve) -> tuple[StandIn, ...]:
 
 
 def placeholders(text: str) -> list[Edit]:
-    """Edits that give each ``?`` a name (``:__acidsql_arg0`` …), since composed text may change the
-    order of the parameters."""
+    """Return edits that give each ``?`` a name (``:__acidsql_arg0`` …), since composed text may
+    change the order of the parameters."""
     if "?" not in text:  # cutting a long VALUES list into tokens is slow
         return []
     marks = [token for token in tokenize(text) if token.kind is Kind.SYMBOL and token.text == "?"]
@@ -152,6 +156,8 @@ def argument_name(number: int) -> str:
 
 
 def _references(text: str, statement: Statement, double_quoted: bool) -> Iterator[References]:
+    """Yield the names that each part of a statement reads: the whole text, or, for UPDATE, DELETE
+    and MERGE, the WITH clause and each expression. RETURNING is left out."""
     if isinstance(statement, AutoCdc):  # its expressions have no subqueries
         if statement.source_name is None:
             yield references(text, statement.source, double_quoted_identifiers=double_quoted)
@@ -173,7 +179,8 @@ def _references(text: str, statement: Statement, double_quoted: bool) -> Iterato
 
 
 def expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
-    """The places of a statement's conditions and values. Each of them may contain queries."""
+    """Yield the places of a statement's conditions and values, without RETURNING. Each of them may
+    contain queries."""
     if isinstance(statement, Merge):
         yield statement.on
         for clause in statement.clauses:
@@ -258,7 +265,12 @@ class _Draft:
     edits: list[Edit] = field(default_factory=list)
 
     def rewrite(self, slice_references: References, outer_names: Collection[str] = ()) -> Namesakes:
-        """Put stand-ins into a slice of the text. ``outer_names``: see ``Namesakes``."""
+        """Put stand-ins into a slice of the text: add the edits and the stand-ins to the draft, and
+        return the slice's relations.
+
+        ``outer_names``: the names of relations outside of the slice that are visible in it, in
+        lower case.
+        """
         mentioned_by_block, text = slice_references.virtual_columns_by_block(), self.text
         virtual_by_block: dict[int, list[tuple[Reference, tuple[str, ...]]]] = {}
         resolved = {
@@ -304,7 +316,8 @@ class _Draft:
         with_deleted: bool = False,
         text_and_reference: tuple[str, Reference] | None = None,
     ) -> StandIn:
-        """Add a stand-in for a table or view, and return it.
+        """Add a stand-in for a table and return it; for a view, return the one that there is, or
+        add it.
 
         ``virtual_names``: the virtual columns that the block of the table mentions.
         """
@@ -323,9 +336,13 @@ class _Draft:
         return standin
 
     def _view_standin(self, view: Table) -> StandIn:
-        """Add the stand-in for a view, after the stand-ins of the tables and views that it reads.
+        """Return the stand-in for a view. If there is none yet, add it after the stand-ins of what
+        the view reads.
 
-        A view that is read twice has one stand-in, or nested views would need too many.
+        Raises:
+            AnalysisError: RECURSIVE_VIEW: the view reads itself.
+            UnsupportedError: Views are nested too deeply.
+            SqlError: The view's text cannot be read; the error is of the same class as the text's.
         """
         view_names = [enclosing.view.name for enclosing in self.enclosing_views]
         if view.name in view_names:
@@ -350,7 +367,8 @@ class _Draft:
         return self.standins[-1]
 
     def _table_changes_edit(self, span: Span) -> Edit:
-        """The edit that replaces a call of ``table_changes`` by a new stand-in."""
+        """Add a stand-in for a call of ``table_changes``, and return the edit that replaces the
+        call by it. Raise AnalysisError if there is no such ACID table."""
         call = parse_table_changes(self.text, span)
         table = self._find_table(call.parts)
         if table is None or not table.is_transactional:
@@ -363,7 +381,7 @@ class _Draft:
 
 
 def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
-    """The error for a name in a statement that no ACID table has."""
+    """Return the error for a name in a statement that no ACID table has."""
     return AnalysisError(
         f"There is no ACID table '{name}'.",
         text, span.start, span.end,
@@ -372,7 +390,8 @@ def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
 
 
 def _relation_edits(reference: Reference, relation_sql: str, name: str) -> list[Edit]:
-    """The edits that replace a table by another relation, with the table's alias or a new one."""
+    """Return the edits that replace a table by another relation, with the table's alias or, if it
+    has none, ``name``."""
     edits = [Edit(reference.span.start, reference.span.end, relation_sql)]
     if reference.alias is None and reference.alias_at is not None:
         edits.append(Edit(reference.alias_at, reference.alias_at, f" AS {quote(name)}"))
@@ -380,6 +399,8 @@ def _relation_edits(reference: Reference, relation_sql: str, name: str) -> list[
 
 
 def _standin_edits(reference: Reference, view: str, alias: str | None) -> list[Edit]:
+    """Return the edits that put a stand-in in the place of a table: with the table's alias or a new
+    one, without AS OF and properties, and without ``db.`` before columns."""
     edits = _relation_edits(reference, view, alias or reference.parts[-1])
     for clause in filter(None, (reference.time_travel, reference.properties)):
         edits.append(Edit(clause.start, clause.end, ""))
@@ -389,7 +410,8 @@ def _standin_edits(reference: Reference, view: str, alias: str | None) -> list[E
 
 
 def _outer_names(statement: Statement) -> list[str]:
-    """The names of target and source in lower case, which the statement's subqueries can use."""
+    """Return the names of target and source in lower case, which the statement's subqueries can
+    use; [] for other statements than UPDATE, DELETE and MERGE."""
     if not isinstance(statement, Update | Delete | Merge):
         return []
     names = [statement.qualifier]
@@ -406,7 +428,8 @@ def target_virtual_columns(text: str, table: Table) -> tuple[str, ...]:
 def source_virtual_columns(
     text: str, statement: Merge | AutoCdc, resolve: Resolve
 ) -> tuple[str, ...]:
-    """The virtual columns of the stand-in for a source that is the name of a table.
+    """Return the virtual columns of the stand-in for a source that is the name of a table; () for
+    any other source.
 
     There are none if the statement gives the source's columns other names.
     """

@@ -30,9 +30,11 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 def condition_predicate(
     text: str, table: Table, alias: str, condition: Span | None, *, leading: bool = False
 ) -> Predicate:
-    """A predicate that holds for each row of a table for which the condition is true.
+    """Return a predicate that holds for each row of a table for which the condition is true, from
+    the terms that compare a column with literals; ANYTHING if there are none.
 
-    ``leading``: see ``plain_comparisons``.
+    ``leading``: only the terms before the first of another kind count, because the condition may
+    end there.
     """
     if condition is None or "${" in text:  # a server replaces variables later
         return ANYTHING
@@ -52,9 +54,10 @@ _WHERE = re.compile(r"\s+WHERE\b", re.IGNORECASE)
 
 
 def where_predicate(standin: StandIn) -> Predicate:
-    """A predicate that holds for each row that a query needs of a stand-in's table.
+    """Return a predicate that holds for each row that a query needs of a stand-in's table.
 
-    It is derived from WHERE if the table's name stands alone between FROM and WHERE.
+    It is derived from WHERE if the table's name stands alone between FROM and WHERE; otherwise it
+    is ANYTHING.
     """
     if standin.text_and_reference is None:
         return ANYTHING
@@ -79,7 +82,7 @@ def _word_before(text: str, start: int) -> str:
 
 
 def _value(column: Column, literal: str) -> TypedValue | None:
-    """A literal as a value of a column's type; None if Spark would compare values of another
+    """Return a literal as a value of a column's type; None if Spark would compare values of another
     type."""
     kind = "string" if column.type.startswith("varchar") else column.type
     word, quote, text = literal.partition("'")

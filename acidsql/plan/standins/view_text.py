@@ -59,7 +59,8 @@ class ViewQuery:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The settings under which Spark must analyse the query."""
+        """Return the settings under which Spark must analyse the query: name → value. A view that
+        stores none was made by Hive."""
         properties = self.view.properties
         stored_settings = {
             name: value for name in QUERY_SETTINGS if (value := properties.get(SETTING + name))
@@ -73,7 +74,7 @@ class ViewQuery:
 
     @cached_property
     def text(self) -> str:
-        """The query, with the database of each table. (Spark's own views do not name it.)"""
+        """Return the query, with the database of each table. (Spark's own views do not name it.)"""
         assert self.view.view is not None
         database = self.view.properties.get(_DATABASE) or self.view.name.database
         return qualify_tables(
@@ -100,13 +101,13 @@ class Definition:
     double_quoted: bool
 
     def expanded(self, view: str, columns: Sequence[Column], names: Sequence[str] | None) -> str:
-        """The text that the metastore keeps for readers.
+        """Return the text that the metastore keeps for readers, with full names of tables.
 
         Args:
             view: The name of the view.
             columns: The view's columns.
-            names: The names of the query's columns. None: names do not tell them apart. So the
-                view can no longer be read if a ``*`` in its query gets more columns.
+            names: The names of the query's columns. None: names do not tell them apart. So the view
+                can no longer be read if a ``*`` in its query gets more columns.
         """
         double_quoted = self.double_quoted
         text = qualify_tables(self.text, self.full_name, self.query, double_quoted=double_quoted)
@@ -144,7 +145,7 @@ def qualify_tables(
     *,
     double_quoted: bool,
 ) -> str:
-    """Replace the name of each table in a query by the table's full name.
+    """Replace the name of each table in a query by the table's full name; return the query's text.
 
     Args:
         text: A text that contains the query.
@@ -167,8 +168,8 @@ def qualify_tables(
 
 
 def unreadable_view_error(view: TableName, error: SqlError) -> SqlError:
-    """The error of a query that reads a view, if the view's own query has an error. The message
-    names the innermost view; the caret is in the view's text."""
+    """Return the error of a query that reads a view, if the view's own query has an error. The
+    message names the innermost view; the caret is in the view's text."""
     if "view" in error.parameters:
         return error
     return type(error)(
@@ -202,7 +203,7 @@ def need_view(table: Table, name: Name, text: str) -> None:
 
 
 def view_cycle_error(view: TableName, enclosing_views: list[TableName]) -> AnalysisError:
-    """The error of a view that reads itself."""
+    """Return the error of a view that reads itself; it shows the way from view to view."""
     path = " → ".join(map(str, [*enclosing_views[enclosing_views.index(view) :], view]))
     return AnalysisError(
         f"The view {view} reads itself: {path}.",

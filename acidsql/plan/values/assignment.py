@@ -75,7 +75,8 @@ def assign(
     fields: FieldRules = _BY_NAME,
     old: str | None = None,
 ) -> str:
-    """SQL that converts a value of type ``source`` to a column's type.
+    """Return SQL that converts a value of type ``source`` to a column's type. At a value that does
+    not fit, the job fails.
 
     Args:
         sql: The value. The result repeats it, so it should be a column, not an expression.
@@ -111,7 +112,7 @@ def can_assign(
     policy: Policy = Policy.ANSI,
     fields: FieldRules = _BY_NAME,
 ) -> bool:
-    """Whether a column takes values of a type."""
+    """Whether a column of type ``target`` takes values of type ``source``."""
     try:
         need_assignable(source, target, policy, fields, ("",))
     except TypeMismatchError:
@@ -122,10 +123,14 @@ def can_assign(
 def need_assignable(
     source: HiveType, target: HiveType, policy: Policy, fields: FieldRules, path: Sequence[str]
 ) -> None:
-    """Refuse a value for a column or a field; ``path``: the names that lead to it.
+    """Check that values of type ``source`` may be written to a column or field of type ``target``,
+    under the session's store assignment policy.
+
+    ``path``: the column's name and the names of the fields that lead to the target, for the
+    message.
 
     Raises:
-        TypeMismatchError: The column, or a field of it, takes no values of this type.
+        TypeMismatchError: They may not; or a struct lacks a field of the target, or has one more.
     """
     if source.kind == "void" or source == target:
         return
@@ -148,6 +153,8 @@ def need_assignable(
 def _type_mismatch(
     source: HiveType, target: HiveType, policy: Policy, path: Sequence[str]
 ) -> TypeMismatchError:
+    """Return the error that values of type ``source`` cannot be written to the column or field that
+    ``path`` leads to."""
     strictly = " (spark.sql.storeAssignmentPolicy is STRICT)" if policy is Policy.STRICT else ""
     place = f"column '{path[0]}'" if len(path) == 1 else f"'{shown_path(path)}'"
     target_name = str(target).upper()
@@ -159,7 +166,8 @@ def _type_mismatch(
 
 
 def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool:
-    """Whether a value of an atomic type goes into a field of an atomic type."""
+    """Whether the policy lets values of a type without parts be written to a target without parts.
+    Nested types never may."""
     if source.kind in _NESTED or target.kind in _NESTED:
         return False
     if policy is Policy.STRICT:
@@ -174,7 +182,8 @@ def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool
 
 
 def _can_upcast(source: HiveType, target: HiveType) -> bool:
-    """Spark's ``Cast.canUpCast`` of atomic types."""
+    """Whether Spark's ``Cast.canUpCast`` holds for these types without parts, as the policy STRICT
+    needs."""
     if target.kind in _TEXTS:
         return _is_atomic(source)
     if source.kind in _DATETIMES and target.kind in _DATETIMES:
@@ -200,7 +209,8 @@ def _digits_in(node: HiveType) -> int:
 
 
 def _is_legacy_conversion(source: HiveType, target: HiveType) -> bool:
-    """Whether only the policy LEGACY converts these types into each other."""
+    """Whether only the policy LEGACY converts these types into each other: a text that is parsed,
+    or a BOOLEAN and a number."""
     if source.kind == "string":
         return target.kind in _PARSED_TYPES
     pair = {source.kind, target.kind}
@@ -213,7 +223,8 @@ def takes_literals(target: HiveType) -> bool:
 
 
 def read_back_sql(sql: str, column: Column, *, is_partition: bool) -> str:
-    """SQL of the value that readers will get, from SQL of the value that is written."""
+    """Return SQL of the value that readers will get, from SQL of the value that is written: CHAR is
+    padded, and a partition's text that means NULL is NULL."""
     kind = parse_type(column.type)
     if is_partition and kind.kind in _TEXTS:
         # Each of these names of a directory means NULL.
@@ -237,14 +248,14 @@ class _Assignment:
     def sql(
         self, sql: str, source: HiveType, target: HiveType, depth: int = 0, old: str | None = None
     ) -> str:
-        """SQL of the converted value.
+        """Return SQL of the converted value.
 
         Args:
             sql: The value.
             source: The value's type.
             target: The column's type.
-            depth: How deep in the column's type the value is.
-            old: The old value. A struct keeps its fields that the new value lacks.
+            depth: How deep in the column's type the value is, for the names of lambda parameters.
+            old: SQL of the old value. A struct keeps its fields that the new value lacks.
         """
         if source.kind == "void":
             return f"CAST({sql} AS {shown_type(str(target))})"
@@ -270,7 +281,8 @@ class _Assignment:
         return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failure} ELSE {cast} END"
 
     def _parse_text_sql(self, sql: str, target: HiveType, target_sql: str) -> str:
-        """SQL that parses a text as a value of the target type."""
+        """Return SQL that parses a text as a value of the target type. A text that is none fails
+        the job, or becomes NULL with the policy LEGACY."""
         cast = f"try_cast({sql} AS {target_sql})"
         if self._policy is Policy.LEGACY and target.kind in _INTEGERS:
             # As in Hive, '1.5' is 1, and '.5' is 0.
@@ -291,6 +303,8 @@ class _Assignment:
     def _nested_sql(
         self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
     ) -> str:
+        """Return SQL of a struct, array or map in the target's type; ``sql`` itself if both types
+        are stored alike. Only a struct keeps fields of its old value."""
         if _same_for_storage(source, target):
             return sql
         if source.kind == "struct":
@@ -306,6 +320,8 @@ class _Assignment:
     def _struct_sql(
         self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
     ) -> str:
+        """Return SQL of a struct in the target's type. A field that the source lacks keeps its old
+        value, or becomes NULL."""
         ordinals = self._fields.ordinals(source, target, (self._column,))
         if self._fields.has_namesakes(source):  # the fields go by position
             sql, source = _with_numbered_fields(sql, source)
@@ -347,7 +363,8 @@ def raise_dynamic_sql(condition: str, sqlstate: str, message: str) -> str:
 
 
 def _fitted_text_sql(sql: str, target: HiveType, column: str) -> str:
-    """SQL that fits a text into CHAR or VARCHAR: trailing blanks that do not fit are cut off.
+    """Return SQL that fits a text into CHAR or VARCHAR: trailing blanks that do not fit are cut
+    off.
 
     A text that is still too long fails the job. The writer pads CHAR.
     """
@@ -365,7 +382,8 @@ def _fitted_text_sql(sql: str, target: HiveType, column: str) -> str:
 
 
 def _is_safe(source: HiveType, target: HiveType) -> bool:
-    """Whether no value of the source type can be out of the target type's range."""
+    """Whether no value of the source type can be out of the target type's range. Both are types
+    without parts."""
     if target.kind in _TEXTS or target.kind in _FLOATS or source.kind in _DATETIMES:
         return True
     if source.kind in _FLOATS:
@@ -392,6 +410,8 @@ def _is_number(node: HiveType) -> bool:
 
 
 def _is_atomic(node: HiveType) -> bool:
+    """Whether values of a type can be written as a text: the types without parts that a column can
+    have, and intervals and times."""
     is_basic = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary", "variant"} or _is_number(
         node
     )
@@ -400,6 +420,8 @@ def _is_atomic(node: HiveType) -> bool:
 
 
 def _same_for_storage(source: HiveType, target: HiveType) -> bool:
+    """Whether values of a type are stored as they are in the target's type. CHAR and VARCHAR never
+    are: their lengths are checked."""
     if target.kind in ("char", "varchar"):
         return False
     if target.kind in _NESTED:
@@ -410,6 +432,8 @@ def _same_for_storage(source: HiveType, target: HiveType) -> bool:
 
 
 def _spark_type_name(node: HiveType) -> str:
+    """Return a type's name with Spark's words: ``timestamp_ltz`` is TIMESTAMP, and ``timestamp`` is
+    TIMESTAMP_NTZ."""
     return (
         str(node)
         .replace("timestamp_ltz", "\0")

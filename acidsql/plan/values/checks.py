@@ -35,7 +35,7 @@ _SHOWN_CHARACTERS = 100  # of a value in an error
 
 
 def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> list[Edit]:
-    """Edits that put names of a condition in backticks instead of ``"…"``.
+    """Return edits that put names of a condition in backticks instead of ``"…"``.
 
     ``double_quoted``: ``"…"`` is a name in this session. In a constraint it is a string.
     """
@@ -62,6 +62,7 @@ def fixed_condition_over(table: Table, condition: Text) -> Text:
 
 
 def _row_of(table: Table) -> str:
+    """Return SQL of a relation with one row of NULLs in the table's columns and types."""
     columns = (
         f"CAST(NULL AS {shown_type(column.type)}) AS {quote(column.name)}"
         for column in table.all_columns
@@ -78,8 +79,9 @@ def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
 
 
 def constraints_naming(table: Table, column: str) -> list[str]:
-    """The names of the constraints that mention a column. A FOREIGN KEY may refer to its own
-    table."""
+    """Return the names of a table's constraints that mention a column, whose name is as in the
+    catalog. A FOREIGN KEY counts, too, if it refers to the column from within the same table. So
+    does a CHECK with a struct's field of the same name."""
     return [
         constraint.name
         for constraint in table.constraints
@@ -94,7 +96,8 @@ def constraints_naming(table: Table, column: str) -> list[str]:
 
 
 def new_values(table: Table) -> list[str]:
-    """SQL of the values of a new row, as readers will see them, over the columns of events."""
+    """Return SQL of the values of a new row, as readers will see them, over the columns of events,
+    in the order of the table's columns."""
     data_values = [
         shown_sql(quote(column.name), column.type, zone_offset_micros=None)
         for column in table.columns
@@ -111,8 +114,8 @@ def partition_value(column: Column, ordinal: int) -> str:
 
 
 def check_projections(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """Two projections of events, one after the other, after which rows that break a constraint fail
-    the job.
+    """Return two projections of events, one after the other, after which rows that break a
+    constraint fail the job.
 
     Args:
         table: The target.
@@ -136,10 +139,8 @@ def check_projections(table: Table, columns: Sequence[str]) -> tuple[list[str], 
 
 
 def _failing_case(table: Table, columns: Sequence[str]) -> tuple[str, dict[str, Span]]:
-    """The beginning of a CASE that fails the job for a row that breaks a constraint.
-
-    With it comes the place of each condition in the CASE, by the constraint's name.
-    """
+    """Return the beginning of a CASE, without ELSE, that fails the job for a row that breaks a
+    constraint; and the place of each condition in it, by the constraint's name."""
     is_new = f"{ew.ACTION} & {ew.INSERT} <> 0 AND " if ew.ACTION in columns else ""
     text, places = "CASE", {}
     for name, condition in table.checks.items():
@@ -152,7 +153,8 @@ def _failing_case(table: Table, columns: Sequence[str]) -> tuple[str, dict[str, 
 def constraint_of_fragment(
     table: Table, columns: Sequence[str], fragment: str, start: int
 ) -> str | None:
-    """The name of the constraint whose condition contains a fragment of the projections' SQL.
+    """Return the name of the constraint whose condition contains a fragment of the projections'
+    SQL.
 
     Args:
         table: The target.
@@ -172,7 +174,7 @@ def constraint_of_fragment(
 
 
 def _violation_sql(table: Table, name: str, condition: str) -> str:
-    """SQL that fails the job, with the values of the condition's columns in the message."""
+    """Return SQL that fails the job, with the values of the condition's columns in the message."""
     condition_columns = columns_of(condition, table.all_columns)
     violation = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
     message_parts = (
@@ -185,7 +187,7 @@ def _violation_sql(table: Table, name: str, condition: str) -> str:
 
 
 def example(columns: Sequence[Column]) -> str:
-    """SQL of the values of a row as text: ``a = 1, b = 'x'``."""
+    """Return SQL of the values of a row as text for a message: ``a = 1, b = 'x'``."""
     words = ["''"]
     for number, column in enumerate(columns):
         words += [literal(f"{', ' if number else ''}{column.name} = "), _example(column)]
@@ -193,6 +195,8 @@ def example(columns: Sequence[Column]) -> str:
 
 
 def _example(column: Column) -> str:
+    """Return SQL of a column's value as text for a message: strings in quotes, binaries as 0x…,
+    NULL as NULL, cut after `_SHOWN_CHARACTERS`."""
     name, kind = quote(column.name), parse_type(column.type)
     if kind.kind == "binary":
         text = f"concat('0x', hex({name}))"

@@ -25,7 +25,7 @@ class Edit:
 
 
 def _outermost_edits(edits: Iterable[Edit]) -> list[Edit]:
-    """The edits that are not inside of other edits, in the order of the text."""
+    """Return the edits that are not inside of other edits, in the order of the text."""
     outermost: list[Edit] = []
     for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
         if not outermost or edit.start >= outermost[-1].end:
@@ -60,7 +60,8 @@ class Text:
         return self.raw("(").verbatim(span).raw("\n)")
 
     def verbatim(self, span: Span) -> Text:
-        """Append a slice of the user's text without brackets, with the edits applied."""
+        """Append a slice of the user's text without brackets, with the edits applied. Return this
+        text."""
         copied_to = span.start
         for edit in self._edits:
             if span.start <= edit.start and edit.end <= span.end:
@@ -71,14 +72,14 @@ class Text:
         return self
 
     def commas(self, parts: Sequence[Text | str]) -> Text:
-        """Append parts with commas between them."""
+        """Append parts with commas between them. Return this text."""
         for number, part in enumerate(parts):
             self.raw(",\n  " if number else "  ")
             self.add(part)
         return self
 
     def add(self, part: Text | str) -> Text:
-        """Append SQL of our own, or a ``Text`` together with its map."""
+        """Append SQL of our own, or a ``Text`` together with its map. Return this text."""
         if isinstance(part, str):
             return self.raw(part)
         shift = self._length
@@ -99,7 +100,7 @@ class Text:
         return "".join(self._parts)
 
     def place(self, start: int, stop: int) -> Span | None:
-        """The place in the user's text of the offsets ``start..stop`` (stop included) here.
+        """Return the place in the user's text of the offsets ``start..stop`` (stop included) here.
 
         If ``start`` is in SQL of our own, the result is the place of the only copy of the user's
         text between the offsets. None if there is no copy, or more than one.
@@ -121,6 +122,8 @@ class Text:
             self.raw(self.source[start:end])
 
     def _source_offset(self, offset: int) -> int | None:
+        """Return the offset in the user's text of an offset here; None if it is in SQL of our
+        own."""
         index = bisect_right(self._map, (offset, len(self.source), 0)) - 1
         if index < 0:
             return None

@@ -57,7 +57,8 @@ class FieldRules:
         return self._ordinals_by_name(source, target, path)
 
     def unite(self, source: HiveType, target: HiveType) -> HiveType:
-        """Add the source's additional fields to the target's type, as last fields, at any depth.
+        """Return the target's type with the source's additional fields, as last fields, at any
+        depth.
 
         A field is not added if its name differs from another field's only in case, because readers
         would not tell the two apart; nor if the source has the field twice.
@@ -83,7 +84,8 @@ class FieldRules:
         return HiveType("struct", children=tuple(fields.values()), names=tuple(fields))
 
     def lacks(self, source: HiveType, target: HiveType) -> bool:
-        """Whether a value lacks a field of the target, or one of a struct in it."""
+        """Whether a struct value lacks a field of the target, or one of a struct in it. Arrays and
+        maps are not looked into."""
         if target.kind != "struct" or source.kind != "struct":
             return False
         ordinals = self.ordinals(source, target, ())
@@ -103,6 +105,9 @@ class FieldRules:
     def _ordinals_by_position(
         self, source: HiveType, target: HiveType, path: Sequence[str]
     ) -> list[int | None]:
+        """Return, for each field of the target, its ordinal in the source; None for a field that
+        the source lacks at its end. Raise TypeMismatchError for surplus fields, and for missing
+        ones unless they are filled."""
         count = len(target.names)
         if extra := source.names[count:]:
             raise _extra_fields(extra, path)
@@ -118,6 +123,9 @@ class FieldRules:
     def _ordinals_by_name(
         self, source: HiveType, target: HiveType, path: Sequence[str]
     ) -> list[int | None]:
+        """Return, for each field of the target, the ordinal of the source's field of that name;
+        None if the source lacks it. Raise TypeMismatchError for ambiguous and surplus fields, and
+        for missing ones unless they are filled."""
         names = [self.fold_case(name) for name in source.names]
         ordinals: list[int | None] = []
         for field in target.names:
@@ -165,6 +173,7 @@ def parts_of(kind: HiveType) -> tuple[str, ...]:
 
 
 def _extra_fields(names: Sequence[str], path: Sequence[str]) -> TypeMismatchError:
+    """Return the error for fields of a value that the struct at ``path`` does not have."""
     return TypeMismatchError(
         "EXTRA_STRUCT_FIELDS",
         f"The struct '{shown_path(path)}' has no field for {_quoted(names)} of the value.",

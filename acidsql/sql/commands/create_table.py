@@ -49,9 +49,8 @@ class _TableDraft:
 
 
 def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
-    """Parse ``CREATE … TABLE …``; return a SparkStatement if a clause, as USING, makes the table
-    Spark's. Refuse a transactional one with such a clause; and LOCATION with OR REPLACE or
-    TEMPORARY."""
+    """Parse ``CREATE … TABLE …``; refuse clauses that exclude each other. Return a SparkStatement
+    if a clause, as USING, makes the table Spark's."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
     words: set[str] = set()
