@@ -117,7 +117,7 @@ def test_the_shell_says_what_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
     monkeypatch.delitem(sys.modules, "acidsql.terminal.shell", raising=False)
     with pytest.raises(click.ClickException, match=r"needs prompt_toolkit: pip install 'acidsql"):
-        cli._shell({})
+        cli._run_shell({})
 
 
 def test_a_server_that_does_not_answer_is_told(monkeypatch):

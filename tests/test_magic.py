@@ -19,7 +19,7 @@ from acidsql.errors import SqlSyntaxError
 from acidsql.plan.analysis.lower import no_log
 from acidsql.statements.context.result import Counts, Receipt
 from acidsql.terminal import magic
-from acidsql.terminal.render import Rows
+from acidsql.terminal.render import FirstRows
 
 
 class PaperFrame:
@@ -58,8 +58,8 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> PaperSession:
     session = PaperSession()
     monkeypatch.setattr(magic, "newest_session", lambda: session)
 
-    def two_rows(frame: PaperFrame, limit: int) -> Rows:
-        return Rows(frame, ("n",), (("1",),) * min(limit, 2), False, (True,))
+    def two_rows(frame: PaperFrame, limit: int) -> FirstRows:
+        return FirstRows(frame, ("n",), (("1",),) * min(limit, 2), False, (True,))
 
     monkeypatch.setattr(magic, "first_rows", two_rows)
     return session
@@ -67,7 +67,7 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> PaperSession:
 
 def test_returned_rows_are_shown_below_their_receipt(shell, paper, capsys):
     shown = shell.run_cell_magic("acidsql", "", "INSERT INTO t VALUES (1) RETURNING n")
-    assert isinstance(shown, Rows)
+    assert isinstance(shown, FirstRows)
     assert "1 inserted" in capsys.readouterr().out
 
 
@@ -113,7 +113,7 @@ def test_a_cell_runs_its_statements_in_turn(shell, paper, capsys):
     )
     assert [text for text, _ in paper.told] == ["INSERT INTO t VALUES ('a;b')", "SELECT n\nFROM t"]
     assert "1 inserted · txn 1" in capsys.readouterr().out
-    assert isinstance(last, Rows)
+    assert isinstance(last, FirstRows)
 
 
 def test_the_last_outcome_is_the_cells_value(shell, paper):
@@ -222,7 +222,7 @@ def test_a_wrong_option_is_refused(shell, paper, line):
 
 
 def test_rows_as_text_and_html():
-    rows = Rows(None, ("name", "n"), (("a<b", "1"), (None, "22")), True, (False, True))
+    rows = FirstRows(None, ("name", "n"), (("a<b", "1"), (None, "22")), True, (False, True))
     assert str(rows).splitlines() == [
         "name   n", "────  ──", "a<b    1", "NULL  22", "(the first 2 rows; there are more)",
     ]  # fmt: skip
@@ -234,10 +234,10 @@ def test_rows_as_text_and_html():
 
 def test_a_text_of_several_lines_is_shown_as_it_is():
     plan = "== Plan ==\n  Scan <t>" + " " * 100 + "wide"
-    shown = Rows(None, ("plan",), ((plan,),), False, (False,))
+    shown = FirstRows(None, ("plan",), ((plan,),), False, (False,))
     assert str(shown) == plan
     assert "  Scan &lt;t&gt;" + " " * 100 + "wide</pre>" in shown._repr_html_()
-    notes = Rows(None, ("note",), (("a\nb",), ("",), (None,)), True, (False,))
+    notes = FirstRows(None, ("note",), (("a\nb",), ("",), (None,)), True, (False,))
     assert str(notes).splitlines() == [
         "note", "────", "a b", "", "NULL", "(the first 3 rows; there are more)",
     ]  # fmt: skip

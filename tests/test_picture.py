@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from xml.etree import ElementTree
 
-from acidsql.api.picture import Picture, cells
+from acidsql.api.picture import Picture, health_cells
 from acidsql.statements.maintenance.health import Health
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -73,6 +73,6 @@ def test_a_line_says_what_holds_old_files_and_what_comes_next():
     elsewhere = Health(
         "d.t", held_by="x", held_since=since.astimezone(timezone(timedelta(hours=9)))
     )
-    assert "x, since 2026-01-02 03:04 UTC" in cells(elsewhere)
+    assert "x, since 2026-01-02 03:04 UTC" in health_cells(elsewhere)
     broken = Health("d.t", problem="no such directory")
     assert str(Picture([broken])).startswith("d.t: no such directory")

@@ -169,7 +169,7 @@ def test_words_are_completed(acid, spark):
 
     def words(text):
         before, _, after = text.partition("|")
-        start, found = complete.candidates(before + after, len(before))
+        start, found = complete.completions(before + after, len(before))
         assert before[start:].isidentifier() or before[start:] == ""
         return found
 
@@ -187,7 +187,7 @@ def test_words_are_completed(acid, spark):
     assert words("USE def|") == ["default"]
     quoted = "SELECT `th|` FROM planes", "SELECT x FROM `PL|", "SELECT planes.`| FROM planes"
     places = [text.partition("|") for text in quoted]
-    found = [complete.candidates(before + after, len(before)) for before, _, after in places]
+    found = [complete.completions(before + after, len(before)) for before, _, after in places]
     assert found[0] == (7, ["`the year"])
     assert found[1] == (14, ["`places`", "`plain`", "`planes`"])
     assert found[2] == (14, ["`seats`", "`tailnum`", "`the year`"])

@@ -40,8 +40,10 @@ class Migration(SessionCore):
             SettingError: This session's metastore is a Hive Metastore.
             TxnError: A transaction is open. End it first.
         """
-        ours = self._qualify(table)
-        self._move(ours, ours if name is None else self._qualify(name), metastore, to_hive=True)
+        ours = self._movable_name(table)
+        self._move_table(
+            ours, ours if name is None else self._movable_name(name), metastore, to_hive=True
+        )
 
     @checked_while_open
     def import_from_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:
@@ -58,11 +60,11 @@ class Migration(SessionCore):
         Raises:
             CatalogError: As by ``export_to_hive``; so are the other errors.
         """
-        hive_name = self._qualify(table)
-        session_name = hive_name if name is None else self._qualify(name)
-        self._move(session_name, hive_name, metastore, to_hive=False)
+        hive_name = self._movable_name(table)
+        session_name = hive_name if name is None else self._movable_name(name)
+        self._move_table(session_name, hive_name, metastore, to_hive=False)
 
-    def _qualify(self, name: str) -> TableName:
+    def _movable_name(self, given_name: str) -> TableName:
         """Return the full name of the table that a call wants to move. It need not exist.
 
         Raises:
@@ -70,13 +72,13 @@ class Migration(SessionCore):
                 Spark's.
             UnsupportedError: The table is temporary.
         """
-        table_name = self._runner.qualify(table_parts(name))
+        table_name = self._runner.qualify(table_parts(given_name))
         if table_name is None:
-            raise AnalysisError(f"'{name}' is not 'table' or 'database.table'.")
+            raise AnalysisError(f"'{given_name}' is not 'table' or 'database.table'.")
         refuse_temporary(table_name, "A move")
         return table_name
 
-    def _move(
+    def _move_table(
         self, session_name: TableName, hive_name: TableName, url: str, *, to_hive: bool
     ) -> None:
         """Move a table between this session's metastore and the Hive Metastore at ``url``, in

@@ -38,56 +38,56 @@ class Picture:
     health_rows: Sequence[Health]
 
     def __str__(self) -> str:
-        return "\n".join(map(_line, self.health_rows)) or "no partitions"
+        return "\n".join(map(_health_line, self.health_rows)) or "no partitions"
 
     def _repr_html_(self) -> str:
         """Bars of bytes as SVG, the largest first. Each has its line of text as a tip."""
         ordered = sorted(self.health_rows, key=lambda health: -_total_bytes(health))
         shown, remaining = ordered[:_MOST_BARS], ordered[_MOST_BARS:]
         longest = max(map(_total_bytes, shown), default=0) or 1
-        lines = [_bar(health, number, longest) for number, health in enumerate(shown, 1)]
+        lines = [_bar_svg(health, number, longest) for number, health in enumerate(shown, 1)]
         if remaining:
             text = f"and {len(remaining):,} more: {size(sum(map(_total_bytes, remaining)))}"
             lines.append(_svg_text(0, _LINE * (len(shown) + 1), text))
         height = _LINE * (len(shown) + 1 + bool(remaining)) + 8
-        title = html.escape(", ".join(_line(health) for health in shown) or "no partitions")
+        title = html.escape(", ".join(_health_line(health) for health in shown) or "no partitions")
         return (
             f'<svg class="acidsql-health" role="img" aria-label="{title}" width="{_WIDTH}" '
             f'height="{height}" viewBox="0 0 {_WIDTH} {height}" '
             'style="max-width: 100%; font: 13px sans-serif" fill="currentColor" '
-            f'xmlns="http://www.w3.org/2000/svg">{_legend()}{"".join(lines)}</svg>'
+            f'xmlns="http://www.w3.org/2000/svg">{_legend_svg()}{"".join(lines)}</svg>'
         )
 
 
-def cells(row: Any) -> tuple[str, ...]:
+def health_cells(health: Any) -> tuple[str, ...]:
     """Return a row of ``Session.health`` as texts, under the heads ``CELLS``; "" for what is not
     known."""
     return (
-        _row_name(row),
-        "" if row.rows is None else f"{row.rows:,}",
-        "" if row.deleted_rows is None else f"{row.deleted_rows:,}",
-        size(row.live_bytes or 0),
+        _row_name(health),
+        "" if health.rows is None else f"{health.rows:,}",
+        "" if health.deleted_rows is None else f"{health.deleted_rows:,}",
+        size(health.live_bytes or 0),
         *(
             "" if number is None else f"{number:,} · {size(length)}"
             for number, length in (
-                (row.bases, row.base_bytes),
-                (row.deltas, row.delta_bytes),
-                (row.delete_deltas, row.delete_delta_bytes),
+                (health.bases, health.base_bytes),
+                (health.deltas, health.delta_bytes),
+                (health.delete_deltas, health.delete_delta_bytes),
             )
         ),
-        size(row.obsolete_bytes or 0),
-        _holder_text(row),
-        row.next or "",
-        row.problem or row.why or "",
+        size(health.obsolete_bytes or 0),
+        _keeper_of_obsolete_text(health),
+        health.next or "",
+        health.problem or health.why or "",
     )
 
 
-def _row_name(row: Any) -> str:
+def _row_name(health: Any) -> str:
     """The partition, or the table of a row that is not about one partition."""
-    return str(row.partition or row.table)
+    return str(health.partition or health.table)
 
 
-def _line(health: Health) -> str:
+def _health_line(health: Health) -> str:
     """Return a row as a line of text: ``p=1: 1,204 rows, 3.2 MB in 3 files · 12 deltas (34%)
     · …``"""
     if health.rows is None or health.deleted_rows is None:
@@ -101,8 +101,8 @@ def _line(health: Health) -> str:
     ) and health.delta_share is not None:
         facts.append(f"{_counted(number, 'delta')}, {health.delta_share:.0%} of the bytes")
     if health.obsolete_bytes:
-        holder = _holder_text(health)
-        facts.append(f"{size(health.obsolete_bytes)} obsolete{holder and ': '}{holder}")
+        keeper = _keeper_of_obsolete_text(health)
+        facts.append(f"{size(health.obsolete_bytes)} obsolete{keeper and ': '}{keeper}")
     if health.why is not None:
         facts.append(f"next: {health.next or 'nothing'}: {health.why}")
     return " · ".join(facts)
@@ -112,19 +112,19 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _holder_text(row: Any) -> str:
+def _keeper_of_obsolete_text(health: Any) -> str:
     """Return what keeps the obsolete files from deletion, and since when; "" if nothing does."""
     since = ""
-    if row.held_since is not None:
-        since = f", since {row.held_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return f"{row.held_by}{since}" if row.held_by else ""
+    if health.held_since is not None:
+        since = f", since {health.held_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{health.held_by}{since}" if health.held_by else ""
 
 
 def _total_bytes(health: Health) -> int:
     return (health.live_bytes or 0) + (health.obsolete_bytes or 0)
 
 
-def _legend() -> str:
+def _legend_svg() -> str:
     """Return SVG of the colours' names, one beside the other."""
     parts, x = [], 0
     for name, _, colour in _PARTS:
@@ -134,7 +134,7 @@ def _legend() -> str:
     return "".join(parts)
 
 
-def _bar(health: Health, number: int, longest: int) -> str:
+def _bar_svg(health: Health, number: int, longest: int) -> str:
     """Return SVG of a name, a bar of four colours, and its bytes; the whole line of text comes up
     as a tip."""
     y, x = _LINE * number, float(_NAMES)
@@ -143,7 +143,7 @@ def _bar(health: Health, number: int, longest: int) -> str:
         if len(_row_name(health)) <= _LONGEST_NAME
         else f"{_row_name(health)[: _LONGEST_NAME - 1]}…"
     )
-    parts = [f"<g><title>{html.escape(_line(health))}</title>", _svg_text(0, y, name)]
+    parts = [f"<g><title>{html.escape(_health_line(health))}</title>", _svg_text(0, y, name)]
     for _, field, colour in _PARTS:
         width = (getattr(health, field) or 0) / longest * _BARS
         if width:

@@ -18,7 +18,7 @@ from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.runner import Runner
 from acidsql.storage.spark.given_rows import Rows
 from acidsql.storage.spark.session.jvm import is_remote
-from acidsql.streams.auto_cdc import AutoCdc, Clauses
+from acidsql.streams.auto_cdc import AutoCdc, CdcClauses
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup, no_sinks_error
 from acidsql.streams.changes import change_rows
@@ -129,7 +129,7 @@ class StreamMethods(SessionCore):
             SettingError, UnsupportedError: An argument is wrong, or the metastore keeps no streams.
         """
         setup = self._setup(txn_app_id, retries)
-        clauses = Clauses(
+        clauses = CdcClauses(
             keys, sequence_by, ignore_null_updates, ignore_null_updates_column_list,
             ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
             column_list, except_column_list, stored_as_scd_type, track_history_column_list,
@@ -144,7 +144,7 @@ class StreamMethods(SessionCore):
         target: str | Sequence[AutoCdc] | Mapping[str, AutoCdc],
         by: str | None,
         transform: Transform | None,
-        clauses: Clauses,
+        clauses: CdcClauses,
         bad_records: str | None,
     ) -> AutoCdc | SeveralCdc:
         """Make the applier of one target, or of several. Nothing is applied or created.
@@ -158,7 +158,7 @@ class StreamMethods(SessionCore):
                 raise SettingError("by=… and transform=… are for several targets.", name="by")
             clauses.check()
             return AutoCdc(setup, self._full_name(target), clauses, bad)
-        if clauses != Clauses():
+        if clauses != CdcClauses():
             raise SettingError("Each of several targets has its own clauses.", name="target")
         if not isinstance(by, str):
             raise SettingError("Several targets need by=…, a column of the records.", name="by")
@@ -320,9 +320,11 @@ class StreamMethods(SessionCore):
         need_count(retries, "retries")
         if txn_app_id is not None:
             check_app_id(txn_app_id)
-        need_plain = self._runner.transactions.require_autocommit_in_thread
-        make = self._runner_for_batch
-        return Setup(self.spark, self.metastore, make, txn_app_id, retries, need_plain)
+        require_no_transaction = self._runner.transactions.require_autocommit_in_thread
+        make_runner = self._runner_for_batch
+        return Setup(
+            self.spark, self.metastore, make_runner, txn_app_id, retries, require_no_transaction
+        )
 
     def _need_ledger(self) -> None:
         """Raise UnsupportedError if the metastore cannot note batches in its COMMIT."""

@@ -48,7 +48,7 @@ _LISTS = ("keys", *(name for names in _EXCLUSIVE for name in names if name.endsw
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class CdcClauses:
     """The clauses of AUTO CDC. None: a property of the table has the clause, or it is left out."""
 
     keys: Sequence[str] | str | None = None
@@ -160,7 +160,7 @@ class Applier(BatchWriter[Target]):
             SettingError: Only one of ``txn_app_id`` and ``txn_version`` was passed, or is wrong.
             AcidSqlError: Any error of the statement AUTO CDC. Nothing of the batch was applied.
         """
-        self._setup.need_plain("apply(…), which has a transaction of its own,")
+        self._setup.require_no_transaction("apply(…), which has a transaction of its own,")
         with self._runner(rows.sparkSession) as runner:
             target = self.target(runner)
             batch = numbered_batch(txn_app_id, txn_version, self._sink_name(target))
@@ -178,11 +178,11 @@ class Applier(BatchWriter[Target]):
         """The tables, in the order in which they are changed."""
         raise NotImplementedError
 
-    def home(self, rows: DataFrame, target: Target) -> Column:
+    def target_index(self, rows: DataFrame, target: Target) -> Column:
         """The index in ``tables`` of the table that a record is for; NULL: of no table."""
         return F.lit(0)
 
-    def names_no_table(self, rows: DataFrame) -> Column:
+    def names_no_target(self, rows: DataFrame) -> Column:
         """A condition that is true if a record does not say which table it is for."""
         return F.lit(False)
 
@@ -224,7 +224,7 @@ class AutoCdc(Applier[Table]):
     """Applies records to one table."""
 
     def __init__(
-        self, setup: Setup, table: str, clauses: Clauses, bad_records: BadRecords | None
+        self, setup: Setup, table: str, clauses: CdcClauses, bad_records: BadRecords | None
     ) -> None:
         super().__init__(setup)
         if bad_records is not None and bad_records.table == table:
@@ -245,12 +245,12 @@ class AutoCdc(Applier[Table]):
     def tables(self, target: Table) -> Sequence[Table]:
         return [target]
 
-    def make_ready(self, runner: Runner, target: Table, rows: DataFrame) -> None:
+    def prepare_target(self, runner: Runner, target: Table, rows: DataFrame) -> None:
         if self._bad_records is not None:
-            self._bad_records.make_ready(runner)
+            self._bad_records.prepare_target(runner)
 
     def make_tables(self, runner: Runner, target: Table, rows: DataFrame) -> None:
-        self.make_ready(runner, target, rows)
+        self.prepare_target(runner, target, rows)
         if self.lacks_state(runner, target):
             self.apply_all(runner, target, rows.where(F.lit(False)))
 
@@ -291,7 +291,7 @@ class AutoCdc(Applier[Table]):
         receipt = self.apply_all(
             runner, target, judged_records.where(F.col(FAULT).isNull()).drop(FAULT)
         )
-        bad_receipt = bad_records.put(
+        bad_receipt = bad_records.put_aside(
             runner, judged_records.where(F.col(FAULT).isNotNull()), literal(str(target.name))
         )
         return receipt if bad_receipt is None else combined_receipt([receipt, bad_receipt], txn_id)

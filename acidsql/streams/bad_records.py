@@ -41,7 +41,7 @@ class BadRecords:
     def __init__(self, table: str) -> None:
         self.table = table
 
-    def make_ready(self, runner: Runner) -> None:
+    def prepare_target(self, runner: Runner) -> None:
         """Create the table of bad records, unless it exists. Its columns are not checked.
 
         Raises:
@@ -53,7 +53,7 @@ class BadRecords:
             run_statement(runner, f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
         resolve_table(runner, self.table)
 
-    def put(self, runner: Runner, bad_rows: DataFrame, target: str) -> Receipt | None:
+    def put_aside(self, runner: Runner, bad_rows: DataFrame, target: str) -> Receipt | None:
         """Insert records into the table, in the runner's transaction, with their fault, the batch
         and the time.
 

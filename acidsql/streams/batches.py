@@ -52,8 +52,9 @@ class Setup:
         make_runner: Makes a runner for statements on a batch's own Spark session.
         app_id: The application in the ledger. None: the id of the streaming query.
         retries: How often to write a batch again after a conflict with another transaction.
-        need_plain: Raises TxnError if this thread is in a transaction of the session. A batch has
-            its own one, so it would wait for the locks of its own caller, and COMMIT beside it.
+        require_no_transaction: Raises TxnError if this thread is in a transaction of the session.
+            A batch has its own one, so it would wait for the locks of its own caller, and COMMIT
+            beside it.
     """
 
     spark: SparkSession
@@ -61,7 +62,7 @@ class Setup:
     make_runner: Callable[[SparkSession], Runner]
     app_id: str | None
     retries: int
-    need_plain: Callable[[str], None]
+    require_no_transaction: Callable[[str], None]
 
     def __reduce__(self) -> str:
         """Spark Connect alone pickles the function of ``foreachBatch``, for its server."""
@@ -102,7 +103,7 @@ class BatchWriter(Generic[Target]):
         """Write a batch in the runner's transaction, and return the receipt."""
         raise NotImplementedError
 
-    def make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
+    def prepare_target(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         """Do what must be done before the transaction of a batch begins."""
 
     def _sink_name(self, target: Target) -> str:
@@ -120,7 +121,7 @@ class BatchWriter(Generic[Target]):
             TxnError: It is called between BEGIN and COMMIT, and not by a streaming query.
             AcidSqlError: Any error of a statement. Nothing of the batch was written.
         """
-        self._setup.need_plain("A batch, which has a transaction of its own,")
+        self._setup.require_no_transaction("A batch, which has a transaction of its own,")
         spark = rows.sparkSession
         with composed_text_conf(spark), self._runner(spark) as runner:
             target = self.target(runner)
@@ -152,7 +153,7 @@ class BatchWriter(Generic[Target]):
     ) -> Receipt | None:
         """Make the target ready, write the batch in a new transaction, and commit; after an error,
         roll back. ``batch``: what COMMIT notes in the ledger; None: nothing."""
-        self.make_ready(runner, target, rows)
+        self.prepare_target(runner, target, rows)
         transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True
         try:

@@ -37,8 +37,15 @@ from acidsql.sql.grammar.cdc import is_expression
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.spark.type_sql import type_sql
 from acidsql.streams.envelopes import debezium, dms, goldengate, maxwell
-from acidsql.streams.envelopes.parts import ROOT, TEXT, Envelope, Fields, Image, parsed_json
-from acidsql.streams.envelopes.values import Values, text_sql
+from acidsql.streams.envelopes.parts import (
+    ROOT,
+    TEXT,
+    Envelope,
+    RecordFields,
+    RowImage,
+    parsed_json,
+)
+from acidsql.streams.envelopes.values import ValueConverter, text_sql
 
 FORMATS: dict[str, ModuleType] = {
     "debezium": debezium, "dms": dms, "goldengate": goldengate, "maxwell": maxwell,
@@ -88,22 +95,22 @@ def change_rows(
         f"{envelope.txn} AS _source_txn",
         f"{'CAST(NULL AS STRING)' if sequence else envelope.fault} AS {_PREFIX}fault",
         f"left({TEXT if fields.is_text else 'CAST(NULL AS STRING)'}, 200) AS {_PREFIX}excerpt",
-        f"{is_unparsed(fields)} AS {_PREFIX}unparsed",
-        f"{fields.has_long_numbers()} AS {_PREFIX}long",
+        f"{is_unparsed_sql(fields)} AS {_PREFIX}unparsed",
+        f"{fields.has_long_numbers_sql()} AS {_PREFIX}long",
     )
-    row_images = {name: Image(f"{_PREFIX}{name}", image.kind) for name, image in images.items()}
+    row_images = {name: RowImage(f"{_PREFIX}{name}", image.kind) for name, image in images.items()}
     table_row = _RowSql(columns, envelope, absent)
     typed_rows = envelope_rows.selectExpr(
         f"{_PREFIX}op", "_sequence", "_table", "_source_txn", f"{_PREFIX}excerpt",
-        f"{_record_fault(format, row_images)} AS {_PREFIX}fault",
+        f"{_record_fault_sql(format, row_images)} AS {_PREFIX}fault",
         f"{table_row.row_sql(row_images['after'], None)} AS {_PREFIX}after",
         f"{table_row.row_sql(row_images['before'], row_images.get('same'), is_old=True)} "
         f"AS {_PREFIX}before",
     )  # fmt: skip
     split_rows = typed_rows.selectExpr(
-        "*", f"explode({_record_rows(columns, key_indexes)}) AS {_PREFIX}row"
+        "*", f"explode({_record_rows_sql(columns, key_indexes)}) AS {_PREFIX}row"
     )
-    good_rows = split_rows.where(_is_good(format, absent))
+    good_rows = split_rows.where(_is_good_sql(format, absent))
     return good_rows.selectExpr(
         *(f"{_PREFIX}row.r.c{i} AS {quote(column.name)}" for i, column in enumerate(columns)),
         f"{_PREFIX}row.op AS _op",
@@ -114,7 +121,7 @@ def change_rows(
 # ── the records and the table's columns ──────────────────────────────────────────────────────
 
 
-def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]:
+def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, RecordFields]:
     """Parse the rows' texts to JSON, in columns that are added. Return the rows, and the fields of
     their records. Parsed rows stay as they are.
 
@@ -124,14 +131,14 @@ def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]
     mark_column = FORMATS[format].MARK
     names = {name.lower() for name in rows.columns}
     if mark_column.lower() in names:
-        return rows, Fields(rows.schema)
+        return rows, RecordFields(rows.schema)
     text_columns = [
         column.name
         for column in rows.schema
         if isinstance(column.dataType, StringType | BinaryType)
     ]
     if format == "dms" and len(rows.columns) > 1:
-        return rows, Fields(rows.schema)  # files of a full load, which have no column Op
+        return rows, RecordFields(rows.schema)  # files of a full load, which have no column Op
     text_column = text_columns[0] if len(rows.columns) == len(text_columns) == 1 else "value"
     if text_column not in text_columns:
         raise AnalysisError(
@@ -143,7 +150,7 @@ def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]
     root: Callable[[str], str] = getattr(FORMATS[format], "root", lambda parsed: parsed)
     text_rows = rows.selectExpr("*", f"CAST({quote(text_column)} AS STRING) AS {TEXT}")
     variant_rows = text_rows.selectExpr("*", f"{parsed_json(TEXT)} AS {_PARSED}")
-    return variant_rows.selectExpr("*", f"{root(_PARSED)} AS {ROOT}"), Fields(None)
+    return variant_rows.selectExpr("*", f"{root(_PARSED)} AS {ROOT}"), RecordFields(None)
 
 
 def _table_columns(
@@ -202,12 +209,12 @@ def _column_index(columns: Sequence[StructField], key: str) -> int:
 # ── the steps ────────────────────────────────────────────────────────────────────────────────
 
 
-def _images(envelope: Envelope) -> dict[str, Image]:
+def _images(envelope: Envelope) -> dict[str, RowImage]:
     images = {"before": envelope.before, "after": envelope.after}
     return images if envelope.same is None else images | {"same": envelope.same}
 
 
-def is_unparsed(fields: Fields) -> str:
+def is_unparsed_sql(fields: RecordFields) -> str:
     """SQL that is true if the text of a record is no JSON."""
     return f"{_PARSED} IS NULL" if fields.is_text else "false"
 
@@ -221,9 +228,9 @@ class _RowSql:
 
     def __init__(self, columns: Sequence[StructField], envelope: Envelope, absent: str) -> None:
         self._columns, self._envelope, self._absent = columns, envelope, absent
-        self._values = Values(envelope.days, envelope.binary)
+        self._values = ValueConverter(envelope.days, envelope.binary)
 
-    def row_sql(self, image: Image, fallback: Image | None, *, is_old: bool = False) -> str:
+    def row_sql(self, image: RowImage, fallback: RowImage | None, *, is_old: bool = False) -> str:
         """Return SQL of the row of an image as a struct; NULL if there is no image.
 
         Args:
@@ -244,7 +251,7 @@ class _RowSql:
         return f"CASE WHEN {is_present} THEN named_struct('bad', {bad}, {', '.join(values)}) END"
 
     def _column_sql(
-        self, image: Image, fallback: Image | None, column: StructField, *, is_old: bool
+        self, image: RowImage, fallback: RowImage | None, column: StructField, *, is_old: bool
     ) -> tuple[str, list[str]]:
         """Return SQL of a column's value, and the branches of CASE that say what is wrong with the
         value; NULL and [] if no image has the column.
@@ -270,7 +277,9 @@ class _RowSql:
             f"WHEN {image.lacks_column(name)} THEN {literal(f'it has no column {name}')}"
         ]  # fmt: skip
         if self._envelope.unavailable:
-            is_unavailable = f"coalesce({_is_unavailable(self._envelope.unavailable, text)}, false)"
+            is_unavailable = (
+                f"coalesce({_is_unavailable_sql(self._envelope.unavailable, text)}, false)"
+            )
             value = f"CASE WHEN {is_unavailable} THEN {null} ELSE {value} END"
             if not is_old and self._absent == "error":
                 faults.append(
@@ -281,7 +290,7 @@ class _RowSql:
         if isinstance(source_type, VariantType):
             rounded = literal(f"a number of the column {name} has more digits than Spark reads: ")
             faults.append(
-                f"WHEN {_is_rounded(sql, text, target_type)} THEN concat({rounded}, {text})"
+                f"WHEN {_is_rounded_sql(sql, text, target_type)} THEN concat({rounded}, {text})"
             )
         message = literal(
             f"the value of the column {name} is no {target_type.simpleString().upper()}: "
@@ -290,7 +299,7 @@ class _RowSql:
         return value, [*faults, f"WHEN {bad} THEN concat({message}, left({text}, 100))"]
 
 
-def _is_unavailable(mark: str, text: str) -> str:
+def _is_unavailable_sql(mark: str, text: str) -> str:
     """Return SQL that is true if a text is the mark of a value that the tool does not know.
 
     The mark has another form for each type of a column: text, bytes, UUID, arrays of these types,
@@ -305,7 +314,7 @@ def _is_unavailable(mark: str, text: str) -> str:
     return f"{text} IN ({', '.join(map(literal, forms))})"
 
 
-def _is_rounded(sql: str, text: str, target_type: DataType) -> str:
+def _is_rounded_sql(sql: str, text: str, target_type: DataType) -> str:
     """Return SQL that is true if Spark may have rounded a number of a column whose type is exact.
     ``sql`` is a VARIANT.
 
@@ -317,7 +326,7 @@ def _is_rounded(sql: str, text: str, target_type: DataType) -> str:
     return rounded
 
 
-def _record_rows(columns: Sequence[StructField], keys: Sequence[int]) -> str:
+def _record_rows_sql(columns: Sequence[StructField], keys: Sequence[int]) -> str:
     """Return SQL of the array of a record's rows, structs of ``op`` and ``r``: a delete and an
     update if the record changes the key, else one row.
 
@@ -346,7 +355,7 @@ def _record_rows(columns: Sequence[StructField], keys: Sequence[int]) -> str:
     )
 
 
-def _record_fault(format: str, row_images: dict[str, Image]) -> str:
+def _record_fault_sql(format: str, row_images: dict[str, RowImage]) -> str:
     """Return SQL of the text that says what is wrong with a record as a whole; NULL for a good
     record."""
     op = f"{_PREFIX}op"
@@ -369,7 +378,7 @@ def _record_fault(format: str, row_images: dict[str, Image]) -> str:
     )
 
 
-def _is_good(format: str, absent: str) -> str:
+def _is_good_sql(format: str, absent: str) -> str:
     """Return SQL of the filter: true for a change, false for a record that is no change.
 
     The SQL fails the query at a bad record.
@@ -383,11 +392,11 @@ def _is_good(format: str, absent: str) -> str:
     message = f"concat({fault}, {literal(advice)}, {record})"
     return (
         f"CASE WHEN {_PREFIX}op = '' THEN false WHEN {fault} IS NOT NULL "
-        f"THEN {raise_malformed(format, message)} ELSE true END"
+        f"THEN {failure_sql(format, message)} ELSE true END"
     )
 
 
-def raise_malformed(format: str, message: str) -> str:
+def failure_sql(format: str, message: str) -> str:
     """Return SQL that fails the query at a record, with CHANGE_RECORD_MALFORMED.
 
     Args:

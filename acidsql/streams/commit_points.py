@@ -127,7 +127,7 @@ class WholeTransactions(Applier[Target]):
     def _sink_name(self, target: Target) -> str:
         return self._applier._sink_name(target)
 
-    def make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
+    def prepare_target(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         self._applier.make_tables(runner, target, rows)
         for table in self.tables(target):
             runner.auto_cdc.make_pending_table(table)
@@ -192,7 +192,7 @@ class WholeTransactions(Applier[Target]):
                 condition="DATATYPE_MISMATCH", sqlstate="42K09",
             )  # fmt: skip
         ends = F.expr(points.ends)
-        home = self._applier.home(staged_rows, target)
+        home = self._applier.target_index(staged_rows, target)
         place = F.lit(None) if points.place is None else F.expr(points.place)
         records = staged_rows.select(
             *names,
@@ -201,7 +201,7 @@ class WholeTransactions(Applier[Target]):
             (F.lit(None) if is_number else ends).cast("boolean").alias(_LAST),
             (ends if is_number else F.lit(None)).cast("bigint").alias(_COUNT),
             F.coalesce(home, F.lit(0)).alias(_HOME),
-            self._applier.names_no_table(staged_rows).alias(_MARK),
+            self._applier.names_no_target(staged_rows).alias(_MARK),
             packed_row(staged_rows).alias(_RECORD),
             F.lit(staged_rows.schema.json()).alias(_SCHEMA),
         )

@@ -67,7 +67,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     def tables(self, target: Mapping[str, Table]) -> Sequence[Table]:
         return list(target.values())
 
-    def home(self, rows: DataFrame, target: Mapping[str, Table]) -> Column:
+    def target_index(self, rows: DataFrame, target: Mapping[str, Table]) -> Column:
         """Return the column with the position in ``tables`` of the table that a record is for;
         NULL: it is for none."""
         value, table_number = self._value(self._column(rows)), F.lit(None).cast("int")
@@ -75,23 +75,23 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
             table_number = F.when(value == name, F.lit(number)).otherwise(table_number)
         return table_number
 
-    def names_no_table(self, rows: DataFrame) -> Column:
+    def names_no_target(self, rows: DataFrame) -> Column:
         return F.col(quote(self._column(rows))).isNull()
 
     def check(self, rows: DataFrame, target: Mapping[str, Table]) -> None:
         self._present_values(rows, self._column(rows))
 
-    def make_ready(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
+    def prepare_target(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
         self.make_tables(runner, target, rows)
 
     def make_tables(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
         """Make the table of bad records, and the missing state tables of all targets."""
         if self._bad_records is not None:
-            self._bad_records.make_ready(runner)
+            self._bad_records.prepare_target(runner)
         column, no_rows = self._column(rows), rows.where(F.lit(False))
         for value, applier in self._targets.items():
             table = target[value]
-            applier.make_ready(runner, table, rows)
+            applier.prepare_target(runner, table, rows)
             if applier.lacks_state(runner, table):
                 applier.apply_all(runner, table, self._records(no_rows, column, value, table))
 
@@ -116,7 +116,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
             if self._bad_records is not None:
                 unknown_records = staged_rows.where(~self._has_target(column))
                 faults = unknown_records.withColumn(FAULT, F.lit(_UNKNOWN))
-                receipts.append(self._bad_records.put(runner, faults, quote(column)))
+                receipts.append(self._bad_records.put_aside(runner, faults, quote(column)))
         return combined_receipt(receipts, txn_id)
 
     def _records(self, staged_rows: DataFrame, column: str, value: str, table: Table) -> DataFrame:

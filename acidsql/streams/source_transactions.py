@@ -10,7 +10,12 @@ from pyspark.sql import DataFrame
 
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.storage.columns import quote
-from acidsql.streams.changes import FORMATS, is_unparsed, raise_malformed, records_and_fields
+from acidsql.streams.changes import (
+    FORMATS,
+    failure_sql,
+    is_unparsed_sql,
+    records_and_fields,
+)
 from acidsql.streams.envelopes.parts import TEXT
 
 _WITH_ENDS = ("debezium", "maxwell")
@@ -46,13 +51,13 @@ def source_transactions(format: str, rows: DataFrame) -> DataFrame:
     assert ends is not None
     is_point = f"coalesce({envelope.op} = '' AND {ends.is_point}, false)"
     fault = (
-        f"CASE WHEN {is_unparsed(fields)} THEN 'it is no JSON' WHEN {envelope.op} IS NULL THEN "
+        f"CASE WHEN {is_unparsed_sql(fields)} THEN 'it is no JSON' WHEN {envelope.op} IS NULL THEN "
         f"'it has no {FORMATS[format].MARK} that is known' ELSE {ends.fault} END"
     )
     record = f"coalesce(concat(': ', left({TEXT}, 200)), '')" if fields.is_text else "''"
     good_rows = rows.where(
         f"CASE WHEN {is_point} THEN true WHEN {envelope.op} = '' THEN false "
-        f"WHEN {fault} IS NOT NULL THEN {raise_malformed(format, f'concat({fault}, {record})')} "
+        f"WHEN {fault} IS NOT NULL THEN {failure_sql(format, f'concat({fault}, {record})')} "
         "ELSE true END"
     )
     table = f"CASE WHEN NOT {is_point} THEN {envelope.table} END"

@@ -47,10 +47,13 @@ def main(context: click.Context, /, confs: tuple[str, ...], **options: str | Non
     statements that standard input has, as `acidsql sql` does.
     """
     _print_any_character()
-    context.obj = {**options, "confs": dict(_name_and_value(conf, "--conf") for conf in confs)}
+    context.obj = {
+        **options,
+        "confs": dict(_split_name_and_value(conf, "--conf") for conf in confs),
+    }
     if context.invoked_subcommand is None:
         if sys.stdin.isatty():
-            _shell(context.obj)
+            _run_shell(context.obj)
         else:
             context.invoke(sql_command)
 
@@ -84,7 +87,7 @@ def sql_command(
     from acidsql.terminal.terminal import run
 
     text = _statements_text(text, file)
-    values = dict(_name_and_value(param, "--param") for param in params)
+    values = dict(_split_name_and_value(param, "--param") for param in params)
     args = {name: python_value(value) for name, value in values.items()} or None
     # The process ends with the last statement, so a compaction in the background would not end.
     with _session(options, compactor="inline") as session:
@@ -94,7 +97,7 @@ def sql_command(
             raise click.ClickException("BEGIN without COMMIT: its changes were rolled back.")
 
 
-def _shell(options: dict[str, Any]) -> None:
+def _run_shell(options: dict[str, Any]) -> None:
     """Run the interactive shell until the user ends it. Show a click error if its packages are not
     installed."""
     try:
@@ -192,13 +195,13 @@ def health(options: dict[str, Any], table: str | None, partition: str | None, fo
     One line for each partition; without TABLE, one line for each table. csv and json give all
     columns. The footers of files are read, and no rows.
     """
-    from acidsql.api.picture import CELLS, cells
+    from acidsql.api.picture import CELLS, health_cells
     from acidsql.terminal.terminal import print_frame, print_rows
 
     with _session(options) as session:
         frame = session.health(table, partition)
         if form == "table":
-            print_rows(CELLS, [cells(row) for row in frame.collect()])
+            print_rows(CELLS, [health_cells(row) for row in frame.collect()])
         else:
             print_frame(frame, form=form, limit=_ALL_ROWS)
 
@@ -404,7 +407,7 @@ def _spark_session(options: dict[str, Any]) -> Any:
     return builder.getOrCreate()
 
 
-def _name_and_value(text: str, option: str) -> tuple[str, str]:
+def _split_name_and_value(text: str, option: str) -> tuple[str, str]:
     """Split ``NAME=VALUE`` at its first ``=``. Raise BadParameter, for the option, if there is
     none."""
     name, equals, value = text.partition("=")

@@ -47,52 +47,55 @@ class Completer:
 
     run: Callable[[str], DataFrame]
 
-    def candidates(self, text: str, at: int) -> tuple[int, list[str]]:
+    def completions(self, text: str, cursor: int) -> tuple[int, list[str]]:
         """Return the words that may replace the word that ends at the cursor.
 
         Args:
             text: One or more statements, the last of them perhaps not complete.
-            at: The cursor's offset in the text.
+            cursor: The cursor's offset in the text.
 
         Returns:
             The offset where the word starts (at its back quote, if it has one), and the sorted
             words that begin with what is typed, whatever the case. There are none in a string or in
             a comment. A name that needs back quotes has them.
         """
-        word = _WORD.search(text, 0, at)
+        word = _WORD.search(text, 0, cursor)
         assert word is not None  # it may be empty
         start = word.start()
         try:
             before = tokenize(text[:start])
         except AcidSqlError:
-            return self._quoted_candidates(text, at)
+            return self._quoted_completions(text, cursor)
         if _is_in_comment(text[:start], before):
             return start, []
-        names, prefix = set(self._candidate_names(text, at, before)), word[0].lower()
+        names, prefix = set(self._candidate_names(text, cursor, before)), word[0].lower()
         return start, sorted(n for n in names if n.strip("`").lower().startswith(prefix))
 
-    def _quoted_candidates(self, text: str, at: int) -> tuple[int, list[str]]:
+    def _quoted_completions(self, text: str, cursor: int) -> tuple[int, list[str]]:
         """Return the start of the word behind an open back quote, and the names that may replace
         it; none if another quote is open."""
-        start = text.rfind("`", 0, at)
+        start = text.rfind("`", 0, cursor)
         try:
             before = tokenize(text[: max(start, 0)])
         except AcidSqlError:
-            return at, []
+            return cursor, []
         if start < 0 or _is_in_comment(text[:start], before):
-            return at, []
-        rest = text[at:].split("\n")[0]
+            return cursor, []
+        rest = text[cursor:].split("\n")[0]
         closed = rest.find("`") + 1
-        surroundings, prefix = text[:start] + text[at + closed :], text[start + 1 : at].lower()
+        surroundings, prefix = (
+            text[:start] + text[cursor + closed :],
+            text[start + 1 : cursor].lower(),
+        )
         names = {*self._candidate_names(surroundings, start, before)}.difference(self._keywords)
         quoted_names = sorted(n if n.startswith("`") else quote(n) for n in names)
         end = -1 if closed == 1 else None  # the back quote that follows stays
         return start, [n[:end] for n in quoted_names if n[1:].lower().startswith(prefix)]
 
-    def _candidate_names(self, text: str, at: int, before: list[Token]) -> list[str]:
+    def _candidate_names(self, text: str, cursor: int, before: list[Token]) -> list[str]:
         """Return the names that may stand at the cursor, whatever is typed of the word. ``before``:
         the tokens before it."""
-        tables = _named_tables(_statement_tokens(text, at))
+        tables = _named_tables(_statement_tokens(text, cursor))
         path = _dotted_prefix(before)
         if path:
             return self._child_names(path, tables)
@@ -112,22 +115,22 @@ class Completer:
         return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
 
     def _databases(self) -> list[str]:
-        return self._first_column("SHOW DATABASES")
+        return self._column_of_query("SHOW DATABASES")
 
     def _tables(self, database: str | None = None) -> list[str]:
         inside = "" if database is None else f" IN {quote(database)}"
-        return self._first_column(f"SHOW TABLES{inside}", "tableName")
+        return self._column_of_query(f"SHOW TABLES{inside}", "tableName")
 
     def _table_columns(self, parts: tuple[str, ...]) -> list[str]:
-        names = self._first_column(f"DESCRIBE TABLE {quoted_path(parts)}")
+        names = self._column_of_query(f"DESCRIBE TABLE {quoted_path(parts)}")
         # What follows the columns begins with an empty line or a heading.
         return list(itertools.takewhile(lambda name: name[:1] not in ("", "#"), names))
 
     @cached_property
     def _keywords(self) -> list[str]:
-        return sorted({*_OWN_WORDS, *self._first_column("SELECT keyword FROM sql_keywords()")})
+        return sorted({*_OWN_WORDS, *self._column_of_query("SELECT keyword FROM sql_keywords()")})
 
-    def _first_column(self, query: str, column: str | None = None) -> list[str]:
+    def _column_of_query(self, query: str, column: str | None = None) -> list[str]:
         """Return a column of a query's rows, the first one by default; empty if the query fails: a
         completion raises no errors."""
         with suppress(AcidSqlError, PySparkException), no_log():
@@ -155,15 +158,15 @@ def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _statement_tokens(text: str, at: int) -> list[Token]:
+def _statement_tokens(text: str, cursor: int) -> list[Token]:
     """Return the tokens of the statement around the cursor; none between statements."""
     try:
         spans = split_statements(text)
     except AcidSqlError:  # behind the place
-        spans = split_statements(text[:at])
+        spans = split_statements(text[:cursor])
     for span in reversed(spans):
-        if span.start <= at:
-            return [] if ";" in text[span.end : at] else tokenize(span.slice(text))
+        if span.start <= cursor:
+            return [] if ";" in text[span.end : cursor] else tokenize(span.slice(text))
     return []
 
 
@@ -171,23 +174,23 @@ def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
     """Return the parts of the names of the tables that a statement names, by alias and by last
     name, in lower case."""
     tables: dict[str, tuple[str, ...]] = {}
-    at = 0
-    while at < len(tokens):
-        opens = tokens[at].upper in _BEFORE_TABLE or (tables and tokens[at].text == ",")
-        at += 1
+    position = 0
+    while position < len(tokens):
+        opens = tokens[position].upper in _BEFORE_TABLE or (tables and tokens[position].text == ",")
+        position += 1
         if not opens:
             continue
         parts: list[str] = []
-        while at < len(tokens) and tokens[at].is_name:
-            parts.append(tokens[at].value)
-            at += 1
-            if at == len(tokens) or tokens[at].text != ".":
+        while position < len(tokens) and tokens[position].is_name:
+            parts.append(tokens[position].value)
+            position += 1
+            if position == len(tokens) or tokens[position].text != ".":
                 break
-            at += 1
+            position += 1
         if not parts:
             continue
         tables[parts[-1].lower()] = tuple(parts)
-        alias = at + (at < len(tokens) and tokens[at].upper == "AS")
+        alias = position + (position < len(tokens) and tokens[position].upper == "AS")
         if alias < len(tokens) and tokens[alias].is_name and tokens[alias].upper not in _NO_ALIAS:
             tables[tokens[alias].value.lower()] = tuple(parts)
     return tables

@@ -114,10 +114,10 @@ def check(
         places |= {
             lookup[1]: f"database {lookup[0]}" for lookup in lookups if not isinstance(lookup, Fact)
         }
-        yield from _place_facts(places, spark)
+        yield from _directory_facts(places, spark)
         for lookup in lookups:
             if not isinstance(lookup, Fact):
-                yield from (_verdict(survey, table) for table in survey.all_tables(lookup[0]))
+                yield from (_judge_table(survey, table) for table in survey.all_tables(lookup[0]))
     except AcidSqlError as error:
         yield Fact("connection", error.message, Level.ERROR)
     finally:
@@ -237,21 +237,21 @@ def _database_lookups(
         yield from sorted(locations.items())
 
 
-def _place_facts(
+def _directory_facts(
     places: dict[str, str], spark: Callable[[], SparkSession] | None
 ) -> Iterator[Fact]:
     """Yield whether each directory can be read from this machine and, with ``spark``, from its
     executors. ``places``: location → what it is."""
     for location, place_name in places.items():
-        yield _place_fact(place_name, location, "this machine", problem_of(location))
+        yield _directory_fact(place_name, location, "this machine", problem_of(location))
     if spark is None:
         yield Fact("executors", "not tried: --executors tries them, too")
         return
     for location, host, problem in list_on_executors(spark(), list(places)):
-        yield _place_fact(places[location], location, f"an executor on {host}", problem)
+        yield _directory_fact(places[location], location, f"an executor on {host}", problem)
 
 
-def _place_fact(place_name: str, location: str, where: str, problem: str) -> Fact:
+def _directory_fact(place_name: str, location: str, where: str, problem: str) -> Fact:
     """Return the fact that a directory can be read, or a warning if ``problem`` is not ""."""
     about = f"{place_name}, from {where}"
     if not problem:
@@ -267,7 +267,7 @@ def _place_fact(place_name: str, location: str, where: str, problem: str) -> Fac
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _verdict(survey: Survey, table: FoundTable) -> Verdict:
+def _judge_table(survey: Survey, table: FoundTable) -> Verdict:
     """Return what acidsql can do with a table. For an ACID table this lists directories."""
     level = Level.FINE
     if table.is_acid:

@@ -55,7 +55,7 @@ from acidsql.sql.text.tokens import split_statements, tokenize
 from acidsql.statements.context.result import Receipt
 from acidsql.terminal.completion import Completer
 from acidsql.terminal.progress import interruption_message, show_progress
-from acidsql.terminal.render import Changes, first_changes, first_rows, with_times
+from acidsql.terminal.render import FirstChanges, first_changes, first_rows, with_times
 from acidsql.terminal.terminal import progress
 
 DEFAULT_LIMIT = 20
@@ -118,7 +118,7 @@ class AcidSqlMagics(Magics):
             if options.health:
                 return self._health(text.strip().removesuffix(";").rstrip(), options)
             statements = [span.slice(text) for span in split_statements(text)]
-            session = self._session(options)
+            session = self._chosen_session(options)
             for number, statement in enumerate(statements, 1):
                 if outcome is not None:
                     display(outcome)  # type: ignore[no-untyped-call]
@@ -126,7 +126,7 @@ class AcidSqlMagics(Magics):
                 before = session.last
                 try:
                     with no_log():  # the error is shown below
-                        outcome = self._run(session, statement, options)
+                        outcome = self._run_statement(session, statement, options)
                 except KeyboardInterrupt:
                     raise UsageError(place + interruption_message(session, before)) from None
         except (AcidSqlError, PySparkException) as error:
@@ -134,7 +134,7 @@ class AcidSqlMagics(Magics):
             raise UsageError(f"{place}{error}") from None
         return outcome
 
-    def _session(self, options: _Options) -> Session:
+    def _chosen_session(self, options: _Options) -> Session:
         """Return the session that the options name, or the newest one, or a new one. Raise
         UsageError if the variable holds no session."""
         if options.connect is not None:
@@ -149,7 +149,7 @@ class AcidSqlMagics(Magics):
             raise UsageError(f"--session: the variable '{options.session}' holds no session")
         return named
 
-    def _run(self, session: Session, text: str, options: _Options) -> Any:
+    def _run_statement(self, session: Session, text: str, options: _Options) -> Any:
         """Run one statement, or preview it. Return what the notebook is to show: a receipt, rows,
         or None. Variables that the options or ``<<`` name get the DataFrame."""
         if options.preview:
@@ -179,7 +179,7 @@ class AcidSqlMagics(Magics):
             return show_progress(session, text, _Line().show)
         return progress(session, text)
 
-    def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
+    def _preview(self, session: Session, text: str, options: _Options) -> FirstChanges | None:
         """Return the first changes that a statement would make; None with ``--quiet``. Nothing is
         written."""
         frame = session.preview(text, self._arguments(text, options.params) or None)
@@ -193,7 +193,7 @@ class AcidSqlMagics(Magics):
     def _health(self, table: str, options: _Options) -> Any:
         """Return the health of a table, or of all for "", in the form that the options say; None
         with ``--quiet``."""
-        frame = self._session(options).health(table or None)
+        frame = self._chosen_session(options).health(table or None)
         if options.out is not None:
             self.shell.user_ns[options.out] = frame
         if options.form is not None:
@@ -292,7 +292,7 @@ def complete(context: CompletionContext) -> dict[str, Any]:
     match, session = _MAGIC.match(text), newest_session()
     if match is None or session is None or at < match.end():
         return {"completions": []}
-    start, words = Completer(session.sql).candidates(text[match.end() :], at - match.end())
+    start, words = Completer(session.sql).completions(text[match.end() :], at - match.end())
     return {
         "completions": [SimpleCompletion(word) for word in words],
         "matched_fragment": text[match.end() + start : at],

@@ -47,7 +47,7 @@ _JSON = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FirstRows:
     """The first rows of a query. The values are texts, as Spark writes them.
 
     Attributes:
@@ -97,15 +97,15 @@ class Rows:
         if self.is_text:
             text = html.escape(self._plan_text)
             return f'<pre class="acidsql-text" style="{_ALIGN_LEFT}; overflow-x: auto">{text}</pre>'
-        rows = ("".join(map(_cell, row, self.numeric)) for row in self.rows)
+        rows = ("".join(map(_html_cell, row, self.numeric)) for row in self.rows)
         return _table_html("acidsql-rows", self.columns, rows, self.summary, self.numeric)
 
 
-Image = tuple[str | None, ...]  # the values of a row
+_RowValues = tuple[str | None, ...]  # the values of a row
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FirstChanges:
     """The changes that a statement would make, old and new values side by side.
 
     Attributes:
@@ -118,7 +118,7 @@ class Changes:
 
     frame: DataFrame
     columns: tuple[str, ...]
-    rows: tuple[tuple[Image | None, Image | None], ...]
+    rows: tuple[tuple[_RowValues | None, _RowValues | None], ...]
     counts: Mapping[str, int]
     more: bool
 
@@ -131,7 +131,10 @@ class Changes:
 
     def __str__(self) -> str:
         rows = [
-            (_change_kind(old, new), *(_old_and_new(*pair) for pair in _pairs(old, new)))
+            (
+                _change_kind(old, new),
+                *(_old_and_new(*pair) for pair in _old_and_new_values(old, new)),
+            )
             for old, new in self.rows
         ]
         numeric = [False] * (len(self.columns) + 1)
@@ -146,13 +149,13 @@ class Changes:
         it."""
         rows = (
             f'<td style="{_ALIGN_LEFT}">{_change_kind(old, new)}</td>'
-            + f"{''.join(map(_marked_cell, _pairs(old, new)))}"
+            + f"{''.join(map(_marked_cell, _old_and_new_values(old, new)))}"
             for old, new in self.rows
         )
         return _table_html("acidsql-changes", ("", *self.columns), rows, self.summary)
 
 
-def first_changes(frame: DataFrame, limit: int) -> Changes:
+def first_changes(frame: DataFrame, limit: int) -> FirstChanges:
     """Fetch at most ``limit`` changes of a preview, and count all of them. This runs two jobs.
 
     Args:
@@ -163,8 +166,8 @@ def first_changes(frame: DataFrame, limit: int) -> Changes:
     kinds = {"inserted": "insert", "updated": "update_postimage", "deleted": "delete"}
     counts = {verb: counted.get(kind, 0) for verb, kind in kinds.items()}
     kind, last = frame.columns.index("_change_type"), len(frame.columns) - 2
-    rows: list[tuple[Image | None, Image | None]] = []
-    before: Image | None = None
+    rows: list[tuple[_RowValues | None, _RowValues | None]] = []
+    before: _RowValues | None = None
     # The two images of an update follow one another: both are made of one row.
     for row in as_text(frame).limit(2 * limit).collect():
         values = tuple(row[:last])
@@ -179,17 +182,19 @@ def first_changes(frame: DataFrame, limit: int) -> Changes:
                 rows.append((None, values))
     shown = tuple(rows[:limit])
     more = sum(counts.values()) > len(shown)
-    return Changes(frame, tuple(frame.columns[:last]), shown, counts, more)
+    return FirstChanges(frame, tuple(frame.columns[:last]), shown, counts, more)
 
 
-def _pairs(old: Image | None, new: Image | None) -> list[tuple[str | None, str | None]]:
+def _old_and_new_values(
+    old: _RowValues | None, new: _RowValues | None
+) -> list[tuple[str | None, str | None]]:
     """The old and the new value of each column, with the marks of a deleted or inserted row."""
     if old is None or new is None:
         return [(value, value) for value in (new if old is None else old) or ()]
     return list(zip(old, new, strict=True))
 
 
-def _change_kind(old: Image | None, new: Image | None) -> str:
+def _change_kind(old: _RowValues | None, new: _RowValues | None) -> str:
     return "insert" if old is None else "delete" if new is None else "update"
 
 
@@ -256,7 +261,7 @@ def _time_column(name: str) -> Column:
     return F.when(millis > 0, time).otherwise(F.col(name).cast("string")).alias(name)
 
 
-def first_rows(frame: DataFrame, limit: int) -> Rows:
+def first_rows(frame: DataFrame, limit: int) -> FirstRows:
     """Fetch at most ``limit`` rows of a DataFrame, as texts, in a job.
 
     Args:
@@ -267,7 +272,7 @@ def first_rows(frame: DataFrame, limit: int) -> Rows:
     # Spark makes the texts: it has values that Python cannot hold, such as dates before year 1.
     fetched = as_text(frame).limit(min(limit, _MOST_ROWS) + 1).collect()
     kinds = [field.dataType for field in frame.schema.fields]
-    return Rows(
+    return FirstRows(
         frame,
         tuple(frame.columns),
         tuple(tuple(row) for row in fetched[:limit]),
@@ -372,15 +377,15 @@ def _text_column(column: Column, kind: DataType) -> Column:
 def _short_text(value: str | None) -> str:
     if value is None:
         return "NULL"
-    return cut(" ".join(value.splitlines()) if "\n" in value else value, WIDEST_CELL)
+    return shorten_text(" ".join(value.splitlines()) if "\n" in value else value, WIDEST_CELL)
 
 
-def cut(text: str, width: int) -> str:
+def shorten_text(text: str, width: int) -> str:
     """A text of at most so many characters; ``…`` stands for its end."""
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _cell(value: Any, number: bool) -> str:
+def _html_cell(value: Any, number: bool) -> str:
     """Return a cell of an HTML table. ``number``: it is aligned to the right."""
     if value is None:
         return f'<td style="{_ALIGN_RIGHT if number else _ALIGN_LEFT}"><i>NULL</i></td>'

@@ -242,6 +242,6 @@ class _PromptCompleter(Completer):
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Any]:
         """Yield the words that may replace the word at the cursor, for prompt_toolkit."""
         at = document.cursor_position
-        start, words = self._names.candidates(document.text, at)
+        start, words = self._names.completions(document.text, at)
         for word in words:
             yield Completion(word, start - at)

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from acidsql.api.session import Session
 from acidsql.terminal.progress import show_progress
-from acidsql.terminal.render import Rows, as_csv, as_json, csv_line, cut, first_rows
+from acidsql.terminal.render import FirstRows, as_csv, as_json, csv_line, first_rows, shorten_text
 from acidsql.terminal.top import Mark, Section
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -216,9 +216,9 @@ def _section_table(section: Section, most: int, width: int) -> Table:
     columns = []
     for column in narrow_columns:
         widest = min(max(map(len, column)), widest_allowed)
-        columns.append([cut(text, widest) for text in column])
+        columns.append([shorten_text(text, widest) for text in column])
         room -= widest
-    columns.append([cut(text, max(room, 1)) for text in last])
+    columns.append([shorten_text(text, max(room, 1)) for text in last])
     heads, *lines = zip(*columns, strict=True)
     for head in heads:
         table.add_column(Text(head), no_wrap=True)
@@ -227,7 +227,7 @@ def _section_table(section: Section, most: int, width: int) -> Table:
     return table
 
 
-def _print_table(rows: Rows, paged: bool) -> None:
+def _print_table(rows: FirstRows, paged: bool) -> None:
     """Print rows as a table, or the text of a plan as it is. With ``paged``, a table larger than
     the terminal goes to the pager."""
     if rows.is_text:

@@ -81,8 +81,8 @@ def _transaction_section(
             Mark.WAITS if txn.txn_id in waiting else Mark.PLAIN,
             (
                 str(txn.txn_id),
-                _age(txn.started_ms, now_ms),
-                _age(txn.last_heartbeat_ms, now_ms),
+                _age_text(txn.started_ms, now_ms),
+                _age_text(txn.last_heartbeat_ms, now_ms),
                 _listed_ids(waits[txn.txn_id]) or ("a lock" if txn.txn_id in waiting else ""),
                 _listed_ids(holds_up[txn.txn_id]),
                 f"{txn.user}@{txn.host}",
@@ -113,7 +113,7 @@ def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
                 lock.lock_type.name,
                 lock_object_name(lock.database, lock.table, lock.partition),
                 str(blockers.get((lock.lock_id, lock.internal_id), "")),
-                _age(lock.acquired_at_ms, now_ms),
+                _age_text(lock.acquired_at_ms, now_ms),
             ),
         )
         for lock in (*waiting, *held)
@@ -145,14 +145,14 @@ def _compaction_section(
                 ),
                 compaction.state.shown,
                 compaction.progress or "",
-                _age(
+                _age_text(
                     compaction.ended_ms
                     or compaction.committed_ms
                     or compaction.started_ms
                     or compaction.enqueued_ms,
                     now_ms,
                 ),
-                _last_sign(compaction, signs, now_ms),
+                _last_sign_text(compaction, signs, now_ms),
                 compaction.worker_id or "",
                 brief(compaction.message or ""),
             ),
@@ -172,19 +172,19 @@ def _blocked_locks(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockIn
             yield lock, locks_by_key[lock.blocked_by]
 
 
-def _last_sign(compaction: CompactionInfo, signs: Mapping[int, int], now_ms: int) -> str:
+def _last_sign_text(compaction: CompactionInfo, signs: Mapping[int, int], now_ms: int) -> str:
     """Return how long ago a worker's transaction had its last heartbeat; ``gone`` if it is not
     open, "" if the compaction does not run."""
     if compaction.state is not CompactionState.WORKING or compaction.txn_id is None:
         return ""
-    return _age(signs[compaction.txn_id], now_ms) if compaction.txn_id in signs else "gone"
+    return _age_text(signs[compaction.txn_id], now_ms) if compaction.txn_id in signs else "gone"
 
 
 def _listed_ids(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(numbers)))
 
 
-def _age(since_ms: int | None, now_ms: int) -> str:
+def _age_text(since_ms: int | None, now_ms: int) -> str:
     """Return a time ago as text, to one unit: ``12 s``, ``3 min``, ``2 h``, ``5 d``; "" for None
     and 0."""
     if not since_ms:

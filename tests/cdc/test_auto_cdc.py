@@ -14,7 +14,7 @@ import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, ConstraintError, SqlError, TxnError, UnsupportedError
 from acidsql.statements.cdc.auto_cdc import AutoCdcStatements
-from acidsql.statements.directories.moving import need_no_state
+from acidsql.statements.directories.moving import refuse_cdc_tables
 from acidsql.statements.dml.write import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
@@ -340,7 +340,7 @@ def test_the_state_table_follows_its_table_and_goes_with_it(acid, t):
     assert live(acid, "u") == {1: ("a", "x"), 3: ("c", "x")} and deleted(acid, "u") == {2}
     assert [row.tableName for row in acid.sql("SHOW TABLES 'u*'").collect()] == ["u"]
     with pytest.raises(UnsupportedError, match="DROP TABLE default.u__acidsql_cdc"):
-        need_no_state(acid.metastore, acid.metastore.find(TableName("default", "u")))
+        refuse_cdc_tables(acid.metastore, acid.metastore.find(TableName("default", "u")))
     acid.sql("DROP TABLE u")
     assert acid.metastore.tables("default") == [] and acid.metastore.pending_cleanups() == []
     acid.sql("CREATE TABLE u (id INT, v STRING, p STRING)")

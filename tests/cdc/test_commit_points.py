@@ -11,7 +11,7 @@ import pytest
 import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError, WriteError
-from acidsql.statements.directories.moving import need_no_state
+from acidsql.statements.directories.moving import refuse_cdc_tables
 from acidsql.streams import commit_points
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
@@ -350,7 +350,7 @@ def test_applications_do_not_mix_their_transactions_and_the_table_takes_them_alo
     acid.sql("ALTER TABLE a RENAME TO b")
     assert len(waiting(acid, "b")) == 3 and waiting(acid, "c") == []
     with pytest.raises(UnsupportedError, match="beside it"):
-        need_no_state(acid.metastore, acid.metastore.find(TableName("default", "b")))
+        refuse_cdc_tables(acid.metastore, acid.metastore.find(TableName("default", "b")))
     acid.sql("DROP TABLE b")
     acid.sql("DROP TABLE c")
     assert list(acid.metastore.tables("default")) == []

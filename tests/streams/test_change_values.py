@@ -18,7 +18,7 @@ from acidsql.errors import AnalysisError
 from acidsql.storage.columns import literal
 from acidsql.storage.spark.type_sql import type_sql
 from acidsql.streams.envelopes.parts import parsed_json
-from acidsql.streams.envelopes.values import Values
+from acidsql.streams.envelopes.values import ValueConverter
 
 pytestmark = pytest.mark.spark
 REFUSED = None  # NULL, which changes_from() tells apart from a NULL in the record
@@ -126,7 +126,7 @@ FROM_SQL = [
 
 def converted(spark, cases):
     """The values of (type, given type, SQL) in their types, by one query."""
-    read = Values(days=True, binary="base64")
+    read = ValueConverter(days=True, binary="base64")
     columns = []
     for number, (kind, given, sql) in enumerate(cases):
         (field,) = StructType.fromDDL(f"v {kind}").fields

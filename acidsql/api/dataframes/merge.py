@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.api.dataframes.text import (
-    Expression,
+    SqlOrColumn,
     advising_literals,
     assignments_of,
     expression_sql,
@@ -22,7 +22,7 @@ from acidsql.storage.spark.columns.column_sql import alias_of, column_sql
 from acidsql.storage.spark.columns.writer import ColumnSql
 
 SOURCE = "source"  # the name of a statement's DataFrame, and its alias if it has none
-Run = Callable[..., DataFrame]  # ``Session.sql``
+_RunSql = Callable[..., DataFrame]  # ``Session.sql``
 
 
 class MergeIntoWriter:
@@ -34,12 +34,12 @@ class MergeIntoWriter:
     """
 
     def __init__(
-        self, spark: SparkSession, run: Run, source: DataFrame, table: str, on: Expression
+        self, spark: SparkSession, run: _RunSql, source: DataFrame, table: str, on: SqlOrColumn
     ) -> None:
         self._spark, self._run = spark, run
         self._source, self._table, self._on = source, table, on
         self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
-        self._values: list[Expression] = []
+        self._values: list[SqlOrColumn] = []
         self._evolution = ""
         self._has_run = False
 
@@ -49,18 +49,18 @@ class MergeIntoWriter:
         return f"<MERGE INTO {self._table}, {count} clause{'' if count == 1 else 's'}, {state}>"
 
     @checked
-    def whenMatched(self, condition: Expression | None = None) -> WhenMatched:  # noqa: N802
+    def whenMatched(self, condition: SqlOrColumn | None = None) -> WhenMatched:  # noqa: N802
         """What to do with rows of the table that a row of the source matches."""
         return WhenMatched(self, "MATCHED", condition)
 
     @checked
-    def whenNotMatched(self, condition: Expression | None = None) -> WhenNotMatched:  # noqa: N802
+    def whenNotMatched(self, condition: SqlOrColumn | None = None) -> WhenNotMatched:  # noqa: N802
         """What to do with rows of the source that match no row of the table."""
         return WhenNotMatched(self, "NOT MATCHED", condition)
 
     @checked
     def whenNotMatchedBySource(  # noqa: N802
-        self, condition: Expression | None = None
+        self, condition: SqlOrColumn | None = None
     ) -> WhenNotMatchedBySource:
         """What to do with rows of the table that no row of the source matches."""
         return WhenNotMatchedBySource(self, "NOT MATCHED BY SOURCE", condition)
@@ -107,22 +107,22 @@ class MergeIntoWriter:
     @checked
     def whenMatchedUpdate(  # noqa: N802
         self,
-        condition: Expression | None = None,
-        set: Mapping[str, Expression] | None = None,
+        condition: SqlOrColumn | None = None,
+        set: Mapping[str, SqlOrColumn] | None = None,
     ) -> MergeIntoWriter:
         """Delta Lake's name of ``whenMatched(condition).update(set)``."""
         return self.whenMatched(condition).update(set or {})
 
     @checked
     def whenMatchedUpdateAll(  # noqa: N802
-        self, condition: Expression | None = None
+        self, condition: SqlOrColumn | None = None
     ) -> MergeIntoWriter:
         """Delta Lake's name of ``whenMatched(condition).updateAll()``."""
         return self.whenMatched(condition).updateAll()
 
     @checked
     def whenMatchedDelete(  # noqa: N802
-        self, condition: Expression | None = None
+        self, condition: SqlOrColumn | None = None
     ) -> MergeIntoWriter:
         """Delta Lake's name of ``whenMatched(condition).delete()``."""
         return self.whenMatched(condition).delete()
@@ -130,15 +130,15 @@ class MergeIntoWriter:
     @checked
     def whenNotMatchedInsert(  # noqa: N802
         self,
-        condition: Expression | None = None,
-        values: Mapping[str, Expression] | None = None,
+        condition: SqlOrColumn | None = None,
+        values: Mapping[str, SqlOrColumn] | None = None,
     ) -> MergeIntoWriter:
         """Delta Lake's name of ``whenNotMatched(condition).insert(values)``."""
         return self.whenNotMatched(condition).insert(values or {})
 
     @checked
     def whenNotMatchedInsertAll(  # noqa: N802
-        self, condition: Expression | None = None
+        self, condition: SqlOrColumn | None = None
     ) -> MergeIntoWriter:
         """Delta Lake's name of ``whenNotMatched(condition).insertAll()``."""
         return self.whenNotMatched(condition).insertAll()
@@ -146,21 +146,21 @@ class MergeIntoWriter:
     @checked
     def whenNotMatchedBySourceUpdate(  # noqa: N802
         self,
-        condition: Expression | None = None,
-        set: Mapping[str, Expression] | None = None,
+        condition: SqlOrColumn | None = None,
+        set: Mapping[str, SqlOrColumn] | None = None,
     ) -> MergeIntoWriter:
         """Delta Lake's name of ``whenNotMatchedBySource(condition).update(set)``."""
         return self.whenNotMatchedBySource(condition).update(set or {})
 
     @checked
     def whenNotMatchedBySourceDelete(  # noqa: N802
-        self, condition: Expression | None = None
+        self, condition: SqlOrColumn | None = None
     ) -> MergeIntoWriter:
         """Delta Lake's name of ``whenNotMatchedBySource(condition).delete()``."""
         return self.whenNotMatchedBySource(condition).delete()
 
     def _add_clause(
-        self, kind: str, clause: _Clause, values: Iterable[Expression] = ()
+        self, kind: str, clause: _Clause, values: Iterable[SqlOrColumn] = ()
     ) -> MergeIntoWriter:
         self._clauses[kind].append(clause)
         self._values += values
@@ -172,17 +172,17 @@ _KINDS = ("MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE")
 _ACTIONS = ("update", "updateAll", "delete", "insert", "insertAll")
 
 
-class _When:
+class _WhenClause:
     """One WHEN of a MERGE, without its action."""
 
-    def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
+    def __init__(self, writer: MergeIntoWriter, kind: str, condition: SqlOrColumn | None) -> None:
         self._writer, self._kind, self._condition = writer, kind, condition
 
     def __repr__(self) -> str:
         calls = [name for name in _ACTIONS if hasattr(self, name)]
         return f"<WHEN {self._kind} of {self._writer!r} lacks its action: .{'(), .'.join(calls)}()>"
 
-    def _then(self, action: _Clause, values: Iterable[Expression] = ()) -> MergeIntoWriter:
+    def _add_action(self, action: _Clause, values: Iterable[SqlOrColumn] = ()) -> MergeIntoWriter:
         """Add the clause with this action to the MERGE, and return its writer. The SQL is made
         later, by ``merge()``. ``values``: those that may need advice in an error."""
 
@@ -195,22 +195,22 @@ class _When:
         return self._writer._add_clause(self._kind, clause, values)
 
 
-class WhenNotMatchedBySource(_When):
+class WhenNotMatchedBySource(_WhenClause):
     """What to do with rows of the table that no row of the source matches."""
 
     @checked
-    def update(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+    def update(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
         """Set columns, or fields of structs: SQL text or Columns by their names."""
         paths_of(assignments, "update()")
 
         def action(columns: ColumnSql) -> str:
             return f"UPDATE SET {assignments_of(assignments, columns)}"
 
-        return self._then(action, assignments.values())
+        return self._add_action(action, assignments.values())
 
     def delete(self) -> MergeIntoWriter:
         """Delete the row."""
-        return self._then(lambda _: "DELETE")
+        return self._add_action(lambda _: "DELETE")
 
 
 class WhenMatched(WhenNotMatchedBySource):
@@ -218,14 +218,14 @@ class WhenMatched(WhenNotMatchedBySource):
 
     def updateAll(self) -> MergeIntoWriter:  # noqa: N802
         """Set all columns to those of the source, by name."""
-        return self._then(lambda _: "UPDATE SET *")
+        return self._add_action(lambda _: "UPDATE SET *")
 
 
-class WhenNotMatched(_When):
+class WhenNotMatched(_WhenClause):
     """What to do with rows of the source that match no row of the table."""
 
     @checked
-    def insert(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+    def insert(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
         """Insert a row: SQL text or Columns by the columns' names."""
         paths = ", ".join(paths_of(assignments, "insert()"))
 
@@ -233,8 +233,8 @@ class WhenNotMatched(_When):
             values = ", ".join(value_sql(value, columns) for value in assignments.values())
             return f"INSERT ({paths}) VALUES ({values})"
 
-        return self._then(action, assignments.values())
+        return self._add_action(action, assignments.values())
 
     def insertAll(self) -> MergeIntoWriter:  # noqa: N802
         """Insert the row of the source, by the columns' names."""
-        return self._then(lambda _: "INSERT *")
+        return self._add_action(lambda _: "INSERT *")

@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 from acidsql.api.core import SessionCore
 from acidsql.api.dataframes.merge import SOURCE, MergeIntoWriter
 from acidsql.api.dataframes.text import (
-    Expression,
+    SqlOrColumn,
     advising_literals,
     assignments_of,
     name_list,
@@ -38,8 +38,8 @@ class DataFrameMethods(SessionCore):
     def update(
         self,
         table: str,
-        set: Mapping[str, Expression],
-        where: Expression | None = None,
+        set: Mapping[str, SqlOrColumn],
+        where: SqlOrColumn | None = None,
         args: Mapping[str, Any] | Sequence[Any] | None = None,
     ) -> DataFrame:
         """Change rows: ``UPDATE table SET … WHERE …``.
@@ -68,7 +68,7 @@ class DataFrameMethods(SessionCore):
     def delete(
         self,
         table: str,
-        where: Expression | None = None,
+        where: SqlOrColumn | None = None,
         args: Mapping[str, Any] | Sequence[Any] | None = None,
     ) -> DataFrame:
         """Delete rows: ``DELETE FROM table WHERE …``.
@@ -90,7 +90,7 @@ class DataFrameMethods(SessionCore):
             )
 
     @checked_while_open
-    def merge_into(self, source: Rows, table: str, on: Expression) -> MergeIntoWriter:
+    def merge_into(self, source: Rows, table: str, on: SqlOrColumn) -> MergeIntoWriter:
         """Merge a DataFrame into a table, as PySpark's ``DataFrame.mergeInto`` does.
 
         ::
@@ -186,7 +186,7 @@ class DataFrameMethods(SessionCore):
             AcidSqlError: As ``sql``.
         """
         head = f"CREATE TABLE {'IF NOT EXISTS ' if if_not_exists else ''}{table_name(table)}"
-        clauses = _clauses(clustered_by, buckets, properties or {})
+        clauses = _layout_clauses(clustered_by, buckets, properties or {})
         partition_names = column_names(partitioned_by, "partitioned_by=…")
         if not isinstance(rows_or_schema, T.StructType | str):
             parts = (
@@ -196,11 +196,13 @@ class DataFrameMethods(SessionCore):
             )
             text = f"{head}{parts}{clauses} AS SELECT * FROM {{{SOURCE}}}"
             return self.sql(text, **{SOURCE: rows_or_schema})
-        fields = _fields(rows_or_schema)
-        partition_fields = [_need_field(fields, name) for name in partition_names]
+        fields = _schema_fields(rows_or_schema)
+        partition_fields = [_require_field(fields, name) for name in partition_names]
         data_fields = [field for field in fields if field not in partition_fields]
-        parts = f" PARTITIONED BY ({_definitions(partition_fields)})" if partition_fields else ""
-        return self.sql(f"{head} ({_definitions(data_fields)}){parts}{clauses}")
+        parts = (
+            f" PARTITIONED BY ({_column_definitions(partition_fields)})" if partition_fields else ""
+        )
+        return self.sql(f"{head} ({_column_definitions(data_fields)}){parts}{clauses}")
 
     @checked_while_open
     def script(self, text_or_path: str | Path) -> list[DataFrame]:
@@ -232,7 +234,7 @@ class DataFrameMethods(SessionCore):
         return results
 
 
-def _clauses(
+def _layout_clauses(
     clustered_by: Sequence[str] | str, buckets: int | None, properties: Mapping[str, str]
 ) -> str:
     """Return CLUSTERED BY and TBLPROPERTIES of a CREATE TABLE, as far as they are given. Raise
@@ -254,7 +256,7 @@ def _string(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _fields(schema: T.StructType | str) -> list[T.StructField]:
+def _schema_fields(schema: T.StructType | str) -> list[T.StructField]:
     """Return the fields of a schema: a StructType, or DDL. A type that is no struct has no
     fields."""
     if isinstance(schema, str):
@@ -263,7 +265,7 @@ def _fields(schema: T.StructType | str) -> list[T.StructField]:
     return list(schema.fields)
 
 
-def _need_field(fields: Sequence[T.StructField], name: str) -> T.StructField:
+def _require_field(fields: Sequence[T.StructField], name: str) -> T.StructField:
     """Return the field of this name, whatever the case. Raise SettingError if there is none."""
     for field in fields:
         if field.name.lower() == name.lower():
@@ -272,11 +274,11 @@ def _need_field(fields: Sequence[T.StructField], name: str) -> T.StructField:
     raise SettingError(f"partitioned_by names '{name}', and the columns are {column_list}.")
 
 
-def _definitions(fields: Sequence[T.StructField]) -> str:
-    return ", ".join(map(_definition, fields))
+def _column_definitions(fields: Sequence[T.StructField]) -> str:
+    return ", ".join(map(_column_definition, fields))
 
 
-def _definition(field: T.StructField) -> str:
+def _column_definition(field: T.StructField) -> str:
     """Return a column's definition in CREATE TABLE, with NOT NULL and COMMENT. TIMESTAMP becomes a
     wall clock, Hive's TIMESTAMP."""
     not_null = "" if field.nullable else " NOT NULL"

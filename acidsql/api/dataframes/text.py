@@ -13,7 +13,7 @@ from acidsql.sql.text.tokens import match_brackets, tokenize
 from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.storage.spark.columns.writer import ColumnSql
 
-Expression = str | Column
+SqlOrColumn = str | Column
 
 
 def table_name(table: str) -> str:
@@ -32,7 +32,7 @@ def name_list(columns: Sequence[str] | str, argument: str) -> str:
     return ", ".join(map(quote, column_names(columns, argument)))
 
 
-def paths_of(values: Mapping[str, Expression], call: str = "SET") -> list[str]:
+def paths_of(values: Mapping[str, SqlOrColumn], call: str = "SET") -> list[str]:
     """The columns that get new values, in a statement. They may have qualifiers.
 
     Raises:
@@ -44,24 +44,24 @@ def paths_of(values: Mapping[str, Expression], call: str = "SET") -> list[str]:
     return [quoted_path(column_parts(name)) for name in values]
 
 
-def assignments_of(values: Mapping[str, Expression], columns: ColumnSql) -> str:
+def assignments_of(values: Mapping[str, SqlOrColumn], columns: ColumnSql) -> str:
     """The assignments after SET."""
     pairs = zip(paths_of(values), values.values(), strict=True)
     return ", ".join(f"{path} = {value_sql(value, columns)}" for path, value in pairs)
 
 
-def where_clause(condition: Expression | None, columns: ColumnSql) -> str:
+def where_clause(condition: SqlOrColumn | None, columns: ColumnSql) -> str:
     """WHERE and its condition; empty without a condition."""
     return "" if condition is None else f" WHERE {expression_sql(condition, columns)}"
 
 
-def value_sql(value: Expression, columns: ColumnSql) -> str:
+def value_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
     """The SQL of a new value, which may be DEFAULT."""
     is_default = isinstance(value, str) and value.strip().upper() == "DEFAULT"
     return "DEFAULT" if is_default else expression_sql(value, columns)
 
 
-def expression_sql(value: Expression, columns: ColumnSql) -> str:
+def expression_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
     """Return the SQL of a value or condition. Text goes into brackets, so that it stays one
     expression.
 
@@ -79,7 +79,7 @@ def expression_sql(value: Expression, columns: ColumnSql) -> str:
 
 
 @contextmanager
-def advising_literals(values: Iterable[Expression]) -> Iterator[None]:
+def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
     """Add advice to an error about a value that looks like a text, and not like SQL: how to pass a
     text.
 

@@ -298,20 +298,20 @@ class Transactions:
         own_partitions = (
             [] if self.current is None else self.current.partitions().get(table.name, [])
         )
-        lost_partitions = [
+        dropped_partitions = [
             Partition(
                 tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
             )
-            for name in self.lost_partitions(table)
+            for name in self.partitions_dropped_by_others(table)
         ]
-        return list(dict.fromkeys([*catalog_partitions, *own_partitions, *lost_partitions]))
+        return list(dict.fromkeys([*catalog_partitions, *own_partitions, *dropped_partitions]))
 
     def partition_names(self, table: Table) -> list[str]:
         """The partitions of a table by their directories below the table's, like ``p1=a/p2=1``."""
         prefix = f"{table.location}/"
         return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
 
-    def lost_partitions(self, table: Table) -> dict[str, CatalogChange]:
+    def partitions_dropped_by_others(self, table: Table) -> dict[str, CatalogChange]:
         """Return the partitions that others have dropped since the snapshot: name, like
         ``p1=a/p2=1`` → the change that dropped it. Without a snapshot there are none.
 
@@ -330,20 +330,20 @@ class Transactions:
             if change.partition
         }
 
-    def refuse_lost_partitions(self, table: Table, partitions: Iterable[str]) -> None:
+    def refuse_dropped_partitions(self, table: Table, partitions: Iterable[str]) -> None:
         """Raise SnapshotTooOldError if others have dropped one of these partitions since the
         snapshot, or have changed the table itself."""
-        lost_partitions = self.lost_partitions(table)
+        dropped_partitions = self.partitions_dropped_by_others(table)
         for name in partitions:
-            if name in lost_partitions:
-                raise self._too_old_error(table.name, lost_partitions[name])
+            if name in dropped_partitions:
+                raise self._too_old_error(table.name, dropped_partitions[name])
 
     def require_unchanged(
         self,
         table: Table,
         partitions: Collection[str],
         snapshot: Snapshot,
-        lost_partitions: Collection[str] = (),
+        dropped_partitions: Collection[str] = (),
     ) -> None:
         """Check, after files were listed, that the catalog's answers fit the snapshot.
 
@@ -354,7 +354,7 @@ class Transactions:
             table: The table as it was looked up.
             partitions: The directories of the listed partitions.
             snapshot: The snapshot.
-            lost_partitions: The partitions that were lost already, and so were not listed.
+            dropped_partitions: Partitions that others had dropped already, so they were not listed.
 
         Raises:
             SnapshotTooOldError: In a transaction or ``acid.snapshot()``: since the snapshot, the
@@ -367,7 +367,9 @@ class Transactions:
         txn, name = self._snapshot_txn, table.name
         current_table = acid_table(self._metastore.glance(name))
         changes = txn.catalog_changes(name) if txn else self._txns.catalog_changes(snapshot, name)
-        listed_partitions = set(partitions).difference(lost_partitions) if changes else set[str]()
+        listed_partitions = (
+            set(partitions).difference(dropped_partitions) if changes else set[str]()
+        )
         change = next(
             (
                 candidate

@@ -119,7 +119,7 @@ class Family:
             )  # fmt: skip
         return partition_names if partition is None else [partition]
 
-    def _is_taken(
+    def _has_nothing_to_create(
         self, statement: st.CreateTable | st.CreateView, name: TableName, existing: str | None
     ) -> bool:
         """Whether a name is taken, and IF NOT EXISTS leaves nothing to do.

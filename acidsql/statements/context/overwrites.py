@@ -14,10 +14,10 @@ from acidsql.acid.table import Table, TableName
 from acidsql.errors import UnsupportedError
 from acidsql.statements.context.work import Work
 
-Place = tuple[TableName, str]  # a table, and a partition directory of it
+OverwrittenPlace = tuple[TableName, str]  # a table, and a partition directory of it
 
 
-def overwritten_places(works: Iterable[Work]) -> set[Place]:
+def overwritten_places(works: Iterable[Work]) -> set[OverwrittenPlace]:
     """The places that these statements have overwritten."""
     return {
         (table.name, partition)
@@ -28,7 +28,9 @@ def overwritten_places(works: Iterable[Work]) -> set[Place]:
     }
 
 
-def refuse_hidden(earlier: Sequence[Work], table: Table, partitions: Iterable[str]) -> None:
+def refuse_hidden_by_overwrite(
+    earlier: Sequence[Work], table: Table, partitions: Iterable[str]
+) -> None:
     """Refuse to change a partition that an earlier statement of the transaction overwrote.
 
     The partition's base would hide the new rows, because both have the same write id.
@@ -47,7 +49,9 @@ def refuse_hidden(earlier: Sequence[Work], table: Table, partitions: Iterable[st
             )
 
 
-def refuse_shown(shown: set[Place], table: Table, partitions: Iterable[str]) -> None:
+def refuse_still_readable(
+    shown: set[OverwrittenPlace], table: Table, partitions: Iterable[str]
+) -> None:
     """Refuse to overwrite a partition again whose undone base a DataFrame may read.
 
     Raises:
@@ -64,7 +68,7 @@ def refuse_shown(shown: set[Place], table: Table, partitions: Iterable[str]) -> 
             )
 
 
-def refuse_two_branches(
+def refuse_overwrite_beside_insert(
     work: Work, table: Table, partitions: Iterable[str], *, overwrite: bool
 ) -> None:
     """Refuse a branch of a multi-insert that writes to a partition of an earlier branch, if one

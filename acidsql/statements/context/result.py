@@ -95,14 +95,14 @@ class Receipt:
         return self if note is None else replace(self, notes=(*self.notes, note))
 
     def __str__(self) -> str:
-        return " · ".join(self._facts())
+        return " · ".join(self._fact_texts())
 
     def _repr_html_(self) -> str:
         facts = html.escape(str(self))
         tip = html.escape(self.statement, quote=True)
         return f'<div class="acidsql-receipt" title="{tip}"><code>{facts}</code></div>'
 
-    def _facts(self) -> list[str]:
+    def _fact_texts(self) -> list[str]:
         """Return the parts of the receipt's line: counts, transaction, write ids, files, times,
         notes, and the compactor's messages; ``done`` in the place of missing counts."""
         facts = [_counts_text(counts) for counts in self.counts] or ["done"]

@@ -92,7 +92,7 @@ class SparkDatabases:
             f"LOCATION {_string_literal(self._default_location(database.name))}"
         )
 
-    def shared_database(self, name: Name) -> Database | None:
+    def find_and_share(self, name: Name) -> Database | None:
         """Return the ACID database of a name; None if there is none, or the name is in another
         catalog. If Spark's catalog does not have the database yet, it is created there."""
         if self.is_elsewhere(name):

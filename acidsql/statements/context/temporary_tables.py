@@ -31,7 +31,7 @@ class TemporaryTables:
     def __init__(self, metastore: Metastore, txns: TxnManager) -> None:
         self._metastore, self._txns = metastore, txns
         self._names: dict[TableName, TableName] = {}
-        self._holder: Txn | None = None
+        self._session_txn: Txn | None = None
 
     @property
     def names(self) -> Mapping[TableName, TableName]:
@@ -49,7 +49,7 @@ class TemporaryTables:
         if not self._names:
             return
         existing_names: set[TableName] = set()
-        if self._holder is not None and self._holder.is_alive:
+        if self._session_txn is not None and self._session_txn.is_alive:
             existing_names = {*self._metastore.temporary_tables()}
         # Without a live holder, the cleaner may drop the tables at any moment.
         lost_names = [
@@ -88,11 +88,11 @@ class TemporaryTables:
                 "table that is dropped in the end, may serve.",
                 condition="UNSUPPORTED_FEATURE.TEMPORARY_TABLE",
             )
-        if self._holder is None or not self._holder.is_alive:
-            self._holder = self._txns.open(
+        if self._session_txn is None or not self._session_txn.is_alive:
+            self._session_txn = self._txns.open(
                 agent_info="the temporary tables of a session", txn_type=TxnType.SESSION
             )
-        return name.for_session(self._holder.id)
+        return name.for_session(self._session_txn.id)
 
     @contextmanager
     def track(self, name: TableName) -> Iterator[None]:
@@ -102,12 +102,12 @@ class TemporaryTables:
         try:
             yield
         finally:
-            if name.session_txn_id is not None and self._may_be_there(name):
+            if name.session_txn_id is not None and self._may_exist(name):
                 self._names[user_name] = name
             elif name.session_txn_id is not None:
                 self._names.pop(user_name, None)
 
-    def _may_be_there(self, name: TableName) -> bool:
+    def _may_exist(self, name: TableName) -> bool:
         """Whether the metastore has the table; also true if the metastore does not answer."""
         try:
             return acid_table(self._metastore.find(name)) is not None
@@ -122,6 +122,6 @@ class TemporaryTables:
             except (AcidSqlError, OSError) as error:
                 _log.warning("The temporary table %s is still to be dropped: %s", name, error)
         self._names.clear()
-        if self._holder is not None:
-            self._holder.end_quietly()
-            self._holder = None
+        if self._session_txn is not None:
+            self._session_txn.end_quietly()
+            self._session_txn = None

@@ -203,7 +203,7 @@ class TimeTravel:
         valid_txns = snapshot.valid_txns.hide(own_txns)
         return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
 
-    def need_kept(self, table: Table, shown_write_ids: ValidWriteIdList) -> None:
+    def require_files_kept(self, table: Table, shown_write_ids: ValidWriteIdList) -> None:
         """Check that none of a version's files was deleted before the files were listed.
 
         Call this method after files were listed: the cleaner notes the loss of a version before it

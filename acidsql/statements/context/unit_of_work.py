@@ -30,11 +30,11 @@ from acidsql.metastore.interface import WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.metastore.versions import Change
 from acidsql.statements.context.overwrites import (
-    Place,
+    OverwrittenPlace,
     overwritten_places,
-    refuse_hidden,
-    refuse_shown,
-    refuse_two_branches,
+    refuse_hidden_by_overwrite,
+    refuse_overwrite_beside_insert,
+    refuse_still_readable,
 )
 from acidsql.statements.context.work import (
     Work,
@@ -99,7 +99,7 @@ class Transaction:
         self.compaction: list[str] = []
         self._savepoints: dict[str, tuple[int, int]] = {}
         self._undone_directories: list[str] = []  # directories that must be gone before COMMIT
-        self._shown_bases = set[Place]()  # where DataFrames may read undone bases
+        self._shown_bases = set[OverwrittenPlace]()  # where DataFrames may read undone bases
         self._undo_failure: str | None = None
         self._is_in_doubt = False  # a request to an object store may be carried out later
 
@@ -154,10 +154,10 @@ class Transaction:
                 one, overwrote one of these partitions; or this statement overwrites a partition
                 whose undone base a DataFrame may still read.
         """
-        refuse_hidden(self.works[:-1], table, partitions)
-        refuse_two_branches(self.works[-1], table, partitions, overwrite=overwrite)
+        refuse_hidden_by_overwrite(self.works[:-1], table, partitions)
+        refuse_overwrite_beside_insert(self.works[-1], table, partitions, overwrite=overwrite)
         if overwrite:
-            refuse_shown(self._shown_bases, table, partitions)
+            refuse_still_readable(self._shown_bases, table, partitions)
 
     def show(self, tables: Collection[TableName]) -> None:
         """Record that a DataFrame is about to read these tables in this transaction."""

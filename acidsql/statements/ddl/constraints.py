@@ -126,12 +126,12 @@ def extended_constraints(
     binder = _Binder(context, table, text)
     constraints = list(table.constraints)
     for definition in definitions:
-        taken_names = [
+        names_to_avoid = [
             *(constraint.name for constraint in constraints),
             *_stated_names(definitions),
         ]
-        name = binder.bind_name(
-            definition, [constraint.name for constraint in constraints], taken_names
+        name = binder.choose_name(
+            definition, [constraint.name for constraint in constraints], names_to_avoid
         )
         constraints.append(binder.bind_constraint(definition, name, constraints))
     return tuple(constraints)
@@ -168,11 +168,11 @@ class _Binder:
     table: Table
     text: str
 
-    def bind_name(
+    def choose_name(
         self,
         definition: st.ConstraintDef,
-        existing_names: Sequence[str],
-        taken_names: Sequence[str],
+        names_so_far: Sequence[str],
+        names_to_avoid: Sequence[str],
     ) -> str:
         """Return the name of a new constraint: the stated one, in lower case, or else a generated
         one that is not in ``names_to_avoid``.
@@ -182,15 +182,15 @@ class _Binder:
         """
         if definition.name is None:
             stem = f"{self.table.name.shown}_{_NAME_SUFFIXES[definition.kind]}"
-            names = (f"{stem}_{number}" for number in range(1, len(taken_names) + 2))
-            return next(name for name in names if name not in taken_names)
+            names = (f"{stem}_{number}" for number in range(1, len(names_to_avoid) + 2))
+            return next(name for name in names if name not in names_to_avoid)
         name = definition.name.parts[0].lower()
         if len(name) > _NAME_MAX:
             raise self._error(
                 f"The name of a constraint has at most {_NAME_MAX} characters.",
                 definition.name.span, "INVALID_IDENTIFIER", "42602",
             )  # fmt: skip
-        if name in existing_names:
+        if name in names_so_far:
             raise self._error(
                 f"{self.table.name} has a constraint '{name}' already.", definition.name.span,
                 "CONSTRAINT_ALREADY_EXISTS", "42710",

@@ -45,7 +45,7 @@ class DatabaseStatements(Family):
     @runs(st.AlterDatabase)
     def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
         """Run ALTER DATABASE in the metastore, or leave it to Spark if this is no ACID database."""
-        if (database := self._spark_databases.shared_database(statement.name)) is None:
+        if (database := self._spark_databases.find_and_share(statement.name)) is None:
             self._spark.sql(text)
         else:
             self._metastore.alter_database(

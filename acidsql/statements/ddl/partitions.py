@@ -128,7 +128,7 @@ class PartitionStatements(Family):
             )
             if not partitions:
                 return None
-            old_directories = self._places.directories(table, partitions)
+            old_directories = self._places.child_directories(table, partitions)
             published = publish_empty_directories(txn, work, table, partitions)
             dropped_values = [
                 tuple(value for _, value in parse_partition_name(partition))

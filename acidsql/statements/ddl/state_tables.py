@@ -43,7 +43,7 @@ class StateTables(TableStatements):
             state_table = replace(
                 state_table, properties={**state_table.properties, **cdc.new_bond(owner)}
             )
-            self._create(state_table, transaction, adopt=False)
+            self._commit_new_table(state_table, transaction, adopt=False)
         return True
 
     def bind(self, owner: Table, cdc_table: Table, text: str) -> bool:

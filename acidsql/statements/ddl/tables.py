@@ -72,7 +72,7 @@ class TableStatements(ConstraintStatements):
             if not self.lock_new(statement, name, files, transaction, text):
                 return None
             adopt, replaces = statement.location is not None, statement.or_replace
-            notes = self._create(table, transaction, adopt=adopt, replaces=replaces)
+            notes = self._commit_new_table(table, transaction, adopt=adopt, replaces=replaces)
         return Receipt(text, txn_id=transaction.id, notes=notes)
 
     def new_name(self, statement: st.CreateTable, text: str) -> TableName:
@@ -104,7 +104,7 @@ class TableStatements(ConstraintStatements):
             )
         return True
 
-    def _create(
+    def _commit_new_table(
         self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
     ) -> tuple[str, ...]:
         """Make a table's directory, and commit the transaction, which creates the table. With
@@ -284,7 +284,7 @@ class TableStatements(ConstraintStatements):
         return cdc_table if is_own else None
 
     @runs(st.SetTableProperties)
-    def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
+    def _run_set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         """Run SET TBLPROPERTIES, under the table's EXCLUSIVE lock. An insert-only table may become
         full-ACID, if its files allow that."""
         table = self._names.require_table(statement.name, text)
@@ -302,7 +302,7 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.UnsetTableProperties)
-    def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
+    def _run_unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
         """Run UNSET TBLPROPERTIES, under the table's EXCLUSIVE lock."""
         table = self._names.require_table(statement.name, text)
         name = table.name
@@ -314,18 +314,20 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.ConvertTable)
-    def _convert(self, statement: st.ConvertTable, text: str) -> Receipt:
+    def _run_convert(self, statement: st.ConvertTable, text: str) -> Receipt:
         """Turn a plain table of the metastore into a full-ACID table, in place: its files get
         Hive's names, and are counted."""
-        name = self._plain_table(statement, text).name  # raises before a transaction is opened
+        name = self._convertible_table(
+            statement, text
+        ).name  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
-            foreign_table = self._plain_table(statement, text)
+            foreign_table = self._convertible_table(statement, text)
             notes, rows = self._places.convert(foreign_table.need_table(), foreign_table.partitions)
             self._metastore.make_transactional(name, rows, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=notes)
 
-    def _plain_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
+    def _convertible_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
         """Return the plain table that ALTER TABLE … SET TBLPROPERTIES ('transactional'='true')
         names. Raise UnsupportedError if it cannot become full-ACID in place."""
         parts = statement.name.parts
@@ -408,7 +410,7 @@ class TableStatements(ConstraintStatements):
         existing_kind = (
             "a view" if view_of(entry) else "an ACID table" if acid_table(entry) else None
         )
-        return self._is_taken(statement, name, existing_kind)
+        return self._has_nothing_to_create(statement, name, existing_kind)
 
     def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
         """Raise an error if OR REPLACE cannot replace what has this name: the metastore cannot

@@ -23,11 +23,11 @@ class ViewStatements(Family):
     def _create(self, statement: st.CreateView, text: str) -> Receipt | None:
         """Run CREATE VIEW. Return None if the view exists, and the statement has IF NOT EXISTS."""
         name = self._names.new_table_name(statement.name, text)
-        if self._is_made_already(statement, name):
+        if self._has_nothing_to_create_or_replace(statement, name):
             return None
         view = self._view_of_statement(statement, text, name)
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
-            if self._is_made_already(statement, name):
+            if self._has_nothing_to_create_or_replace(statement, name):
                 return None
             self._metastore.create_view(view, replace=statement.or_replace, txn_id=txn.id)
             txn.end_quietly()
@@ -74,11 +74,11 @@ class ViewStatements(Family):
         need_view(view, name, text)
         return view.name
 
-    def _is_made_already(self, statement: st.CreateView, name: TableName) -> bool:
+    def _has_nothing_to_create_or_replace(self, statement: st.CreateView, name: TableName) -> bool:
         """Whether CREATE … IF NOT EXISTS has nothing to do. Raises CatalogError if the name is
         taken."""
         entry = self._metastore.find(name)
         if view_of(entry) and statement.or_replace:
             return False
         kind = "a view" if view_of(entry) else "a table" if entry else None
-        return self._is_taken(statement, name, kind)
+        return self._has_nothing_to_create(statement, name, kind)

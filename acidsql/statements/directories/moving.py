@@ -38,8 +38,8 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.plan.locking import exclusive_lock
 from acidsql.statements.directories.moving_files import (
-    need_settled,
     refuse_zstd,
+    require_settled_files,
     snapshot_files,
     strip_visibility_txns,
 )
@@ -124,7 +124,7 @@ class Move:
                 self._unmark(new_txn)
                 new_txn.end_quietly()
                 return
-            self._move(old_txn, new_txn, table, new_table)
+            self._move_table(old_txn, new_txn, table, new_table)
         with self._managers[1].open(agent_info=self._call) as last_txn:
             last_txn.lock([exclusive_lock(self._new.name)], agent_info=self._call)
             self._unmark(last_txn)
@@ -157,7 +157,9 @@ class Move:
             )  # fmt: skip
         return table, new_table
 
-    def _move(self, old_txn: Txn, new_txn: Txn, table: Table, new_table: Table | None) -> None:
+    def _move_table(
+        self, old_txn: Txn, new_txn: Txn, table: Table, new_table: Table | None
+    ) -> None:
         """Mark the table, create it in the new metastore, compare the files, and drop it from the
         old metastore without its files. A failure is undone, unless a metastore did not answer.
 
@@ -168,15 +170,15 @@ class Move:
         """
         partitions = self._old.store.partitions(self._old.name)
         snapshot = self._old.snapshot()
-        need_settled(
+        require_settled_files(
             table, partitions, snapshot, for_hive=self._new.store.abilities.shared_with_hive
         )
         is_for_hive3 = self._new.store.abilities.read_by_hive3
         if is_for_hive3:
             refuse_zstd(table, partitions, snapshot)
-        _need_types(table)
-        _need_keys(table, self._new.store)
-        need_no_state(self._old.store, table)
+        _require_supported_types(table)
+        _require_keys_kept(table, self._new.store)
+        refuse_cdc_tables(self._old.store, table)
         self._old.store.alter_table(
             self._old.name, set_properties={MOVING: f"to {self._new.address}"}, txn_id=old_txn.id
         )
@@ -186,7 +188,7 @@ class Move:
             strip_visibility_txns(table, partitions, snapshot, new_valid_txns)
             self._create_table(new_txn, table, partitions, new_table)
             is_begun = True
-            self._need_same_files(table, partitions)
+            self._require_same_files(table, partitions)
             self._write_label(table)
         except (MetastoreError, CommitUnknownError):
             raise  # nobody knows what the metastore has done: the marks stay
@@ -259,7 +261,7 @@ class Move:
         else:
             _remove_label(table.location)
 
-    def _need_same_files(self, table: Table, partitions: Sequence[Partition]) -> None:
+    def _require_same_files(self, table: Table, partitions: Sequence[Partition]) -> None:
         """Raise UnsupportedError unless readers find the same files by both metastores."""
         if self._new.high_water_mark > self._old.high_water_mark:
             return  # a program that does not know the mark has used the table already
@@ -299,7 +301,7 @@ def _remove_label(location: str) -> None:
         fs.delete_file(label_path)
 
 
-def need_no_state(store: Metastore, table: Table) -> None:
+def refuse_cdc_tables(store: Metastore, table: Table) -> None:
     """Refuse a table that has tables of AUTO CDC beside it: a move would leave them behind.
 
     Raises:
@@ -315,12 +317,12 @@ def need_no_state(store: Metastore, table: Table) -> None:
             )
 
 
-def _need_types(table: Table) -> None:
+def _require_supported_types(table: Table) -> None:
     for column in table.all_columns:
         parse_type(column.type)  # raises an error that names an unsupported type
 
 
-def _need_keys(table: Table, store: Metastore) -> None:
+def _require_keys_kept(table: Table, store: Metastore) -> None:
     """Raise UnsupportedError if the table has a key, and the metastore keeps no keys."""
     keys = [
         constraint

@@ -46,7 +46,7 @@ def snapshot_files(
     return sorted(files)
 
 
-def need_settled(
+def require_settled_files(
     table: Table, partitions: Sequence[Partition], snapshot: Snapshot, *, for_hive: bool
 ) -> None:
     """Raise UnsupportedError if files depend on what the new metastore will not know.
@@ -64,7 +64,7 @@ def need_settled(
             "Wait for the transaction, or end it with ABORT TRANSACTIONS.",
         )  # fmt: skip
     for entry, directory in _acid_directories(table, partitions):
-        _need_settled_directory(table, entry, directory, write_ids)
+        _require_settled_directory(table, entry, directory, write_ids)
         if snapshot.valid_txns.is_aborted(directory.visibility_txn_id):
             raise _move_refusal(
                 table, f"'{entry.path}' is of a compaction that was aborted", _CLEAN
@@ -97,7 +97,7 @@ def refuse_zstd(table: Table, partitions: Sequence[Partition], snapshot: Snapsho
 _CLEAN = "Let it be deleted first: by acid.clean(), or by Hive's cleaner after a major compaction."
 
 
-def _need_settled_directory(
+def _require_settled_directory(
     table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
 ) -> None:
     """Raise UnsupportedError if a base or delta has a write id that the metastore never gave out,

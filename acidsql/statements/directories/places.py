@@ -224,7 +224,7 @@ class Places:
         fs.create_directory(table.location)
         fs.sync_directory(table.location.rpartition("/")[0])
 
-    def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
+    def child_directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
         """Return the paths of the directories that are inside these partition directories now."""
         fs = filesystem_for(table.location)
         return [
@@ -343,7 +343,7 @@ def _check_directories(
         for file, file_columns in zip(
             directory.originals, adopt.columns_of_originals(directory.originals), strict=True
         ):
-            if reason := _misfit(file_columns, table):
+            if reason := _misfit_reason(file_columns, table):
                 raise _adoption_error(f"'{file.path}' does not fit the table: {reason}.", table)
             file_names = [name.lower() for name, _ in file_columns]
             table_names = [column.name for column in table.columns]
@@ -375,7 +375,7 @@ def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryC
         )
 
 
-def _misfit(file_columns: Sequence[tuple[str, str]], table: Table) -> str | None:
+def _misfit_reason(file_columns: Sequence[tuple[str, str]], table: Table) -> str | None:
     """Return why an original file does not fit the table, in words; None: it fits. The file may
     lack the table's last columns, but may not have more."""
     if len(file_columns) > len(table.columns):

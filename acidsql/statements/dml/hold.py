@@ -74,7 +74,7 @@ class Holder:
         """Take a statement's locks, then the snapshot. If a table or its partitions changed before,
         prepare the statement again, and lock its tables as a whole."""
         is_first = not txn.has_snapshot
-        possible_partitions = self._possible_partitions(prepared, statement_text)
+        possible_partitions = self._possible_partitions_by_query(prepared, statement_text)
         txn.lock(
             self._lock_components(statement, prepared, possible_partitions),
             agent_info=statement_text.text,
@@ -95,7 +95,7 @@ class Holder:
         txn.lock(whole_table_locks, agent_info=statement_text.text)
         return LockedStatement(
             prepared_again,
-            self._possible_partitions(prepared_again, statement_text),
+            self._possible_partitions_by_query(prepared_again, statement_text),
             txn.snapshot(prepared_again.reads),
         )
 
@@ -104,7 +104,7 @@ class Holder:
     ) -> list[LockComponent]:
         """Return the locks that ``hold`` would take now. None is taken."""
         return self._lock_components(
-            statement, prepared, self._possible_partitions(prepared, statement_text)
+            statement, prepared, self._possible_partitions_by_query(prepared, statement_text)
         )
 
     def _lock_components(
@@ -123,7 +123,7 @@ class Holder:
             statement, targets, prepared.reads, self._context.txns.settings
         )
 
-    def _possible_partitions(
+    def _possible_partitions_by_query(
         self, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[Touched]:
         """Return, for each query of the statement, the names of the partitions that it can change;

@@ -73,7 +73,7 @@ class PartitionRenames(Family):
                     transaction.txn, update_statement, statement_text, prepared
                 )
             old_partitions, new_partition = old_and_new
-            old_files = self._places.directories(table, old_partitions)
+            old_files = self._places.child_directories(table, old_partitions)
             publish_empty_directories(
                 transaction.txn, work, table, [new_partition], overwrite=False
             )

@@ -80,13 +80,15 @@ class Writer:
         Raises:
             UnsupportedError: The transaction has overwritten a partition that a query changes.
         """
-        for query, touched in targets:
+        for query, possible_partitions in targets:
             overwrite = query.overwrite
             if not query.table.partition_columns:
                 transaction.refuse_overwritten(query.table, [""], overwrite=overwrite)
             if overwrite and query.static_partition is not None:
-                transaction.refuse_overwritten(query.table, touched or (), overwrite=overwrite)
-            with self._new_writing(transaction.txn, query, touched) as writing:
+                transaction.refuse_overwritten(
+                    query.table, possible_partitions or (), overwrite=overwrite
+                )
+            with self._new_table_write(transaction.txn, query, possible_partitions) as writing:
                 with clock("do"):
                     self._write_events(writing, query, views, statement_text)
                 with clock("keep"):
@@ -125,7 +127,9 @@ class Writer:
             views[prepared.source.view] = lower.mark_chars(rows, prepared.source)
             yield
 
-    def _new_writing(self, txn: Txn, query: EventQuery, touched: Touched) -> TableWrite:
+    def _new_table_write(
+        self, txn: Txn, query: EventQuery, possible_partitions: Touched
+    ) -> TableWrite:
         """Make the TableWrite for a query's events, without writing yet. It takes new statement ids
         from the transaction: one, or two if rows are deleted too.
 
@@ -133,11 +137,15 @@ class Writer:
         partition: all new rows go there.
         """
         table, settings = query.table, self._context.txns.settings
-        static = None if query.static_partition is None or not touched else next(iter(touched))
+        static_partition = (
+            None
+            if query.static_partition is None or not possible_partitions
+            else next(iter(possible_partitions))
+        )
         # Rows that replace others stay in their directories.
-        has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
+        has_new_rows = query.overwrite or query.merge or not (query.deletes or static_partition)
         needs_names = has_new_rows and not query.makes_table
-        first = txn.next_statement_id()
+        first_statement_id = txn.next_statement_id()
         return TableWrite(
             filesystem_for(table.location),
             Save(
@@ -145,8 +153,11 @@ class Writer:
                 txn.write_id(table.name),
                 # Delete events get the lower statement id. Otherwise Hive would apply them to the
                 # rows of this same write.
-                (first, txn.next_statement_id() if query.deletes else first),
-                static if table.partition_columns else "",
+                (
+                    first_statement_id,
+                    txn.next_statement_id() if query.deletes else first_statement_id,
+                ),
+                static_partition if table.partition_columns else "",
                 query.overwrite,
                 query.merge,
                 query.allow_duplicate_deletes,

@@ -102,7 +102,7 @@ class TableChecks(Family):
         partition_names = (
             self._transactions.partition_names(table) if table.partition_columns else None
         )
-        self._transactions.refuse_lost_partitions(table, partition_names or ())
+        self._transactions.refuse_dropped_partitions(table, partition_names or ())
         write_ids, txns = snapshot.write_ids[name], snapshot.valid_txns
 
         def check_unchanged() -> None:

@@ -53,7 +53,7 @@ def compaction_rows(
     for order in reversed(statement.order_by):
         selected.sort(key=_sort_key(order.column), reverse=order.descending)
     end = None if statement.limit is None else statement.offset + statement.limit
-    return [_row(compaction) for compaction in selected[statement.offset : end]]
+    return [_compaction_texts(compaction) for compaction in selected[statement.offset : end]]
 
 
 def aborted_rows(
@@ -92,7 +92,7 @@ def _is_selected(compaction: CompactionInfo, statement: ShowCompactions) -> bool
     )
 
 
-def _row(compaction: CompactionInfo) -> tuple[str, ...]:
+def _compaction_texts(compaction: CompactionInfo) -> tuple[str, ...]:
     """Return a compaction as the texts of a row of SHOW COMPACTIONS; `` --- `` for NULL."""
     return tuple(
         _NULL if value is None else str(value)
@@ -138,10 +138,10 @@ def _duration(compaction: CompactionInfo) -> int | None:
     return compaction.ended_ms - compaction.started_ms
 
 
-Value = int | str | None
+_SortValue = int | str | None
 
 # The keys are the words of the grammar (``sql.compactions.ORDERED``).
-ORDER_VALUES: dict[str, Callable[[CompactionInfo], Value]] = {
+ORDER_VALUES: dict[str, Callable[[CompactionInfo], _SortValue]] = {
     "COMPACTIONID": lambda compaction: compaction.id,
     "DBNAME": lambda compaction: compaction.table.database,
     "TABNAME": lambda compaction: compaction.table.shown,

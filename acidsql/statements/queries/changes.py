@@ -241,12 +241,14 @@ class ChangeFeed:
         """
         partition_names = self._transactions.partition_names(table)
         partitions = partition_names if table.partition_columns else [""]
-        lost_partitions = self._transactions.lost_partitions(table)
-        self._transactions.refuse_lost_partitions(table, partitions)
+        dropped_partitions = self._transactions.partitions_dropped_by_others(table)
+        self._transactions.refuse_dropped_partitions(table, partitions)
 
         def check_unchanged() -> None:
-            self._transactions.require_unchanged(table, partition_names, snapshot, lost_partitions)
-            self._travel.need_kept(table, new_write_ids.before)
+            self._transactions.require_unchanged(
+                table, partition_names, snapshot, dropped_partitions
+            )
+            self._travel.require_files_kept(table, new_write_ids.before)
 
         with check_after_block(check_unchanged):
             read_changes = keyed_changes if is_keyed else changes

@@ -27,7 +27,7 @@ _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _PlannedFile:
     """One file of the snapshot.
 
     Attributes:
@@ -95,7 +95,7 @@ def _table_lines(
     partitions, its delete events, the snapshot, and up to 20 directories. This may read footers of
     delete files."""
     files = [file for listing in listings for file in _snapshot_files(table, listing)]
-    read_files = _read_files(files, scans)
+    read_files = _files_of_plan(files, scans)
     directories = list(dict.fromkeys(file.directory for file in files))
     read_directories = list(dict.fromkeys(file.directory for file in read_files))
     lines = [
@@ -128,7 +128,7 @@ def _table_lines(
     return lines
 
 
-def _snapshot_files(table: Table, listing: Listing) -> list[_File]:
+def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
     """Return each file in a listing, with its directory below the table's."""
     files = []
     for event_files, has_deletes in ((listing.data, False), (listing.deletes, True)):
@@ -136,26 +136,28 @@ def _snapshot_files(table: Table, listing: Listing) -> list[_File]:
             directory = f"{listing.partition}/{file.directory.name}".lstrip("/")
             bucket_id = bucket_id_of(file.path.rpartition("/")[2])
             files.append(
-                _File(file.path, listing.partition, directory, file.size, has_deletes, bucket_id)
+                _PlannedFile(
+                    file.path, listing.partition, directory, file.size, has_deletes, bucket_id
+                )
             )
     for group in listing.originals:
         for path in group.paths:
             original_directory = path.removeprefix(f"{table.location}/").rpartition("/")[0]
-            files.append(_File(path, listing.partition, original_directory, 0, False, None))
+            files.append(_PlannedFile(path, listing.partition, original_directory, 0, False, None))
     return files
 
 
-def _read_files(files: Sequence[_File], scans: Scans | None) -> list[_File]:
+def _files_of_plan(files: Sequence[_PlannedFile], scans: Scans | None) -> list[_PlannedFile]:
     """Return those files that a plan reads of a table: row files, and delete files of the same
     buckets; all files if ``scans`` is None."""
     if scans is None:
         return list(files)
-    row_files = {file for file in files if not file.has_deletes and _is_read(file, scans)}
+    row_files = {file for file in files if not file.has_deletes and _is_read_by_plan(file, scans)}
     places = {(file.partition, file.bucket_id) for file in row_files}
     # A file without a bucket id is an original. Its rows may belong to any bucket.
     anywhere = {partition for partition, bucket_id in places if bucket_id is None}
 
-    def has_rows(file: _File) -> bool:
+    def has_rows(file: _PlannedFile) -> bool:
         return file.partition in anywhere or (file.partition, file.bucket_id) in places
 
     # Without a join with the delete events, Spark's plan does not contain the delete files.
@@ -168,7 +170,7 @@ def _read_files(files: Sequence[_File], scans: Scans | None) -> list[_File]:
     ]
 
 
-def _is_read(file: _File, scans: Scans) -> bool:
+def _is_read_by_plan(file: _PlannedFile, scans: Scans) -> bool:
     path = _plain_path(file.path)
     # A file that Spark does not open is read by Python tasks, if the plan has any, or not at all.
     return path in scans.selected or (scans.has_python and path not in scans.opened)
@@ -180,7 +182,7 @@ def _plain_path(path: str) -> str:
     return path[match.end() :] if match else path
 
 
-def _event_count(files: Sequence[_File]) -> str:
+def _event_count(files: Sequence[_PlannedFile]) -> str:
     """Return the number of events by the files' footers, as text; ``?`` if there are more than
     1,000 files."""
     if len(files) > _FOOTERS_MAX:

@@ -89,14 +89,16 @@ class TableRows:
         table = standin.table
         if not table.is_transactional:
             return select_standin_columns(self._plain_rows(standin), standin)
-        lost_partitions = self._transactions.lost_partitions(table)
+        dropped_partitions = self._transactions.partitions_dropped_by_others(table)
         partition_names = self._transactions.partition_names(table)
         write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
 
         def check_unchanged() -> None:
-            self._transactions.require_unchanged(table, partition_names, snapshot, lost_partitions)
+            self._transactions.require_unchanged(
+                table, partition_names, snapshot, dropped_partitions
+            )
             if is_old:
-                self.travel.need_kept(table, write_ids)
+                self.travel.require_files_kept(table, write_ids)
 
         with check_after_block(check_unchanged):
             rows = read_rows(
@@ -108,8 +110,8 @@ class TableRows:
                 demand,
                 lambda: is_old or self._is_kept(snapshot),
                 few,
-                (lambda needed: self._transactions.refuse_lost_partitions(table, needed))
-                if lost_partitions
+                (lambda needed: self._transactions.refuse_dropped_partitions(table, needed))
+                if dropped_partitions
                 else None,
                 is_fast=self._txns.settings.fast_paths,
                 virtual=standin.virtual,
@@ -130,13 +132,13 @@ class TableRows:
         """
         write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
         partitions = self._transactions.partition_names(table) if table.partition_columns else [""]
-        self._transactions.refuse_lost_partitions(table, partitions)
+        self._transactions.refuse_dropped_partitions(table, partitions)
         fs = filesystem_for(table.location)
         listings = list_table(
             fs, table.location, partitions, write_ids, snapshot.valid_txns, history_is_kept=True
         )
         if is_old:
-            self.travel.need_kept(table, write_ids)
+            self.travel.require_files_kept(table, write_ids)
         return listings, write_ids
 
     def inventory(self, table: Table, snapshot: Snapshot) -> list[FoundFile]:
@@ -154,7 +156,7 @@ class TableRows:
             columns=columns,
             oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
         )
-        self._transactions.refuse_lost_partitions(table, names or ())
+        self._transactions.refuse_dropped_partitions(table, names or ())
         return files
 
     def _visible_write_ids(

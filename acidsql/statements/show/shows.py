@@ -168,7 +168,7 @@ class ShowStatements(Family):
         return self._frame("createtab_stmt string", [(create_statement(table),)])
 
     @runs(st.ShowTableProperties)
-    def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
+    def _table_properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
         """Run SHOW TBLPROPERTIES of a table or view. For a key that is missing, the value is a
         message, as in Spark."""
         table = self._names.require_table_or_view(statement.name, text)
@@ -221,7 +221,7 @@ class ShowStatements(Family):
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
         """Run DESCRIBE DATABASE, with the rows that Spark shows of its own databases; Spark answers
         if this is no ACID database."""
-        if (database := self._spark_databases.shared_database(statement.name)) is None:
+        if (database := self._spark_databases.find_and_share(statement.name)) is None:
             return self._spark.sql(text)
         rows = [
             ("Catalog Name", jvm.OWN_CATALOG),

@@ -43,7 +43,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _WaitingGroup:
     """The waiting records of one application beside one table.
 
     Attributes:
@@ -86,7 +86,7 @@ class WaitingRecords:
         return [self._waiting_for_entry(entry, tables, groups) for entry in entries]
 
     def _waiting_for_entry(
-        self, entry: StreamEntry, tables: dict[TableName, Table], groups: Sequence[_Group]
+        self, entry: StreamEntry, tables: dict[TableName, Table], groups: Sequence[_WaitingGroup]
     ) -> Waiting | None:
         """Return how many records wait for one entry; None: its tables have no pending table."""
         targets = {target for target in tables if may_write_to(entry.batch.sink, target)}
@@ -106,7 +106,7 @@ class WaitingRecords:
         )
         return Waiting(sum(group.records for group in stream_groups), oldest)
 
-    def _first_commit(self, group: _Group) -> int:
+    def _first_commit(self, group: _WaitingGroup) -> int:
         """The commit since which a group waits; 0 if the metastore has forgotten this commit."""
         versions = self._metastore.versions(cdc.pending_name(group.target))
         return next((version.commit for version in versions if version.write_id == group.since), 0)
@@ -128,7 +128,7 @@ class WaitingRecords:
                 pending_tables[target] = table
         return pending_tables
 
-    def _count_groups(self, tables: dict[TableName, Table]) -> list[_Group]:
+    def _count_groups(self, tables: dict[TableName, Table]) -> list[_WaitingGroup]:
         """Count, in one job, the records in these pending tables by application. Without tables or
         records no job runs."""
         if not tables:
@@ -149,6 +149,6 @@ class WaitingRecords:
             .agg(F.count("record").alias("records"), oldest.alias("oldest"))
         )
         return [
-            _Group(row.txn_app_id, targets[row.home], row.records, *row.oldest)
+            _WaitingGroup(row.txn_app_id, targets[row.home], row.records, *row.oldest)
             for row in counted_rows.collect()
         ]

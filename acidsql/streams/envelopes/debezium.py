@@ -9,7 +9,7 @@ from acidsql.streams.envelopes.parts import (
     TEXT,
     Ends,
     Envelope,
-    Fields,
+    RecordFields,
     file_number,
     hexadecimal,
     operation_sql,
@@ -34,7 +34,7 @@ def root(parsed: str) -> str:
     return f"coalesce({payload}, {parsed})"
 
 
-def envelope(fields: Fields) -> Envelope:
+def envelope(fields: RecordFields) -> Envelope:
     """Return Debezium's envelope, as SQL over a record's fields. Its update of a key is two events:
     a delete and an insert."""
     op, connector = fields.text("op"), fields.text("source", "connector")
@@ -54,7 +54,7 @@ def envelope(fields: Fields) -> Envelope:
     )
     schema = fields.text("source", "schema")
     return Envelope(
-        op=f"CASE WHEN {_is_no_change(fields)} THEN '' ELSE {operation_sql(op, _OPS)} END",
+        op=f"CASE WHEN {_is_no_change_sql(fields)} THEN '' ELSE {operation_sql(op, _OPS)} END",
         before=fields.image("before"),
         after=fields.image("after"),
         sequence=f"CASE {' '.join(cases)} END",
@@ -69,7 +69,7 @@ def envelope(fields: Fields) -> Envelope:
     )
 
 
-def _ends(fields: Fields) -> Ends:
+def _ends(fields: RecordFields) -> Ends:
     """Return what says where a transaction ends: the record END has the number of events.
 
     The connector sends END if ``provide.transaction.metadata`` is on.
@@ -87,7 +87,7 @@ def _ends(fields: Fields) -> Ends:
 
 
 def _places(
-    fields: Fields, is_change: str
+    fields: RecordFields, is_change: str
 ) -> dict[tuple[str, ...], tuple[list[str], list[str], list[str]]]:
     """Return the parts of the order value, by connectors.
 
@@ -119,7 +119,7 @@ def _places(
     }
 
 
-def _is_no_change(fields: Fields) -> str:
+def _is_no_change_sql(fields: RecordFields) -> str:
     """Return SQL that is true for a tombstone, a heartbeat, DDL, and the begin or end of a
     transaction.
 

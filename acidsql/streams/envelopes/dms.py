@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acidsql.streams.envelopes.parts import Envelope, Fields, operation_sql, order_value
+from acidsql.streams.envelopes.parts import Envelope, RecordFields, operation_sql, order_value
 
 MARK = "Op"
 _OPS = {"I": "insert", "U": "update", "D": "delete"}
@@ -15,7 +15,7 @@ HEADERS = (
 )  # fmt: skip
 
 
-def envelope(fields: Fields) -> Envelope:
+def envelope(fields: RecordFields) -> Envelope:
     """Return DMS's envelope, as SQL over a record's fields. Files of a full load have no ``Op``,
     and no place in the log."""
     op, place = fields.text("Op"), fields.number(_CHANGE_SEQUENCE)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from acidsql.streams.envelopes.parts import Envelope, Fields, operation_sql, order_value
+from acidsql.streams.envelopes.parts import Envelope, RecordFields, operation_sql, order_value
 
 MARK = "op_type"
 _OPS = {"I": "insert", "U": "update", "D": "delete", "T": "truncate"}
 
 
-def envelope(fields: Fields) -> Envelope:
+def envelope(fields: RecordFields) -> Envelope:
     """Return GoldenGate's envelope, as SQL over a record's fields. An update may change the key,
     and may lack unchanged columns."""
     place = fields.number("pos")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from acidsql.streams.envelopes.parts import (
     Ends,
     Envelope,
-    Fields,
+    RecordFields,
     file_number,
     operation_sql,
     order_value,
@@ -22,7 +22,7 @@ _OPS = {
 _LAST = 1 << 62  # the place of the last row of a transaction, which has no xoffset
 
 
-def envelope(fields: Fields) -> Envelope:
+def envelope(fields: RecordFields) -> Envelope:
     """Return Maxwell's envelope, as SQL over a record's fields. ``old`` has the values that an
     update has changed, and no others.
 
@@ -54,7 +54,7 @@ def envelope(fields: Fields) -> Envelope:
     )
 
 
-def _ends(fields: Fields) -> Ends:
+def _ends(fields: RecordFields) -> Ends:
     """Return what says where a transaction ends: the last row of a transaction has ``commit``, and
     the others have an ``xoffset``."""
     xid, is_last = fields.text("xid"), f"coalesce({fields.text('commit')} = 'true', false)"

@@ -17,7 +17,7 @@ NUMBER = "DECIMAL(38,0)"
 _LONG = literal("[0-9.]{39}|[0-9.]{17}[eE]|[0-9][eE][+]?[0-9]{3}")
 
 
-class Fields:
+class RecordFields:
     """The fields of a record: those of its JSON text, or columns that were parsed already.
 
     Args:
@@ -56,7 +56,7 @@ class Fields:
             )  # fmt: skip
         return whole_number(self.text(*path))
 
-    def has_long_numbers(self) -> str:
+    def has_long_numbers_sql(self) -> str:
         """Return SQL that is true if a text among the images read so far has digits that look like
         a number that Spark may round.
 
@@ -70,30 +70,30 @@ class Fields:
         """SQL that is true if the record has the field, and the field is not null."""
         return f"{self.text(*path)} IS NOT NULL"
 
-    def image(self, *path: str) -> Image:
+    def image(self, *path: str) -> RowImage:
         """Return the image of a row in a field; an image that is always NULL if there is no such
-        field. A text of JSON in a parsed record is noted for ``has_long_numbers``."""
+        field. A text of JSON in a parsed record is noted for ``has_long_numbers_sql``."""
         if self._columns is None:
             field_sql = f"try_variant_get({ROOT}, {_json_path(path)}, 'variant')"
-            return Image(image_by_lower_names(field_sql), is_present=_is_present(field_sql))
+            return RowImage(image_by_lower_names(field_sql), is_present=_is_present_sql(field_sql))
         column = self._find_column(path)
         if column is None:
-            return Image(f"CAST(NULL AS {IMAGE})")
+            return RowImage(f"CAST(NULL AS {IMAGE})")
         sql, kind = column
         if isinstance(kind, StructType):
-            return Image(sql, kind)
+            return RowImage(sql, kind)
         text = f"CAST({sql} AS STRING)"
         self._texts.append(text)
         variant = parsed_json(text)
         is_present = f"{text} IS NOT NULL AND NOT coalesce(is_variant_null({variant}), false)"
-        return Image(image_by_lower_names(variant), is_present=is_present)
+        return RowImage(image_by_lower_names(variant), is_present=is_present)
 
-    def record_image(self) -> Image:
+    def record_image(self) -> RowImage:
         """Return the image of a row whose columns are the fields of the record itself."""
         if self._columns is None:
-            return Image(image_by_lower_names(ROOT), is_present=_is_present(ROOT))
+            return RowImage(image_by_lower_names(ROOT), is_present=_is_present_sql(ROOT))
         names = ", ".join(quote(field.name) for field in self._columns)
-        return Image(f"struct({names})", self._columns)
+        return RowImage(f"struct({names})", self._columns)
 
     def _find_column(self, path: Sequence[str]) -> tuple[str, DataType] | None:
         """Return SQL and type of the column, or nested field, with this path, whatever the case;
@@ -111,7 +111,7 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class RowImage:
     """The image of a row.
 
     Attributes:
@@ -145,7 +145,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What the records of a format say about the source's transactions, as SQL over ``Fields``.
+    """What a format's records say about the source's transactions, as SQL over ``RecordFields``.
 
     Attributes:
         txn: The transaction of a change or of a commit point; NULL: a change without a transaction.
@@ -166,7 +166,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A format's records, as SQL over ``Fields``.
+    """A format's records, as SQL over ``RecordFields``.
 
     Attributes:
         op: ``insert``, ``update``, ``delete``, ``truncate``, or ``snapshot`` (a row that was there
@@ -186,13 +186,13 @@ class Envelope:
     """
 
     op: str
-    before: Image
-    after: Image
+    before: RowImage
+    after: RowImage
     sequence: str
     table: str
     txn: str
     fault: str = "CAST(NULL AS STRING)"
-    same: Image | None = None
+    same: RowImage | None = None
     unavailable: str = ""
     days: bool = False
     binary: str = "base64"
@@ -296,7 +296,7 @@ def image_by_lower_names(variant: str) -> str:
     return f"CASE WHEN size(array_distinct({names})) = size({image}) THEN {lower_image} END"
 
 
-def _is_present(variant: str) -> str:
+def _is_present_sql(variant: str) -> str:
     return f"{variant} IS NOT NULL AND NOT is_variant_null({variant})"
 
 

@@ -48,7 +48,7 @@ def text_sql(sql: str, source_type: DataType) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueConverter:
     """Converts the values of one format to the types of columns.
 
     Attributes:
@@ -74,35 +74,35 @@ class Values:
         if source_type == target_type:
             return sql
         if isinstance(target_type, _NESTED):
-            return self._nested(sql, source_type, target_type, depth)
+            return self._nested_sql(sql, source_type, target_type, depth)
         if isinstance(target_type, VariantType):
             return f"try_cast({sql} AS VARIANT)"
         text = text_sql(sql, source_type)
         if isinstance(target_type, BinaryType):
-            return self._binary(sql, source_type, text)
+            return self._binary_sql(sql, source_type, text)
         if isinstance(source_type, BinaryType):
             is_string = isinstance(target_type, StringType)
             return (
                 f"CASE WHEN is_valid_utf8({text}) THEN {text} END"
                 if is_string
-                else _null(target_type)
+                else _null_sql(target_type)
             )
         if isinstance(target_type, NumericType):
             if isinstance(source_type, BooleanType):
                 text = f"CAST(CAST({sql} AS INT) AS STRING)"
             return (
-                _float(text, target_type)
+                _float_sql(text, target_type)
                 if isinstance(target_type, FractionalType)
                 and not isinstance(target_type, DecimalType)
-                else _exact(text, target_type)
+                else _number_sql(text, target_type)
             )
         if isinstance(target_type, DateType):
-            return self._date(text)
+            return self._date_sql(text)
         if isinstance(target_type, TimestampType | TimestampNTZType):
-            return _timestamp(text, target_type)
+            return _timestamp_sql(text, target_type)
         return f"try_cast({text} AS {type_sql(target_type)})"
 
-    def _binary(self, sql: str, source_type: DataType, text: str) -> str:
+    def _binary_sql(self, sql: str, source_type: DataType, text: str) -> str:
         """Return SQL of a text, decoded from base64 or hex, as bytes; NULL if the value is no text
         or cannot be decoded."""
         is_text = "true" if isinstance(source_type, StringType) else "false"
@@ -110,49 +110,53 @@ class Values:
             is_text = f"schema_of_variant({sql}) = 'STRING'"
         return f"CASE WHEN {is_text} THEN try_to_binary({text}, '{self.binary}') END"
 
-    def _date(self, text: str) -> str:
+    def _date_sql(self, text: str) -> str:
         """Return SQL of a text as a DATE: a day, perhaps with a midnight, or a number of days since
         1970 if the format has such. NULL for all else."""
         days = f"try_cast({text} AS INT)"
         low, high = _DAYS
         number = f"CASE WHEN {days} BETWEEN {low} AND {high} THEN date_from_unix_date({days}) END"
         return (
-            f"CASE WHEN {_matches(text, '[-+]?[0-9]+')} "
+            f"CASE WHEN {_matches_sql(text, '[-+]?[0-9]+')} "
             f"THEN {number if self.days else 'CAST(NULL AS DATE)'} "
-            f"WHEN {_matches(text, f'{_DAY}({_MIDNIGHT}({_UTC})?)?')} "
+            f"WHEN {_matches_sql(text, f'{_DAY}({_MIDNIGHT}({_UTC})?)?')} "
             f"THEN try_cast({text} AS DATE) END"
         )
 
     # ── nested values ────────────────────────────────────────────────────────────────────────
 
-    def _nested(self, sql: str, source_type: DataType, target_type: DataType, depth: int) -> str:
+    def _nested_sql(
+        self, sql: str, source_type: DataType, target_type: DataType, depth: int
+    ) -> str:
         """Return SQL of a value as an array, map or struct; a text is parsed as JSON. NULL if it
         does not fit, or one of its parts does not."""
         if isinstance(source_type, StringType):
             sql, source_type = parsed_json(sql), VariantType()
         if isinstance(target_type, ArrayType):
-            return self._array(sql, source_type, target_type, depth)
+            return self._array_sql(sql, source_type, target_type, depth)
         if isinstance(target_type, MapType):
-            return self._map(sql, source_type, target_type, depth)
+            return self._map_sql(sql, source_type, target_type, depth)
         assert isinstance(target_type, StructType)
-        return self._struct(sql, source_type, target_type, depth)
+        return self._struct_sql(sql, source_type, target_type, depth)
 
-    def _array(self, sql: str, source_type: DataType, target_type: ArrayType, depth: int) -> str:
+    def _array_sql(
+        self, sql: str, source_type: DataType, target_type: ArrayType, depth: int
+    ) -> str:
         """Return SQL of a value as an array; NULL if it is none, or an element has no such
         value."""
         if isinstance(source_type, VariantType):
             sql, source_type = f"try_cast({sql} AS ARRAY<VARIANT>)", ArrayType(VariantType())
         if not isinstance(source_type, ArrayType):
-            return _null(target_type)
+            return _null_sql(target_type)
         element, element_type = f"__acidsql_x{depth}", source_type.elementType
         value = self.convert(element, element_type, target_type.elementType, depth + 1)
         return (
             f"CASE WHEN "
-            f"forall({sql}, {element} -> {_is_convertible(element, element_type, value)}) "
+            f"forall({sql}, {element} -> {_is_convertible_sql(element, element_type, value)}) "
             f"THEN transform({sql}, {element} -> {value}) END"
         )
 
-    def _map(self, sql: str, source_type: DataType, target_type: MapType, depth: int) -> str:
+    def _map_sql(self, sql: str, source_type: DataType, target_type: MapType, depth: int) -> str:
         """Return SQL of a value as a map; NULL if it is none, a key becomes NULL, or a value does
         not fit."""
         if isinstance(source_type, VariantType):
@@ -160,7 +164,7 @@ class Values:
                 StringType(), VariantType()
             )  # fmt: skip
         if not isinstance(source_type, MapType):
-            return _null(target_type)
+            return _null_sql(target_type)
         entry = f"__acidsql_x{depth}"
         key = self.convert(f"{entry}.key", source_type.keyType, target_type.keyType, depth + 1)
         value = self.convert(
@@ -168,7 +172,7 @@ class Values:
         )
         is_convertible = (
             f"{key} IS NOT NULL AND "
-            f"{_is_convertible(f'{entry}.value', source_type.valueType, value)}"
+            f"{_is_convertible_sql(f'{entry}.value', source_type.valueType, value)}"
         )
         entries = f"transform(map_entries({sql}), {entry} -> struct({key}, {value}))"
         return (
@@ -176,7 +180,9 @@ class Values:
             f"THEN map_from_entries({entries}) END"
         )
 
-    def _struct(self, sql: str, source_type: DataType, target_type: StructType, depth: int) -> str:
+    def _struct_sql(
+        self, sql: str, source_type: DataType, target_type: StructType, depth: int
+    ) -> str:
         """Return SQL of a value as a struct; NULL if a field does not fit. Fields are matched by
         name in any case. A field that JSON leaves out becomes NULL, one that a struct lacks makes
         the whole NULL."""
@@ -185,12 +191,12 @@ class Values:
             sql = image_by_lower_names(sql)
             conditions = [f"{sql} IS NOT NULL"]
         elif not isinstance(source_type, StructType):
-            return _null(target_type)
+            return _null_sql(target_type)
         for target_field in target_type:
             if isinstance(source_type, StructType):
                 source_field = find_field(source_type, target_field.name)
                 if source_field is None:
-                    return _null(target_type)
+                    return _null_sql(target_type)
                 value_sql, value_type = f"{sql}.{quote(source_field.name)}", source_field.dataType
             else:
                 value_sql, value_type = (
@@ -198,29 +204,29 @@ class Values:
                     VariantType(),
                 )
             converted = self.convert(value_sql, value_type, target_field.dataType, depth + 1)
-            conditions.append(_is_convertible(value_sql, value_type, converted))
+            conditions.append(_is_convertible_sql(value_sql, value_type, converted))
             fields.append(f"{literal(target_field.name)}, {converted}")
         return f"CASE WHEN {' AND '.join(conditions)} THEN named_struct({', '.join(fields)}) END"
 
 
-def _null(target_type: DataType) -> str:
+def _null_sql(target_type: DataType) -> str:
     return f"CAST(NULL AS {type_sql(target_type)})"
 
 
-def _is_convertible(sql: str, source_type: DataType, converted: str) -> str:
+def _is_convertible_sql(sql: str, source_type: DataType, converted: str) -> str:
     """SQL that is true if a value is NULL, or its conversion is not NULL."""
     null = f" OR is_variant_null({sql})" if isinstance(source_type, VariantType) else ""
     return f"({sql} IS NULL{null} OR {converted} IS NOT NULL)"
 
 
-def _matches(text: str, pattern: str) -> str:
+def _matches_sql(text: str, pattern: str) -> str:
     return f"{text} RLIKE {literal(f'^ *{pattern} *$')}"
 
 
 # ── numbers and times ────────────────────────────────────────────────────────────────────────
 
 
-def _exact(text: str, target_type: DataType) -> str:
+def _number_sql(text: str, target_type: DataType) -> str:
     """Return SQL of a text as a decimal or whole number; NULL if digits would be lost.
 
     A number with an exponent is converted only if a DOUBLE has the same value.
@@ -229,12 +235,12 @@ def _exact(text: str, target_type: DataType) -> str:
     value = f"try_cast({text} AS {type_sql(target_type)})"
     if isinstance(target_type, IntegralType):
         value = f"try_cast(try_cast({text} AS DECIMAL(38,0)) AS {type_sql(target_type)})"
-    is_plain = _matches(text, f"[-+]?[0-9]*([.][0-9]{{0,{scale}}}0*)?")
+    is_plain = _matches_sql(text, f"[-+]?[0-9]*([.][0-9]{{0,{scale}}}0*)?")
     is_same = f"CAST({value} AS DOUBLE) = try_cast({text} AS DOUBLE)"
     return f"CASE WHEN {is_plain} OR ({text} RLIKE '[eE]' AND {is_same}) THEN {value} END"
 
 
-def _float(text: str, target_type: DataType) -> str:
+def _float_sql(text: str, target_type: DataType) -> str:
     """Return SQL of a text as a floating-point number, which may be rounded; NULL for what is none.
 
     Spark's cast would read a number that is too large as infinite, and ``1d`` as 1.
@@ -245,7 +251,7 @@ def _float(text: str, target_type: DataType) -> str:
     return f"CASE WHEN NOT ({has_suffix}) AND NOT coalesce({is_infinite}, false) THEN {value} END"
 
 
-def _timestamp(text: str, target_type: DataType) -> str:
+def _timestamp_sql(text: str, target_type: DataType) -> str:
     """Return SQL of a text as a TIMESTAMP or TIMESTAMP_NTZ; NULL if it is no such time exactly.
 
     A TIMESTAMP_NTZ takes a text with a zone only if the zone is UTC, because Spark drops the zone.
@@ -257,9 +263,9 @@ def _timestamp(text: str, target_type: DataType) -> str:
         f"try_cast({text} AS TIMESTAMP_NTZ)",
     )
     if isinstance(target_type, TimestampNTZType):
-        return f"CASE WHEN {_matches(text, f'{_DAY}({_CLOCK}({_UTC})?)?')} THEN {value} END"
+        return f"CASE WHEN {_matches_sql(text, f'{_DAY}({_CLOCK}({_UTC})?)?')} THEN {value} END"
     is_there = f"CAST({value} AS TIMESTAMP_NTZ) = {wall}"
     return (
-        f"CASE WHEN {_matches(text, f'{_DAY}{_CLOCK}{_ZONE}')} THEN {value} "
-        f"WHEN {_matches(text, f'{_DAY}({_CLOCK})?')} AND {is_there} THEN {value} END"
+        f"CASE WHEN {_matches_sql(text, f'{_DAY}{_CLOCK}{_ZONE}')} THEN {value} "
+        f"WHEN {_matches_sql(text, f'{_DAY}({_CLOCK})?')} AND {is_there} THEN {value} END"
     )

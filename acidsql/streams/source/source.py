@@ -158,12 +158,12 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 columns now.
         """
         self.table = self._find_table()
-        self._need_same_table(start, end)
+        self._require_same_table(start, end)
         current, txns = self._current_snapshot()
         after = _snapshot_of_offset(end["snapshot"], current)
         before = _snapshot_of_offset(start["snapshot"], current) if start["snapshot"] else None
-        reads = self._read_files(before, after, current, txns)
-        self._need_same_table(start, end)  # and while the files were listed
+        reads = self._plan_reads(before, after, current, txns)
+        self._require_same_table(start, end)  # and while the files were listed
         if not self._options.is_feed:
             return [Split(read) for read in reads]
         new = NewWriteIds(before or _NOTHING, after)
@@ -190,7 +190,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._store.close()
             self._store = None
 
-    def _read_files(
+    def _plan_reads(
         self,
         before: ValidWriteIdList | None,
         after: ValidWriteIdList,
@@ -199,15 +199,15 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> list[StreamRead]:
         """Return what to read between two snapshots; ``before`` None: the live rows. If files were
         deleted, raise SnapshotTooOldError or, with failOnDataLoss=false, read what is left."""
-        directories = self._directories()
+        directories = self._partition_names()
         try:
             if before is None:
                 reads = live_reads(self.table, directories, after, txns)
-                self._need_history(after)
+                self._require_history(after)
                 return reads
             table_changes = Changes(self.table, directories, NewWriteIds(before, after), txns)
             reads = new_reads(table_changes, with_deletes=self._options.is_feed)
-            self._need_history(before)
+            self._require_history(before)
             return reads
         except SnapshotTooOldError:
             if self._options.fails_on_data_loss:
@@ -217,7 +217,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             shows = Shows.LIVE if before is None else Shows.NEW
             return [replace(read, new=new, shows=shows) for read in live]
 
-    def _directories(self) -> list[str]:
+    def _partition_names(self) -> list[str]:
         """Return the names of the table's partitions, like ``p1=a/p2=1``; [""] for an unpartitioned
         table."""
         if not self.table.partition_columns:
@@ -226,7 +226,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions = self._metastore.partitions(self._name)
         return [partition.location.removeprefix(prefix) for partition in partitions]
 
-    def _need_history(self, shown: ValidWriteIdList) -> None:
+    def _require_history(self, shown: ValidWriteIdList) -> None:
         """Raise SnapshotTooOldError if files since a snapshot were deleted. Call this after files
         were listed: the cleaner notes the loss of a version before it deletes files."""
         if (oldest := oldest_version_after_loss(self._metastore, self._name, shown)) is None:
@@ -307,7 +307,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         identity = self._metastore.identity(self._name)
         return {"snapshot": snapshot, "version": version, "txn": txn, "table": identity}
 
-    def _need_same_table(self, *offsets: dict[str, Any]) -> None:
+    def _require_same_table(self, *offsets: dict[str, Any]) -> None:
         """Raise CatalogError unless the offsets are of this table, and none of them is after
         now."""
         identity = self._metastore.identity(self._name)
