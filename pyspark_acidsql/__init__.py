@@ -33,7 +33,8 @@ class DefaultSource(DataSource):
         return "acidsql"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802 - PySpark's name
-        """Refuse ``df.writeStream.format("acidsql")``."""
+        """Raise NotImplementedError: ``df.writeStream.format("acidsql")`` is refused, with the
+        right call in its place."""
         raise NotImplementedError(
             "df.writeStream.format('acidsql') cannot write in transactions. Write "
             "acid.write_stream(df)….toTable('db.t'), or "
@@ -41,14 +42,16 @@ class DefaultSource(DataSource):
         )
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
-        """Refuse ``df.write.format("acidsql")``."""
+        """Raise NotImplementedError: ``df.write.format("acidsql")`` is refused, with the right call
+        in its place."""
         raise NotImplementedError(
             "df.write.format('acidsql') cannot write in transactions. Write "
             "acid.insert_into('db.t', df)."
         )
 
     def reader(self, schema: Any) -> Any:
-        """Refuse ``spark.read.format("acidsql")``."""
+        """Raise NotImplementedError: ``spark.read.format("acidsql")`` is refused, with the right
+        call in its place."""
         raise NotImplementedError(_NO_SNAPSHOT)
 
     def schema(self) -> str:

@@ -151,7 +151,7 @@ class HistoryMethods(SessionCore):
             ``row__id`` (struct of writeid bigint, bucketid int, rowid bigint; NULL for new rows).
 
         Raises:
-            SqlError: As ``sql``.
+            SqlError: The text is wrong.
             UnsupportedError: The statement changes several tables.
         """
         text = f"EXPLAIN CHANGES {statement}"

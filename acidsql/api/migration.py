@@ -58,7 +58,12 @@ class Migration(SessionCore):
             name: The table's name in this session's metastore. Default: the same.
 
         Raises:
-            CatalogError: As by ``export_to_hive``; so are the other errors.
+            CatalogError: There is no such table, or the name is taken.
+            LockTimeoutError: Somebody reads or writes the table.
+            UnsupportedError: Files of aborted transactions or unfinished compactions are left.
+            MetastoreError: A metastore does not answer. Make the same call again.
+            SettingError: This session's metastore is a Hive Metastore.
+            TxnError: A transaction is open. End it first.
         """
         hive_name = self._movable_name(table)
         session_name = hive_name if name is None else self._movable_name(name)

@@ -105,7 +105,7 @@ def open_store(url: str | None, warehouse: str | None) -> Metastore:
 
 
 def open_survey(url: str) -> Survey:
-    """The Hive Metastore at a URL, only to look at.
+    """Connect to the Hive Metastore at a URL, only to look at it.
 
     Raises:
         SettingError: Thrift is not installed, or the URL is none of a Hive Metastore.
@@ -135,7 +135,8 @@ def is_hive(url: str | None) -> TypeGuard[str]:
 
 
 def need_hive(url: str) -> None:
-    """Raise SettingError unless this is a Hive Metastore's URL."""
+    """Raise SettingError unless this is a Hive Metastore's URL, which begins with ``thrift://``. No
+    connection is made."""
     if not is_hive(url):
         raise SettingError(
             "The URL of a Hive Metastore begins with thrift://, as in thrift://host:9083.",

@@ -41,7 +41,8 @@ class Picture:
         return "\n".join(map(_health_line, self.health_rows)) or "no partitions"
 
     def _repr_html_(self) -> str:
-        """Bars of bytes as SVG, the largest first. Each has its line of text as a tip."""
+        """Return bars of bytes as SVG, the largest first, at most 20. Each has its line of text as
+        a tip."""
         ordered = sorted(self.health_rows, key=lambda health: -_total_bytes(health))
         shown, remaining = ordered[:_MOST_BARS], ordered[_MOST_BARS:]
         longest = max(map(_total_bytes, shown), default=0) or 1

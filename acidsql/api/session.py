@@ -132,8 +132,9 @@ class Session(
             args: Values of parameters: a dict for ``:name``, a list for ``?``. numpy's scalars are
                 taken, too. None, and what pandas and numpy call missing, is NULL.
             retries: As in ``connect``, but for this statement only.
-            txn_app_id: See ``transaction``. The statement is skipped if it was committed before.
-            txn_version: See ``transaction``.
+            txn_app_id: A name for a program that may run the same statement again.
+            txn_version: The number of the statement, which grows. If this number, or a higher one,
+                was committed under this name before, the statement is skipped.
             **frames: DataFrames that the statement reads, or what ``spark.createDataFrame`` takes:
                 of pandas, of pyarrow, or a list of dicts. It names them in braces, as in
                 ``spark.sql``: ``acid.sql("MERGE INTO t USING {news} n ON …", news=df)``. Without

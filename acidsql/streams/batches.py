@@ -74,7 +74,7 @@ class NotSentError(UnsupportedError, pickle.PickleError):
 
 
 def no_sinks_error(kind: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
-    """The error of a stream into a table over Spark Connect."""
+    """Return the error of a stream into a table over Spark Connect, in the class ``kind``."""
     return kind(
         "With Spark Connect, foreachBatch runs on the server, where this session and its metastore "
         "are not. Start the query in a classic Spark session: a program of spark-submit, for "

@@ -94,7 +94,7 @@ class CommitPoints:
         check_fields(self)
 
     def check(self) -> None:
-        """Raise SettingError if a text is no SQL expression."""
+        """Raise SettingError if ``ends``, ``txn`` or ``place`` is no SQL expression."""
         for text in (self.ends, self.txn, "0" if self.place is None else self.place):
             if not isinstance(text, str) or not is_expression(text):
                 raise SettingError(

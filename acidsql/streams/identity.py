@@ -9,7 +9,7 @@ _APP_ID_MAX = 250  # characters: the width of STREAMS.TXN_APP_ID
 
 
 def numbered_batch(txn_app_id: str | None, txn_version: int | None, sink: str = "") -> Batch | None:
-    """The batch that a program names by application and number; None if it passes neither.
+    """Return the batch that a program names by application and number; None if it passes neither.
 
     Raises:
         SettingError: Only one argument was passed, or no store can keep such a name or number.

@@ -35,7 +35,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         setup: What all writers of batches need.
         targets: The appliers by the values of the column.
         by: The column.
-        transform: See ``Session.auto_cdc``.
+        transform: Makes a target's records, from its value of the column and the rows with it.
         bad_records: The table for the records of no target, and for the bad records of each target
             that has no such table of its own.
     """

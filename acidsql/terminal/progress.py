@@ -55,7 +55,8 @@ def interruption_message(session: Session, before: object) -> str:
 
 
 def progress_line(session: Session, text: str, tasks: Tasks) -> str:
-    """What a statement does now: the tasks of its job, or the lock that it waits for."""
+    """Return what a statement does now, in words: the tasks of its job, or the lock that it waits
+    for."""
     if tasks.total:
         read = f", {tasks.rows:,} rows, {size(tasks.bytes)} read" if tasks.rows else ""
         return f"{tasks.finished} of {tasks.total} tasks are done, {tasks.running} run{read}"

@@ -66,7 +66,7 @@ class FirstRows:
 
     @property
     def summary(self) -> str:
-        """A sentence with the number of rows."""
+        """Return a sentence with the number of rows."""
         number = len(self.rows)
         if self.more:
             return f"the first {number:,} rows; there are more"

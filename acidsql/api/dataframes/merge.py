@@ -200,7 +200,8 @@ class WhenNotMatchedBySource(_WhenClause):
 
     @checked
     def update(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
-        """Set columns, or fields of structs: SQL text or Columns by their names."""
+        """Add the action UPDATE SET: columns, or fields of structs, with their new values as SQL
+        text or Columns. Return the writer. Raise SettingError without a column."""
         paths_of(assignments, "update()")
 
         def action(columns: ColumnSql) -> str:
@@ -226,7 +227,8 @@ class WhenNotMatched(_WhenClause):
 
     @checked
     def insert(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
-        """Insert a row: SQL text or Columns by the columns' names."""
+        """Add the action INSERT: columns with their values as SQL text or Columns. Return the
+        writer. Raise SettingError without a column."""
         paths = ", ".join(paths_of(assignments, "insert()"))
 
         def action(columns: ColumnSql) -> str:

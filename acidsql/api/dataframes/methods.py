@@ -54,11 +54,14 @@ class DataFrameMethods(SessionCore):
             args: Values of parameters in SQL text, as for ``sql``.
 
         Returns:
-            As ``sql``: one row of counts.
+            One row of counts: num_affected_rows, num_inserted_rows, num_updated_rows,
+            num_deleted_rows, txn_id and write_id.
 
         Raises:
-            SqlError: As ``sql``; or a Column cannot be written as SQL.
-            AcidSqlError: As ``sql``.
+            SqlError: The text is wrong, or a Column cannot be written as SQL. Nothing was done.
+            SettingError: ``set`` is empty.
+            TxnError: The transaction failed, for example by a write conflict.
+            AcidSqlError: Any other error. The table is as it was.
         """
         with column_sql(self.spark) as columns, advising_literals(set.values()):
             text = f"UPDATE {table_and_alias(table)} SET {assignments_of(set, columns)}"
@@ -79,10 +82,12 @@ class DataFrameMethods(SessionCore):
             args: Values of parameters in SQL text, as for ``sql``.
 
         Returns:
-            As ``sql``: one row of counts.
+            One row of counts, with the columns of ``update``.
 
         Raises:
-            AcidSqlError: As ``update``.
+            SqlError: The text is wrong, or a Column cannot be written as SQL. Nothing was done.
+            TxnError: The transaction failed, for example by a write conflict.
+            AcidSqlError: Any other error. The table is as it was.
         """
         with column_sql(self.spark) as columns:
             return self.sql(
@@ -136,10 +141,13 @@ class DataFrameMethods(SessionCore):
             partition: Values of partition columns that the rows do not have.
 
         Returns:
-            As ``sql``: one row of counts.
+            One row of counts, with the columns of ``update``.
 
         Raises:
-            AcidSqlError: As ``sql``.
+            SqlError: There is no such table, or the columns do not fit. Nothing was done.
+            TxnError: The transaction failed, for example by a write conflict.
+            AcidSqlError: Any other error, such as a NULL in a NOT NULL column. The table is as it
+                was.
         """
         values = dict(partition or {})
         names = column_names(list(values), "partition=…")
@@ -183,7 +191,9 @@ class DataFrameMethods(SessionCore):
 
         Raises:
             CatalogError: There is such a table.
-            AcidSqlError: As ``sql``.
+            SettingError: A partition column is missing, or ``clustered_by`` and ``buckets`` do not
+                belong together.
+            AcidSqlError: Any other error. There is no table then.
         """
         head = f"CREATE TABLE {'IF NOT EXISTS ' if if_not_exists else ''}{table_name(table)}"
         clauses = _layout_clauses(clustered_by, buckets, properties or {})
@@ -208,8 +218,8 @@ class DataFrameMethods(SessionCore):
     def script(self, text_or_path: str | Path) -> list[DataFrame]:
         """Run the statements of a script, one after another, each with a ``;`` behind it.
 
-        Each statement is a transaction of its own, unless the script has BEGIN and COMMIT. After
-        an error the rest is not run; a transaction that the script has begun stays open.
+        Each statement is a transaction of its own, unless the script has BEGIN and COMMIT. After an
+        error the rest is not run; a transaction that the script has begun stays open.
 
         Args:
             text_or_path: The script, or the path of its file (a ``pathlib.Path``).
@@ -218,7 +228,8 @@ class DataFrameMethods(SessionCore):
             The result of each statement.
 
         Raises:
-            AcidSqlError: As ``sql``. A note on the error tells which statement failed.
+            AcidSqlError: A statement failed. A note on the error tells which one.
+            OSError: The file cannot be read.
         """
         is_file = isinstance(text_or_path, Path)
         text = text_or_path.read_text("utf-8") if isinstance(text_or_path, Path) else text_or_path

@@ -80,8 +80,8 @@ def expression_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
 
 @contextmanager
 def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
-    """Add advice to an error about a value that looks like a text, and not like SQL: how to pass a
-    text.
+    """Let an SqlError of the block have advice, if it is about a value that looks like a text, and
+    not like SQL: how to pass a text.
 
     ``{"city": "Rome"}`` sets the column to that of the column ``Rome``.
     """
@@ -100,7 +100,8 @@ def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
 
 
 def _is_bare_text_at(error: SqlError, value: str) -> bool:
-    """Whether an error is about a name or the syntax in a value without any quotes or brackets."""
+    """Whether an error is about a name or the syntax in a value, and the value has neither quotes
+    nor brackets."""
     is_about_names = error.condition.startswith(("UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR"))
     if error.text is None or not is_about_names or set(value) & set("'\"`()[]"):
         return False

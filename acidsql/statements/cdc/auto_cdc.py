@@ -248,7 +248,8 @@ class AutoCdcStatements:
     def _ensure_state_table(
         self, prepared: PreparedCdc, statement: AutoCdc, statement_text: StatementText
     ) -> Iterator[PreparedCdc]:
-        """Create the state table for the first statement, and drop it if this statement fails.
+        """Create a missing state table before the block, and drop it if the block fails. Note its
+        bond in the target.
 
         Between BEGIN and COMMIT the state table stays: later statements of the transaction may use
         it.
@@ -439,7 +440,7 @@ def _order_warnings(prepared: PreparedCdc) -> list[str]:
 
 
 def _rules_section(prepared: PreparedCdc) -> str:
-    """The section of EXPLAIN that says how the records will be applied."""
+    """Return the section of EXPLAIN, as text, that says how the records will be applied."""
     rules, table = prepared.rules, prepared.queries[0].table
     keys = ", ".join(key.name for key in rules.keys)
     order = ", ".join(column.name for column in rules.order)

@@ -165,7 +165,8 @@ def count_decisions(decisions: EvaluatedRows) -> Tally:
 
 
 def _totals(evaluated: EvaluatedRows, values: Mapping[str, str]) -> dict[str, int]:
-    """The sum of each SQL expression over all rows, by the expression's name. NULL counts as 0.
+    """Return the sum of each SQL expression over all rows, by the expression's name. NULL counts as
+    0.
 
     For few rows no job runs: Spark's optimiser evaluates columns of literals.
     """

@@ -92,7 +92,7 @@ class Transactions:
         self._txns.batch = batch
 
     def require_transaction(self) -> Transaction:
-        """The transaction that BEGIN opened. Raises TxnError if there is none."""
+        """Return the transaction that BEGIN opened. Raise TxnError if there is none."""
         if self.current is None:
             raise TxnError(
                 "There is no open transaction: BEGIN starts one.",
@@ -445,12 +445,14 @@ class Transactions:
             raise _read_only_error(operation, "acid.snapshot()")
 
     def require_autocommit_in_thread(self, operation: str) -> None:
-        """Like ``require_autocommit``, but only for the thread that opened the transaction."""
+        """Raise TxnError if a transaction, or ``acid.snapshot()``, that this thread opened is open.
+        Other threads are not refused."""
         if self._thread == threading.get_ident():
             self.require_autocommit(operation)
 
     def require_writable(self, operation: str) -> None:
-        """Raise TxnError if only reads are allowed."""
+        """Raise TxnError in a READ ONLY transaction and in ``acid.snapshot()``. ``operation``: what
+        is refused, for the message."""
         if self._pinned_txn is not None:
             raise _read_only_error(operation, "acid.snapshot()")
         if self.current is not None and self.current.read_only:

@@ -122,7 +122,8 @@ class Family:
     def _has_nothing_to_create(
         self, statement: st.CreateTable | st.CreateView, name: TableName, existing: str | None
     ) -> bool:
-        """Whether a name is taken, and IF NOT EXISTS leaves nothing to do.
+        """Whether the name is taken, and IF NOT EXISTS leaves nothing to do. False: the name is
+        free.
 
         Args:
             statement: The statement.
@@ -145,7 +146,8 @@ class Family:
         )  # fmt: skip
 
     def handlers(self) -> dict[type, Handler]:
-        """The method for each type of statement that this family runs."""
+        """Return the method for each type of statement that this family runs, inherited ones
+        included."""
         return {
             kind: getattr(self, name)
             for family in type(self).__mro__
@@ -155,7 +157,8 @@ class Family:
 
 
 def runs(*kinds: type) -> Callable[[_Method], _Method]:
-    """Mark a family's method: it runs the statements of these types."""
+    """Mark a family's method: it runs the statements of these types. The method gets the attribute
+    ``statement_types``."""
 
     def mark(method: _Method) -> _Method:
         method.statement_types = kinds  # type: ignore[attr-defined]

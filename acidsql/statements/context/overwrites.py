@@ -18,7 +18,7 @@ OverwrittenPlace = tuple[TableName, str]  # a table, and a partition directory o
 
 
 def overwritten_places(works: Iterable[Work]) -> set[OverwrittenPlace]:
-    """The places that these statements have overwritten."""
+    """Return the tables and partitions that these statements have overwritten."""
     return {
         (table.name, partition)
         for work in works

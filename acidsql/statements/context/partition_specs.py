@@ -92,7 +92,8 @@ class Partitions:
         *,
         may_be_missing: bool = False,
     ) -> list[str]:
-        """The directories that the PARTITION clauses name, in the clauses' order.
+        """Return the existing directories that the PARTITION clauses mean, each once, in the
+        clauses' order.
 
         Args:
             table: The table.

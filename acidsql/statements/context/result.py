@@ -172,7 +172,8 @@ def receipt(
 
 
 def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
-    """The counts of a receipt, one row for each table or branch. No job runs."""
+    """Return the counts of a receipt, one row for each table or branch of a multi-insert, in the
+    columns ``COUNT_COLUMNS``. No job runs. A person sees the receipt in the place of the rows."""
     rows = (
         (
             counts.affected,

@@ -65,7 +65,7 @@ class SparkDatabases:
         return self._metastore.get_database(name.parts[-1].lower()) is not None
 
     def is_catalog(self, name: str) -> bool:
-        """Whether a catalog of this name is configured in the session."""
+        """Whether a catalog of this name is configured in the Spark session."""
         return (
             name == jvm.OWN_CATALOG
             or self._spark.conf.get(f"spark.sql.catalog.{name}", None) is not None

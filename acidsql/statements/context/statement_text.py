@@ -67,7 +67,8 @@ def statement_name(statement: Statement) -> str:
 
 
 def named_args(args: Args) -> dict[str, Any] | None:
-    """The arguments by name. An argument of ``?`` gets the name that replaces the ``?``."""
+    """Return the arguments by name; None without arguments. An argument of ``?`` gets the name that
+    replaces the ``?``."""
     if not args:
         return None
     if isinstance(args, Mapping):

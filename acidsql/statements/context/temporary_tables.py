@@ -115,7 +115,8 @@ class TemporaryTables:
             return True  # ``need_kept`` asks again
 
     def close(self) -> None:
-        """Drop the temporary tables. If this fails for a table, the cleaner drops it later."""
+        """Drop the temporary tables, and end the transaction that keeps them. An error is only
+        logged: then the cleaner drops the table later."""
         for name in self._names.values():
             try:
                 drop_temporary(self._metastore, self._txns, name)

@@ -392,7 +392,8 @@ class Transaction:
 
 @contextmanager
 def file_errors() -> Iterator[None]:
-    """Turn an OSError about a file into WriteError."""
+    """Turn an OSError in the block into WriteError, except for a ConnectionError: then Spark's JVM
+    is gone."""
     try:
         yield
     except ConnectionError:

@@ -62,7 +62,8 @@ class Work:
 
     @property
     def directories(self) -> list[tuple[Table, str]]:
-        """Each directory that the statement has renamed, or was about to rename, into place."""
+        """Return the table and path of each directory that the statement has renamed, or was about
+        to rename, into place."""
         published_paths = [(table, published.directories) for table, published in self.published]
         table_by_path = {
             path: table for table, paths in (*self._moved, *published_paths) for path in paths
@@ -82,7 +83,8 @@ def written_places(works: Sequence[Work]) -> list[tuple[TableName, str | None]]:
 
 
 def written_partitions(works: Sequence[Work]) -> dict[TableName, list[Partition]]:
-    """The partitions that were written to, by table. The catalog may have them already."""
+    """Return the partitions that were written to, each once, by table. The catalog may have them
+    already. Unpartitioned tables are left out."""
     partitions_by_table: dict[TableName, dict[str, Partition]] = {}
     for work in works:
         for table, published in work.published:
@@ -137,7 +139,7 @@ def new_columns(works: Sequence[Work]) -> dict[TableName, Sequence[Column]]:
 
 
 def statement_changes(works: Sequence[Work]) -> list[Change]:
-    """The change of each statement to each table, for the versions of the tables."""
+    """Return the change of each statement to each table, for the versions of the tables."""
     return [
         _change(work, name, writes)
         for work in works
@@ -156,7 +158,7 @@ def _writes_by_table(work: Work) -> dict[TableName, list[PublishedWrite]]:
 
 
 def _change(work: Work, table: TableName, writes: Sequence[PublishedWrite]) -> Change:
-    """The change of a statement to a table. The statement may have written there several times."""
+    """Return the change of a statement to a table: the sums of its writes there."""
     overwrote = any(published.overwrote for published in writes)
     return Change(
         table,

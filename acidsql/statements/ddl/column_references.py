@@ -93,7 +93,8 @@ def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -
 
 
 def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
-    """A column or a field with the column's new name. A column may have a dot in its name."""
+    """Return a column, or a field ``column.field``, with the column's new name; unchanged if it has
+    none. A column may have a dot in its name."""
     columns = {column.name for column in table.all_columns}
     ends = [len(path), *(match.start() for match in re.finditer(r"\.", path))]
     end = next((end for end in ends if path[:end].lower() in columns), len(path))
@@ -163,7 +164,8 @@ def _naming_properties(table: Table, column: str) -> Iterator[str]:
 def refuse_referenced_names(
     metastore: Metastore, table: Table, new_names: Sequence[NewName], text: str
 ) -> None:
-    """Refuse new names of columns that views or FOREIGN KEYs of other tables name.
+    """Raise UnsupportedError for new names of columns that views or FOREIGN KEYs of other tables
+    name.
 
     Raises:
         UnsupportedError: There is such a view or key.
@@ -244,7 +246,7 @@ def refuse_version_columns(state: Table | None, new_names: Sequence[NewName], te
 
 
 def rename_error(name: NewName, reason: str, text: str) -> UnsupportedError:
-    """The error for a column that keeps its name."""
+    """Return the error of a column that keeps its name, for a reason."""
     return UnsupportedError(
         f"Column '{name.old}' cannot be renamed: {reason}",
         text, name.place.start, name.place.end, condition="NOT_SUPPORTED_CHANGE_COLUMN",

@@ -208,7 +208,8 @@ def _changed_column(
 def _redefined_column(
     old: Column, definition: ColumnDef, has_type: bool, text: str, type_of: TypeOf
 ) -> Column:
-    """The old column with the type and the DEFAULT of a definition, where it has them."""
+    """Return the old column with the type, if ``has_type``, and the DEFAULT, if there is one, of a
+    definition."""
     if has_type:
         bound = bind_column(definition, text, type_of)
     else:
@@ -222,8 +223,14 @@ def _redefined_column(
 def _replaced_columns(
     table: Table, statement: ReplaceColumns, text: str, type_of: TypeOf
 ) -> list[Column]:
-    """The columns after REPLACE COLUMNS. As in Hive, the old columns keep their positions, and new
-    columns may follow."""
+    """Return the columns after REPLACE COLUMNS. As in Hive, the old columns keep their positions,
+    and new columns may follow.
+
+    Raises:
+        AnalysisError: A type is unknown, or a name is there twice.
+        UnsupportedError: A column is dropped, moved, or cannot have its new type, or a new one is
+            NOT NULL.
+    """
     definitions = statement.columns
     if len(definitions) < len(table.columns):
         raise _change_error(
@@ -295,7 +302,8 @@ def _check_type_change(table: Table, old: Column, new: Column, place: Span, text
 
 
 def _reason_to_keep_type(table: Table, old: Column, new: Column) -> str | None:
-    """Why a column keeps its type, although readers could cast the values; None: no reason."""
+    """Return why a column keeps its type, although readers could cast the values, in words; None:
+    no reason."""
     before, after, name = parse_type(old.type), parse_type(new.type), quote(old.name)
     if table.file_format != ORC:
         return "only ORC files are read as another type. Use CREATE TABLE … AS SELECT."
@@ -321,7 +329,8 @@ def _reason_to_keep_type(table: Table, old: Column, new: Column) -> str | None:
 
 
 def _is_too_long(default: str, kind: HiveType) -> bool:
-    """Whether a text literal is too long for a type. Spaces at its end do not count."""
+    """Whether a text literal is too long for a CHAR or VARCHAR. Spaces at its end do not count.
+    False for other types, and for an expression."""
     tokens = tokenize(default)
     if kind.kind not in ("char", "varchar") or [token.kind for token in tokens] != [Kind.STRING]:
         return False
@@ -367,7 +376,7 @@ def _refuse_duplicate_name(
 
 
 def _not_null_error(column: Column, text: str, span: Span) -> UnsupportedError:
-    """The error for a new column that is NOT NULL."""
+    """Return the error of a new column that is NOT NULL."""
     return UnsupportedError(
         f"Column '{column.name}' cannot be NOT NULL: existing rows have no value for it.",
         text, span.start, span.end,

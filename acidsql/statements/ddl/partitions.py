@@ -141,7 +141,8 @@ class PartitionStatements(Family):
     def _matching_partitions(
         self, table: Table, specs: Sequence[PartitionSpec], text: str, may_be_missing: bool = False
     ) -> list[str]:
-        """The directories that the PARTITION clauses name; [""] for an unpartitioned table."""
+        """Return the directories that the PARTITION clauses mean; [""] for an unpartitioned table
+        without clauses. Raise AnalysisError for a missing partition, unless ``may_be_missing``."""
         if not table.partition_columns and not any(specs):
             return [""]
         return self._partitions.matching_partitions(

@@ -225,7 +225,8 @@ def check_column_lists(
     statement: CreateTable | SetTableProperties,
     text: str,
 ) -> None:
-    """Check that properties which are lists of columns name columns of the table, each once.
+    """Check that the properties ``acidsql.key`` and ``acidsql.cdc.keys`` name columns of the table,
+    each once.
 
     Args:
         properties: The properties of the statement.

@@ -380,7 +380,7 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id)
 
     def _cdc_names(self, name: TableName) -> list[TableName]:
-        """The existing tables beside a table that have the names of AUTO CDC's.
+        """Return the names of the existing tables beside a table that are called like AUTO CDC's.
 
         The store drops and renames them together with the table.
         """
@@ -452,7 +452,8 @@ class TableStatements(ConstraintStatements):
         )
 
     def type_of(self, text: str) -> Callable[[Span], HiveType]:
-        """A function that asks Spark for the type of an expression of a statement."""
+        """Return a function that asks Spark for the type of an expression, given by its span in
+        ``text``."""
 
         def type_of(span: Span) -> HiveType:
             return lower.fields(self._spark, Text(text).raw("SELECT ").user(span), {})[0][1]

@@ -239,7 +239,8 @@ def _targets(statement: st.Statement) -> list[st.Name]:
 
 
 def _release_locks(session_locks: SessionLocks, locks: Sequence[LockInfo], place: str) -> None:
-    """Release these locks of the session. Raises TxnError if the session holds none of them."""
+    """Release these locks of the session. Raise TxnError if the session holds none of them.
+    ``place``: where, for the message."""
     if not session_locks.release(locks):
         raise TxnError(
             f"This session holds no lock {place}, outside of transactions. SHOW LOCKS has all "

@@ -76,7 +76,8 @@ class ViewDefinitions:
     def _comment_and_properties(
         self, statement: st.CreateView | st.AlterView, name: TableName
     ) -> tuple[str | None, Mapping[str, str]]:
-        """The comment and the properties that the user has set. ALTER VIEW … AS keeps them."""
+        """Return the comment and the user's properties of a view: those of CREATE VIEW, or those
+        that the view has at ALTER VIEW."""
         if isinstance(statement, st.CreateView):
             return statement.comment, dict(statement.properties)
         old = view_of(self._transactions.find(name))
@@ -111,7 +112,7 @@ class ViewDefinitions:
         return rows
 
     def _refuse_temporary(self, text: str, query: Span, *, double_quoted: bool) -> None:
-        """Refuse temporary views, tables and functions in the query.
+        """Refuse temporary views, tables and functions in the query, and IDENTIFIER(…) as a table.
 
         Raises:
             AnalysisError: INVALID_TEMP_OBJ_REFERENCE: the query names such an object.
@@ -210,7 +211,7 @@ def _has_unknown_names(rows: DataFrame) -> bool:
 
 
 def _unnamed_column_error(rows: DataFrame, text: str, query: Span) -> AnalysisError:
-    """The error of a query with a column that has no name.
+    """Return the error of a query with a column that has no name.
 
     Two columns of one name cause no error here: ``_columns`` has refused them.
     """

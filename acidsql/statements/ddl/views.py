@@ -75,8 +75,8 @@ class ViewStatements(Family):
         return view.name
 
     def _has_nothing_to_create_or_replace(self, statement: st.CreateView, name: TableName) -> bool:
-        """Whether CREATE … IF NOT EXISTS has nothing to do. Raises CatalogError if the name is
-        taken."""
+        """Whether the name is taken, and CREATE VIEW … IF NOT EXISTS has nothing to do. False: the
+        name is free, or OR REPLACE replaces the view. Otherwise raise CatalogError."""
         entry = self._metastore.find(name)
         if view_of(entry) and statement.or_replace:
             return False

@@ -11,7 +11,8 @@ from acidsql.storage.files.filesystem import real
 
 
 def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bool) -> None:
-    """Refuse an overwrite of a table's directory, of one inside of it, or of one around it.
+    """Refuse INSERT OVERWRITE DIRECTORY into a table's directory, one inside of it, or one around
+    it. Another statement is no error.
 
     A dropped table's directory counts until it is deleted: the cleaner would delete new files.
 

@@ -99,12 +99,15 @@ class Move:
         ]
 
     def run(self) -> None:
-        """Move the table, or end a move that was interrupted.
+        """Move the table, or end a move that was interrupted. No file is copied.
 
         Raises:
-            CatalogError: There is no such table, the name is taken, or the move cannot be made.
+            CatalogError: There is no such table, the name is taken, or another move of the table
+                has not ended.
             LockTimeoutError: Somebody uses the table.
-            UnsupportedError: The new metastore's readers would not see the same rows.
+            UnsupportedError: The new metastore's readers would not see the same rows, or cannot
+                keep all of the table.
+            MetastoreError: A metastore does not answer. Call this again.
         """
         try:
             self._run()

@@ -190,7 +190,7 @@ def strip_visibility_txns(
 def _acid_directories(
     table: Table, partitions: Sequence[Partition]
 ) -> Iterator[tuple[Entry, AcidDirectory]]:
-    """All bases and deltas of a table, whether a reader sees them or not."""
+    """Yield all bases and deltas of a table, whether a reader sees them or not."""
     fs = filesystem_for(table.location)
     for location in _partition_locations(table, partitions):
         for entry in fs.list(location):

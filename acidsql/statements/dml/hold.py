@@ -139,7 +139,8 @@ class Holder:
         prepared: PreparedStatement,
         statement_text: StatementText,
     ) -> bool:
-        """Whether the statement can still change no other partitions than the locked ones."""
+        """Whether the statement, evaluated again, still changes no other partitions than the locked
+        ones."""
         for query, locked_partitions in zip(prepared.queries, possible_partitions, strict=True):
             if query.partitions is not None and locked_partitions is not None:
                 current_partitions = self._context.partitions.possible_partitions(
@@ -170,7 +171,8 @@ class Holder:
         return prepared_again
 
     def _is_current(self, tables: Iterable[Table]) -> bool:
-        """Whether these tables and views are still as they were looked up."""
+        """Whether the catalog still has these ACID tables and views as they were looked up. Plain
+        tables are not compared."""
         transactions = self._context.transactions
 
         def is_same(table: Table) -> bool:

@@ -63,7 +63,8 @@ class _LoadPlan:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether the rows are inserted, because the files may not be what the table demands."""
+        """Whether the rows are inserted anew instead of copying the files, because the files may
+        not be what the table demands."""
         return (
             self.table.is_bucketed
             or self.partition is None

@@ -152,7 +152,7 @@ def _partition_values(partition: str) -> tuple[str | None, ...]:
 
 
 def _value_sql(value: str | None, column_type: str) -> str:
-    """A partition's value as SQL of the column's type."""
+    """Return a partition's value as SQL of the column's type; None is NULL."""
     if value is None:
         return "NULL"
     is_text = column_type == "string" or column_type.startswith("varchar")

@@ -67,7 +67,8 @@ class Preparer:
         return self._prepare(statement, statement_text, self._names.find_readable)
 
     def prepare_text(self, text: str) -> tuple[Changing, StatementText, PreparedStatement]:
-        """Prepare a statement of acidsql's own, which changes rows of ACID tables.
+        """Parse and prepare a statement of acidsql's own, which changes rows of ACID tables. All
+        names are taken for ACID tables.
 
         Returns:
             The parsed statement, its text, and the prepared statement.

@@ -66,7 +66,7 @@ class ReturnedRows:
         )
 
     def empty_rows(self, returning: ReturningQuery, statement_text: StatementText) -> DataFrame:
-        """A DataFrame with the columns of ``rows``, but without rows."""
+        """Return a DataFrame with the columns of ``rows``, but without rows."""
         rows = no_rows(self._spark, returning.shown)
         views = {returning.view: rows}
         return lower.frame(

@@ -182,7 +182,8 @@ class TableChecks(Family):
 
     @contextmanager
     def _keep_files(self, table: Table) -> Iterator[None]:
-        """Keep the cleaner from the snapshot's files: by a lock, if leases do not keep them."""
+        """Keep the cleaner from the snapshot's files in the block: by a read lock, if leases do not
+        keep them."""
         if self._metastore.abilities.leases_keep_files or self._transactions.current is not None:
             yield
             return

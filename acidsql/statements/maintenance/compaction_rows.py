@@ -121,7 +121,8 @@ def _compaction_texts(compaction: CompactionInfo) -> tuple[str, ...]:
 
 
 def _host_and_id(text: str | None) -> tuple[str | None, str | None]:
-    """The two parts of ``<host>-<id>``. The host may contain a ``-``, too."""
+    """Split ``<host>-<id>`` at the last ``-``. Without ``-``, the id is None; both are None for no
+    text."""
     if not text:
         return None, None
     host, dash, number = text.rpartition("-")
@@ -161,7 +162,8 @@ ORDER_VALUES: dict[str, Callable[[CompactionInfo], _SortValue]] = {
 
 
 def _sort_key(column: str) -> Callable[[CompactionInfo], tuple[bool, int, str]]:
-    """The sort key of a column of SHOW COMPACTIONS.
+    """Return the function that gives the sort key of a compaction, for a column of SHOW
+    COMPACTIONS.
 
     NULL sorts after all values. All values of a column are numbers, or all are texts.
     """

@@ -20,7 +20,8 @@ def refuse_reverted(
     own_id: int,
     own_changes: Iterable[Change],
 ) -> None:
-    """Check that a transaction was not reverted, or that its revert was reverted.
+    """Raise TxnError if a transaction was reverted in a table already, unless its revert was
+    reverted.
 
     Args:
         txn_id: The transaction.

@@ -52,7 +52,8 @@ def exclude_conflicts(
 def unknown_twin_reason(
     rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str], updated_count: int
 ) -> str | None:
-    """Why the keys do not tell which old rows were replaced by the rows that were changed again.
+    """Return why the keys do not tell which old rows were replaced by the rows that were changed
+    again. This runs a job.
 
     Args:
         rows: The changes of the version, as for ``exclude_conflicts``.

@@ -70,15 +70,16 @@ class TableRows:
         demand: Demand | Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
-        """The rows of one stand-in.
+        """Return the rows of one stand-in, lazily. Files are listed at once.
 
         Args:
-            standin: The stand-in.
+            standin: The stand-in, of an ACID table or a plain one.
             snapshot: What the transaction sees.
-            point_in_time: An older version; None: the version of ``acid.snapshot(…)``, or the
-                rows of ``snapshot``.
-            demand: See ``read_rows``.
-            few: See ``read_rows``.
+            point_in_time: An older version; None: the version of ``acid.snapshot(…)``, or the rows
+                of ``snapshot``.
+            demand: The rows that the query needs, or a function that returns it; others may be left
+                out.
+            few: How many rows the driver may find itself, without a job; 0: none.
 
         Raises:
             SnapshotTooOldError: Another session changed the table in the catalog after the

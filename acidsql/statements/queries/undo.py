@@ -91,7 +91,8 @@ class UndoneChanges:
     def _without_conflicts(
         self, table: Table, to_undo: ChangesOfVersion, rows: DataFrame, changed_again: DataFrame
     ) -> DataFrame:
-        """The changes of a version, except changes of rows that were changed again.
+        """Return the changes of a version, lazily, except changes of rows that were changed again.
+        A job counts these.
 
         Args:
             table: The table.

@@ -27,7 +27,7 @@ _INSTANT, _HIVES_INSTANT = "timestamp_ltz", "timestamp with local time zone"
 
 
 def view_rows(spark: SparkSession, standin: StandIn, views: Mapping[str, DataFrame]) -> DataFrame:
-    """The lazy rows of a view.
+    """Return the lazy rows of a view, with the names and types of the view's columns.
 
     Args:
         spark: The Spark session.

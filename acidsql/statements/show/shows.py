@@ -60,12 +60,14 @@ class ShowStatements(Family):
         self._waiting, self._rows = WaitingRecords(context), TableRows(context)
 
     def files(self, table: Table) -> DataFrame:
-        """See ``Session.files``."""
+        """Return all files and directories below a table's directory as rows, with the state of
+        each in a snapshot."""
         files = self._rows.inventory(table, self._transactions.read_snapshot([table.name]))
         return files_frame(self._spark, files)
 
     def events(self, path: str) -> DataFrame:
-        """See ``Session.events``."""
+        """Return the events of a file, or of a base, delta or delete_delta directory, as rows,
+        lazily."""
         return dump_events(self._spark, path)
 
     @runs(st.ShowDatabases)

@@ -69,7 +69,8 @@ class WaitingRecords:
         self._rows = TableRows(context)
 
     def count_waiting(self, entries: Sequence[StreamEntry]) -> list[Waiting | None]:
-        """Count the records that wait for each entry; None: its tables have no pending table.
+        """Count the records that wait for each entry, in one job. None for an entry: its tables
+        have no pending table.
 
         In a transaction also None: reading would fix the transaction's snapshot, which does not
         show what waits now. And None if a pending table cannot be read: the other columns of SHOW

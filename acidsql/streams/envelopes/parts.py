@@ -126,7 +126,8 @@ class RowImage:
     is_present: str = "false"
 
     def raw_value(self, column: str) -> tuple[str, DataType] | None:
-        """SQL of a column's value, and its type (VARIANT in a map); None if there is none."""
+        """Return SQL of a column's value, whatever the case of its name, and its type: VARIANT in a
+        map. None if a struct lacks the column."""
         if self.kind is None:
             return f"try_element_at({self.sql}, {literal(column.lower())})", VariantType()
         field = find_field(self.kind, column)

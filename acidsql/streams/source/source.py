@@ -125,7 +125,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """The end of the next batch: the committed versions, up to the limits of a batch.
+        """Return the offset of the end of the next batch: the committed versions, up to the limits
+        of a batch.
 
         Raises:
             CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
@@ -177,7 +178,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Split(read) for read in feed_reads(reads, keys, commits)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a task."""
+        """Yield the rows of a task, a ``Split``, in a Python worker of Spark's."""
         assert isinstance(partition, Split)
         if isinstance(partition.read, FeedRead):
             yield from feed_rows(partition.read, self.table)
