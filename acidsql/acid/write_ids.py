@@ -25,7 +25,7 @@ class Range(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _ValidIds:
+class _ValidIdList:
     """All ids up to ``high_water_mark`` are valid, except ``open`` and ``aborted`` ones.
 
     Attributes:
@@ -96,7 +96,7 @@ class _ValidIds:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidTxnList(_ValidIds):
+class ValidTxnList(_ValidIdList):
     """The committed transactions, ``hwm:minOpen:open,…:aborted,…``."""
 
     @classmethod
@@ -109,7 +109,7 @@ class ValidTxnList(_ValidIds):
 
 
 @dataclass(frozen=True, slots=True)
-class ValidWriteIdList(_ValidIds):
+class ValidWriteIdList(_ValidIdList):
     """A table's visible write ids, ``db.table:hwm:minOpen:open,…:aborted,…``."""
 
     table: str = ""

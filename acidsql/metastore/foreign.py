@@ -48,7 +48,7 @@ class ForeignTable:
         return self.table
 
     def refused_error(self) -> UnsupportedError:
-        """The error of a statement that acidsql cannot run on this table."""
+        """Make the error of a statement that acidsql cannot run on this table."""
         reason = self.refusal or (
             "is no ACID table, so acidsql only reads it in queries. For all else use Hive, or a "
             "Spark session with Hive support."

@@ -53,7 +53,7 @@ class RowChange:
     directories: tuple[str, ...] = ()
 
     def followed_by(self, later: RowChange) -> RowChange:
-        """This change, and then a later one of the same transaction."""
+        """Return this change and a later one of the same transaction as one."""
         directories = (*self.directories, *later.directories)
         if later.is_all:
             return replace(later, directories=directories)
@@ -62,7 +62,7 @@ class RowChange:
         return RowChange(rows, self.is_all, directories)
 
     def rows_after(self, before: int | None) -> int | None:
-        """The number of rows afterwards; None: not known."""
+        """Return the number of rows afterwards; None: not known, also if it would be negative."""
         if self.is_all or self.rows is None:
             return self.rows
         after = None if before is None else before + self.rows

@@ -23,7 +23,7 @@ from typing import Generic, Protocol, TypeVar
 
 from acidsql.metastore.interface import LockComponent, LockInfo, LockState, LockType
 
-Value = TypeVar("Value")
+FiledValue = TypeVar("FiledValue")
 
 
 class LockObject(Protocol):
@@ -84,7 +84,7 @@ def overlaps(first: LockObject, second: LockObject) -> bool:
 
 
 def must_wait(requested: TypedLockObject, earlier: TypedLockObject) -> bool:
-    """True if ``requested`` cannot be granted while another transaction's ``earlier`` exists.
+    """Whether ``requested`` cannot be granted while another transaction's ``earlier`` exists.
 
     SHARED_READ on a whole database (LOCK DATABASE takes it, and Hive's CREATE TABLE) only keeps the
     database from being dropped. It and an EXCLUSIVE lock on a table of that database do not wait
@@ -100,6 +100,7 @@ def must_wait(requested: TypedLockObject, earlier: TypedLockObject) -> bool:
 
 
 def _only_keeps_database(requested: TypedLockObject, held: TypedLockObject) -> bool:
+    """Whether one lock is SHARED_READ on a database, and the other one EXCLUSIVE on a table."""
     return (
         requested.lock_type is LockType.SHARED_READ
         and requested.table is None
@@ -108,8 +109,9 @@ def _only_keeps_database(requested: TypedLockObject, held: TypedLockObject) -> b
     )
 
 
-def merge(components: Iterable[LockComponent]) -> list[LockComponent]:
-    """One component for each object, with the strongest type (``LockRequestBuilder``)."""
+def merge_components(components: Iterable[LockComponent]) -> list[LockComponent]:
+    """Return one component for each object, that with the strongest type
+    (``LockRequestBuilder``)."""
     strongest: dict[tuple[str, str | None, str | None], LockComponent] = {}
     for component in components:
         place = (component.database, component.table, component.partition)
@@ -121,21 +123,21 @@ def merge(components: Iterable[LockComponent]) -> list[LockComponent]:
     return list(strongest.values())
 
 
-class LocksByObject(Generic[Value]):
+class LocksByObject(Generic[FiledValue]):
     """An index of values by object, which finds overlapping objects without comparing all.
 
     Args:
         filed: Pairs of an object and the value to file under the object.
     """
 
-    def __init__(self, filed: Iterable[tuple[LockObject, Value]]) -> None:
-        self._databases: dict[str, dict[str | None, dict[str | None, list[Value]]]] = {}
+    def __init__(self, filed: Iterable[tuple[LockObject, FiledValue]]) -> None:
+        self._databases: dict[str, dict[str | None, dict[str | None, list[FiledValue]]]] = {}
         for lock_object, value in filed:
             tables = self._databases.setdefault(lock_object.database, {})
             partitions = tables.setdefault(lock_object.table, {})
             partitions.setdefault(lock_object.partition, []).append(value)
 
-    def overlapping(self, lock_object: LockObject) -> Iterator[Value]:
+    def overlapping(self, lock_object: LockObject) -> Iterator[FiledValue]:
         """The values of all objects that overlap an object, by the rule of ``overlaps``."""
         tables = self._databases.get(lock_object.database, {})
         for partitions in _entries_and_whole(tables, lock_object.table):
@@ -143,7 +145,9 @@ class LocksByObject(Generic[Value]):
                 yield from values
 
 
-def _entries_and_whole(inner: dict[str | None, Value], name: str | None) -> Collection[Value]:
+def _entries_and_whole(
+    inner: dict[str | None, FiledValue], name: str | None
+) -> Collection[FiledValue]:
     """The entries of a name and of the whole (None); for the whole itself (None) all entries."""
     if name is None:
         return inner.values()
@@ -154,10 +158,10 @@ def _entries_and_whole(inner: dict[str | None, Value], name: str | None) -> Coll
 
 
 def blockers(waiting: LockInfo, locks: LocksByObject[LockInfo]) -> list[LockInfo]:
-    """The locks of others that a lock must wait for, granted ones first.
+    """Return the locks of others that a lock must wait for, granted ones first.
 
-    They are earlier locks, and later locks that were granted because their session held as strong
-    a lock. (The session may have released that lock since.)
+    They are earlier locks, and later locks that were granted because their session held as strong a
+    lock. (The session may have released that lock since.)
 
     The list is empty if the transaction already holds a lock that covers this one. A lock that
     would block this one would block the held one, too; so it is waiting, for this transaction. If
@@ -225,14 +229,16 @@ def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
             *(statements.get(session, ()) for session in blocking_txns)
         )
         if txn_id in in_the_way:
-            return _path(waiter, txn_id, waiter_of)
+            return _circle_path(waiter, txn_id, waiter_of)
         for blocked_by in sorted(in_the_way - waiter_of.keys()):
             waiter_of[blocked_by] = waiter
             reached.append(blocked_by)
     return []
 
 
-def _path(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
+def _circle_path(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
+    """Return the circle from ``first`` to ``last``, by the transactions through which each was
+    reached."""
     path = [last]
     while path[-1] != first:
         path.append(waiter_of[path[-1]])
@@ -240,7 +246,7 @@ def _path(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
 
 
 def circle_in_words(circle: Sequence[int], victim: int) -> str:
-    """Why the victim was aborted: "deadlock: it waited for transaction 5 and …"."""
+    """Return why the victim was aborted: "deadlock: it waited for transaction 5 and …"."""
     start = circle.index(victim)
     waited_for = [f"transaction {txn_id}" for txn_id in (*circle[start + 1 :], *circle[:start])]
     waits = [

@@ -17,7 +17,8 @@ from acidsql.metastore.versions import Version
 
 
 def commit_at(metastore: Metastore, time_ms: int) -> int:
-    """The number of the newest commit until a time.
+    """Return the number of the newest commit until a time (milliseconds since the epoch); 0 if
+    there is none.
 
     Raises:
         VersionNotFoundError: The time is after now.
@@ -60,10 +61,10 @@ def write_ids_at_commit(
 def state_write_ids(
     committed: ValidWriteIdList,
     versions: Sequence[Version],
-    of_target: ValidWriteIdList,
-    targets: Sequence[Version],
+    target_write_ids: ValidWriteIdList,
+    target_versions: Sequence[Version],
 ) -> ValidWriteIdList:
-    """The write ids that a state table showed when its target had an older version.
+    """Return the write ids that a state table showed when its target had an older version.
 
     The state table shows the transactions that the target shows. A transaction that changed the
     state table alone is shown if it committed before the newest of those transactions.
@@ -71,25 +72,27 @@ def state_write_ids(
     Args:
         committed: The write ids that the state table shows now.
         versions: All versions of the state table that are remembered.
-        of_target: The write ids that the older version of the target shows.
-        targets: All versions of the target that are remembered.
+        target_write_ids: The write ids that the older version of the target shows.
+        target_versions: All versions of the target that are remembered.
 
     Raises:
         VersionNotFoundError: No version of the target that was shown then is remembered.
     """
-    commits = [version.commit for version in targets if of_target.is_valid(version.write_id)]
+    commits = [
+        version.commit for version in target_versions if target_write_ids.is_valid(version.write_id)
+    ]
     if not commits:
         raise VersionNotFoundError(
-            f"Nothing is known of the state table beside {of_target.table} at that version: its "
-            "COMMIT was forgotten (acidsql.txn.history.retention).",
-            table=of_target.table,
+            f"Nothing is known of the state table beside {target_write_ids.table} at that version: "
+            "its COMMIT was forgotten (acidsql.txn.history.retention).",
+            table=target_write_ids.table,
         )
     newest = max(commits)
-    in_target = {version.txn_id: version.write_id for version in targets}
+    in_target = {version.txn_id: version.write_id for version in target_versions}
 
     def is_shown(version: Version) -> bool:
         write_id = in_target.get(version.txn_id)
-        return version.commit <= newest if write_id is None else of_target.is_valid(write_id)
+        return version.commit <= newest if write_id is None else target_write_ids.is_valid(write_id)
 
     hidden = {version.write_id for version in versions if not is_shown(version)}
     return committed.without_ids(hidden - {0})

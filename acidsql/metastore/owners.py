@@ -44,7 +44,7 @@ class Owner:
     has_readers: bool = False
 
     def refusal(self, location: str) -> CatalogError:
-        """The error for another table whose location overlaps this directory."""
+        """Make the error for another table whose location overlaps this directory."""
         dropped = ", which was dropped and whose files are still to be deleted"
         return CatalogError(
             f"The location '{location}' overlaps '{self.location}' of {self.table}"

@@ -47,8 +47,8 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
         first: This is the first batch of its run in this sink.
 
     Raises:
-        StreamError: The batch is out of order, so that skipping it could lose rows, and writing it
-            could double rows.
+        StreamError: The batch is out of order: another run has taken over, batches are missing, an
+            older one comes again, or another query or other offsets use the same name.
     """
     if entry is None:
         return False
@@ -56,24 +56,24 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
     if last.run_id != batch.run_id and not first:
         raise taken_over_error(batch, entry)
     if batch.query_id != last.query_id and batch.version <= last.version:
-        raise _error("STREAM_RESTARTED", _RESTARTED, batch, entry)
+        raise _stream_error("STREAM_RESTARTED", _RESTARTED, batch, entry)
     if batch.version == last.version + 1:
         return False
     if batch.version > last.version:
-        raise _error("STREAM_GAP", _GAP, batch, entry)
+        raise _stream_error("STREAM_GAP", _GAP, batch, entry)
     if batch.version < last.version:
-        raise _error("STREAM_REWOUND", _REWOUND, batch, entry)
+        raise _stream_error("STREAM_REWOUND", _REWOUND, batch, entry)
     # Spark repeats a batch in a new run only. So this run wrote it, perhaps by another sink, whose
     # rows are not these rows.
     if not first or last.run_id == batch.run_id:
-        raise _error("STREAM_BATCH_REPEATED", _REPEATED, batch, entry)
+        raise _stream_error("STREAM_BATCH_REPEATED", _REPEATED, batch, entry)
     if batch.fingerprint and last.fingerprint and batch.fingerprint != last.fingerprint:
-        raise _error("STREAM_SHARED", _SHARED, batch, entry)
+        raise _stream_error("STREAM_SHARED", _SHARED, batch, entry)
     return True
 
 
 def taken_over_error(batch: Batch, entry: StreamEntry | None) -> StreamError:
-    """The error of a run whose place in the ledger another run has taken."""
+    """Make the error of a run whose place in the ledger another run has taken."""
     now = "the entry is gone" if entry is None else f"the run {entry.batch.run_id} has it now"
     message = (
         "The run {run} of '{app}' may not write batch {version} to {sink}: "
@@ -81,10 +81,14 @@ def taken_over_error(batch: Batch, entry: StreamEntry | None) -> StreamError:
         + ". Two queries use one checkpoint, or the table was dropped. Nothing of the batch was "
         "written."
     )
-    return _error("STREAM_TAKEN_OVER", message, batch, entry)
+    return _stream_error("STREAM_TAKEN_OVER", message, batch, entry)
 
 
-def _error(condition: str, message: str, batch: Batch, entry: StreamEntry | None) -> StreamError:
+def _stream_error(
+    condition: str, message: str, batch: Batch, entry: StreamEntry | None
+) -> StreamError:
+    """Make a StreamError with the facts of the batch and the entry in the message and the
+    parameters."""
     last = None if entry is None else entry.batch
     facts = {
         "app": batch.app_id,

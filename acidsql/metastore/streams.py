@@ -113,8 +113,8 @@ class StreamLedger(Protocol):
 
 
 def joint_sink(tables: Iterable[TableName], identity: Callable[[TableName], str]) -> str:
-    """The sink of a batch that changes several tables: their names, or if these are too long, a
-    hash of the tables' identities.
+    """Return the sink of a batch that changes several tables: their names, sorted, or if these are
+    longer than 500 characters, a hash of the tables' identities.
 
     Args:
         tables: The tables.
@@ -147,7 +147,7 @@ def may_write_to(sink: str, table: TableName) -> bool:
 
 
 def tables_of(sink: str) -> list[TableName]:
-    """The tables of a sink; none if it has none, or if its name does not tell them."""
+    """Return the tables of a sink; none if it has none, or if its name is a hash."""
     if not sink or _MANY in sink:
         return []
     names = (key.partition(".") for key in sink.split(_BETWEEN))

@@ -18,7 +18,8 @@ def encode(properties: Mapping[str, str]) -> str:
 
 
 def decode(text: str | None) -> dict[str, str]:
-    """The properties in such a text, without those that have a null. Raises FormatError."""
+    """Parse such a text into properties, without those that have a null. None and "" have none.
+    Raises FormatError."""
     if not text:
         return {}
     try:
@@ -42,7 +43,8 @@ def _length(text: str) -> int:
 
 
 def _number(units: bytes) -> tuple[int, bytes]:
-    """The number before the first colon, and the rest after that colon."""
+    """Parse the number before the first colon of UTF-16 text; return it and the bytes after the
+    colon. Raise ValueError."""
     at = 0
     while units[at : at + 2] != b":\0":
         if at >= len(units):

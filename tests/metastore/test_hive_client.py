@@ -222,7 +222,7 @@ def test_a_number_of_rows_that_others_have_locked_is_forgotten_instead_of_taken_
 def test_a_machine_that_is_gone_is_noticed(serve):
     _, client = serve("4.0.1")
     client.call("getVersion")
-    handle = client._connected()._socket.handle
+    handle = client._thread_connection()._socket.handle
     assert handle.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     if hasattr(socket, "TCP_KEEPIDLE"):  # Linux
         assert handle.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30

@@ -29,7 +29,7 @@ def make(store, *, nullable):
 
 def allow_null(store):
     """As Hive's ALTER TABLE … DROP CONSTRAINT."""
-    (known,) = store._constraints(T).notNullConstraints
+    (known,) = store._raw_constraints(T).notNullConstraints
     request = hive.DropConstraintRequest(
         dbname=T.database, tablename=T.name, constraintname=known.nn_name, catName="hive"
     )
@@ -57,7 +57,7 @@ def test_a_glance_takes_no_constraints_of_an_earlier_table_of_the_name(store):
 
 def test_a_look_takes_nothing_that_another_thread_has_asked_before(store, monkeypatch):
     """The compactor of a session is such a thread."""
-    before, real = store._constraints(T), store._raw
+    before, real = store._raw_constraints(T), store._raw
 
     def meets(name):
         raw = real(name)

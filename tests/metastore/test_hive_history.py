@@ -17,7 +17,7 @@ from acidsql.acid.table import Partition
 from acidsql.errors import SnapshotTooOldError
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.hive.wire.idl import hive
-from acidsql.metastore.hive.wire.notifications import Change, event_changes
+from acidsql.metastore.hive.wire.notifications import LoggedChange, event_changes
 from acidsql.metastore.interface import Database, RowChange
 
 T, U = TableName("looked_at", "t"), TableName("looked_at", "u")
@@ -165,7 +165,7 @@ def test_a_partition_that_hive_renames_is_gone(zipped):
         "partitionObjAfterJson": as_json(after),
     }
     renamed = entry("ALTER_PARTITION", message, zipped=zipped)
-    assert list(event_changes(renamed, "hive")) == [Change("d", "t", "p=1")]
+    assert list(event_changes(renamed, "hive")) == [LoggedChange("d", "t", "p=1")]
     changed = entry("ALTER_PARTITION", message | {"partitionObjAfterJson": as_json(before)})
     assert list(event_changes(changed, "hive")) == []
 
@@ -191,7 +191,7 @@ def test_names_are_compared_without_regard_to_case():
     other = hive.Table(dbName="D", tableName="U", partitionKeys=[], sd=RAW.sd)
     message = {"tableObjBeforeJson": as_json(RAW), "tableObjAfterJson": as_json(other)}
     renamed = entry("ALTER_TABLE", message, catName="HIVE", tableName="U")
-    assert list(event_changes(renamed, "Hive")) == [Change("d", "t"), Change("d", "u")]
+    assert list(event_changes(renamed, "Hive")) == [LoggedChange("d", "t"), LoggedChange("d", "u")]
     other.tableName = "T"
     message["tableObjAfterJson"] = as_json(other)
     assert list(event_changes(entry("ALTER_TABLE", message), "hive")) == []

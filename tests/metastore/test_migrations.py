@@ -52,7 +52,7 @@ def statements():
 def difference(store):
     """What Alembic would change to get from the database to ``schema.metadata``."""
     with store._store.read() as connection:
-        wanted = steps.dressed(metadata, connection.dialect)
+        wanted = steps.adapted_metadata(metadata, connection.dialect)
         found = compare_metadata(MigrationContext.configure(connection), wanted)
         if connection.dialect.name in steps.MYSQLS:
             found = [change for change in found if not is_overlooked(change)]
@@ -94,7 +94,7 @@ def test_a_difference_would_be_found(tmp_path, kind, monkeypatch):
     """The comparison works: it notices a different type, index, column or table."""
     store = open_store(kind, tmp_path)
     with store._store.read() as connection:
-        changed = steps.dressed(metadata, connection.dialect)
+        changed = steps.adapted_metadata(metadata, connection.dialect)
         if changed is metadata:
             changed = type(metadata)()
             for found in metadata.sorted_tables:

@@ -28,7 +28,7 @@ from acidsql.metastore.interface import (
     TxnType,
     WriteConflict,
 )
-from acidsql.metastore.lock_rules import LocksByObject, blockers, find_circle, merge
+from acidsql.metastore.lock_rules import LocksByObject, blockers, find_circle, merge_components
 
 
 class DictStore:
@@ -159,7 +159,7 @@ class DictStore:
                 lock_id, number, txn_id, one.database, one.table, one.partition,
                 LockState.WAITING, one.lock_type, None, "", "", "", session=session,
             )
-            for number, one in enumerate(merge(components), 1)
+            for number, one in enumerate(merge_components(components), 1)
         )  # fmt: skip
         return self._try(lock_id)
 

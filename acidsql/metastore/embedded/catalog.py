@@ -52,7 +52,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
 
     @contextmanager
     def _write(self, txn_id: int | None) -> Iterator[Connection]:
-        """A store transaction in which the transaction ``txn_id`` is open, so it has its locks."""
+        """Begin a store transaction that writes. Raise TxnAbortedError or NoSuchTxnError if the
+        transaction ``txn_id`` is not open, so that it has lost its locks; None: do not check."""
         with self._store.write() as connection:
             if txn_id is not None:
                 need_open(connection, txn_id)
@@ -70,6 +71,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
             return databases[0] if databases else None
 
     def create_database(self, database: Database) -> None:
+        """Add a database with its properties. Raise CatalogError SCHEMA_ALREADY_EXISTS if there is
+        one of this name. The directory is not made."""
         with self._store.write() as connection:
             if tables.database_id(connection, database.name) is not None:
                 raise CatalogError(
@@ -98,6 +101,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
+        """Remove a database, with ``cascade`` its tables and views, too, and return the queued
+        directories of the tables. Refuse the database ``default``, and without ``cascade`` one that
+        is not empty."""
         if name == DEFAULT_DATABASE:
             raise CatalogError(
                 "The database 'default' cannot be dropped.",
@@ -179,6 +185,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
+        """Rename a table and its tables of AUTO CDC, with all rows about them. Directories stay.
+        Raise CatalogError if there is no such table or the new name is taken."""
         with self._write(txn_id) as connection:
             _rename_table(connection, name, new_name, txn_id)
             pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
@@ -200,6 +208,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
         cdc_table: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
+        """Change the parts of a table that are given, and a table of AUTO CDC beside it. None keeps
+        a part. Refuse columns that would be there twice. If names or types of columns change, note
+        this for open snapshots."""
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             table = rows.read_table(connection, name, table_id)
@@ -233,6 +244,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
                 _alter_cdc_table(connection, cdc_table, txn_id)
 
     def foreign_keys_to(self, name: TableName) -> list[tuple[TableName, Constraint]]:
+        """Return the FOREIGN KEYs of other tables that refer to a table, each with its own
+        table."""
         with self._store.read() as connection:
             foreign_keys = rows.foreign_keys(connection)
         return [
@@ -258,7 +271,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
     # ── directories of dropped tables ────────────────────────────────────────────────────────
 
     def owners(self) -> list[Owner]:
-        """See ``Catalog.owners``."""
+        """Return all tables with their directories, and the directories of dropped tables that are
+        not deleted yet."""
         with self._store.read() as connection:
             return tables.owners(connection)
 
@@ -269,6 +283,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def queue_cleanup(
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup:
+        """Queue the directory of a table that is going to be made. Raise CatalogError
+        LOCATION_ALREADY_EXISTS if it overlaps another table's."""
         with self._write(txn_id) as connection:
             tables.need_free_location(connection, location)
             # CREATE TABLE … AS SELECT gets a write id before the table exists.
@@ -283,6 +299,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
 def _rename_table(
     connection: Connection, name: TableName, new_name: TableName, txn_id: int | None
 ) -> None:
+    """Change a table's name in all rows of the store, but not its directory. Raise CatalogError if
+    there is no such table, or the new name is taken."""
     table_id = rows.need_table(connection, name)
     db_id = tables.need_database(connection, new_name.database)
     tables.need_no_table(connection, new_name)
@@ -308,6 +326,8 @@ def _rename_table(
 
 
 def _alter_cdc_table(connection: Connection, cdc_table: Table, txn_id: int | None) -> None:
+    """Replace the columns and bucketing columns of a table of AUTO CDC, and set its properties.
+    Raise CatalogError if there is no such table."""
     table_id = rows.need_table(connection, cdc_table.name)
     rows.replace_columns(connection, table_id, cdc_table.columns)
     rows.replace_bucket_columns(connection, table_id, cdc_table.bucket_columns)
@@ -316,6 +336,8 @@ def _alter_cdc_table(connection: Connection, cdc_table: Table, txn_id: int | Non
 
 
 def _table_label(table: str) -> str:
+    """Return how messages name a table: without the number of a temporary one, but with its
+    session."""
     name = TableName("", table)
     of_session = (
         ""

@@ -65,6 +65,8 @@ class EmbeddedCompactions:
     # ── the queue ────────────────────────────────────────────────────────────────────────────
 
     def compact(self, request: CompactionRequest) -> Enqueued:
+        """Queue a compaction. If the table or partition has an INITIATED or WORKING entry of any
+        type, nothing is queued, and the answer is this entry."""
         with self._store.write() as connection:
             is_of_place = compaction_rows.is_about(
                 COMPACTION_QUEUE, "CQ", request.table, request.partition
@@ -89,6 +91,9 @@ class EmbeddedCompactions:
         pool_timeout_ms: int | None = None,
         only: int | None = None,
     ) -> CompactionInfo | None:
+        """Give the worker the oldest INITIATED entry of its pool, or the entry ``only``, which
+        becomes WORKING; None if there is none. Raise TxnAbortedError or NoSuchTxnError if the
+        worker's transaction has ended."""
         with self._store.write() as connection:
             need_open(connection, txn_id)
             now_ms = self._store.now_ms(connection)
@@ -113,6 +118,8 @@ class EmbeddedCompactions:
         """Do nothing: ``commit_txn`` records the compaction."""
 
     def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
+        """Note what the worker does now, cut to the column's width, if the entry is still WORKING
+        for its transaction."""
         with self._store.write() as connection:
             if compaction_rows.working_entry(connection, compaction_id, txn_id) is not None:
                 noted = compaction_rows.short(progress, CQ.CQ_HADOOP_JOB_ID)
@@ -124,14 +131,16 @@ class EmbeddedCompactions:
             return _oldest(connection, is_eligible) is not None
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
-        self._end_working(compaction_id, txn_id, CompactionState.FAILED, message)
+        self._end_working_entry(compaction_id, txn_id, CompactionState.FAILED, message)
 
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
-        self._end_working(compaction_id, txn_id, CompactionState.REFUSED, message)
+        self._end_working_entry(compaction_id, txn_id, CompactionState.REFUSED, message)
 
-    def _end_working(
+    def _end_working_entry(
         self, compaction_id: int, txn_id: int, state: CompactionState, message: str
     ) -> None:
+        """Move an entry that is WORKING for this transaction into the history. An entry that is not
+        stays as it is."""
         with self._store.write() as connection:
             row = compaction_rows.working_entry(connection, compaction_id, txn_id)
             if row is not None:
@@ -144,6 +153,8 @@ class EmbeddedCompactions:
                 compaction_rows.requeue(connection, compaction_id)
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
+        """Queue WORKING entries again whose transaction has ended, or that began longer ago than
+        the time-out; transactions of the latter are aborted. Return the entries' numbers."""
         with self._store.read() as connection:  # usually there are none: do not block writers
             if not _lost_entries(connection, self._store.now_ms(connection) - worker_timeout_ms):
                 return []
@@ -158,6 +169,8 @@ class EmbeddedCompactions:
             return list(lost)
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
+        """Note in the history why a compaction was not queued, unless the newest entry of the table
+        or partition says the same."""
         is_of_place = compaction_rows.is_about(
             COMPLETED_COMPACTIONS, "CC", request.table, request.partition
         )
@@ -181,6 +194,8 @@ class EmbeddedCompactions:
             return {number: _abort(connection, number, now_ms) for number in dict.fromkeys(ids)}
 
     def compactions(self) -> list[CompactionInfo]:
+        """Return the queue and the history, the most recent start, end or commit first. Directories
+        of dropped tables are in the queue, too."""
         with self._store.read() as connection:
             entries = [
                 compaction_rows.info(row, prefix)
@@ -192,6 +207,8 @@ class EmbeddedCompactions:
     # ── cleaning ─────────────────────────────────────────────────────────────────────────────
 
     def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
+        """Return the compactions whose old files no open transaction can read, and whose pauses are
+        over, by table, partition and highest write id."""
         lowest_open = select(func.min(T.TXN_ID)).where(housekeeping.may_look())
         with self._store.read() as connection:
             now_ms = self._store.now_ms(connection)
@@ -214,6 +231,9 @@ class EmbeddedCompactions:
         )
 
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
+        """Move a compaction whose old files are deleted into the history as SUCCEEDED, and delete
+        the notes of the changes that it has compacted. An entry that is not ready for cleaning
+        stays."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable(connection, compaction_id)
             if row is None:
@@ -233,6 +253,8 @@ class EmbeddedCompactions:
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
+        """Note that cleaning failed, and double the pause before the next try. At the last attempt
+        the entry becomes FAILED. An entry that is not ready for cleaning stays."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable(connection, compaction_id)
             if row is None:
@@ -254,6 +276,8 @@ class EmbeddedCompactions:
     # ── what might need a compaction ─────────────────────────────────────────────────────────
 
     def candidates(self) -> list[Candidate]:
+        """Return the tables and partitions that changed since their last compaction or have aborted
+        data, by name."""
         where = (CTC.CTC_DATABASE, CTC.CTC_TABLE, CTC.CTC_PARTITION)
         changed = select(*where, func.max(CTC.CTC_TIMESTAMP)).group_by(*where)
         place = (TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION)
@@ -264,7 +288,7 @@ class EmbeddedCompactions:
             .group_by(*place)
         )
         with self._store.read() as connection:
-            now_ms, now = self._store.now_ms(connection), _now(connection)
+            now_ms, now = self._store.now_ms(connection), _database_time(connection)
             candidates: dict[tuple[TableName, str | None], Candidate] = {}
             for database, table, partition, last in connection.execute(
                 changed.where(CTC.CTC_TABLE.is_not(None))
@@ -284,12 +308,16 @@ class EmbeddedCompactions:
         )
 
     def aborted_write_ids(self, table: TableName) -> list[int]:
+        """Return the write ids of aborted transactions that may still have data in a table,
+        ascending."""
         query = select(TC.TC_WRITEID).distinct().join_from(TXN_COMPONENTS, TXNS)
         query = query.where(_is_aborted_writer(), is_of_table(TXN_COMPONENTS, "TC", table))
         with self._store.read() as connection:
             return list(connection.execute(query.order_by(TC.TC_WRITEID)).scalars())
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
+        """Delete the records that these write ids changed the table, if their transactions are
+        aborted."""
         aborted = select(T.TXN_ID).where(T.TXN_STATE == TxnState.ABORTED.value)
         conditions = (is_of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
         with self._store.write() as connection:
@@ -302,6 +330,8 @@ class EmbeddedCompactions:
             return self._store.now_ms(connection)
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
+        """Delete the entries of the history that are not to be kept. Writers are blocked only if
+        there are such entries."""
         with self._store.read() as connection:  # usually there are none: do not block writers
             now_ms = self._store.now_ms(connection)
             if not compaction_history.outdated_entries(connection, keep, now_ms):
@@ -312,7 +342,7 @@ class EmbeddedCompactions:
             compaction_history.forget(connection, outdated)
 
 
-def _now(connection: Connection) -> datetime:
+def _database_time(connection: Connection) -> datetime:
     """The database's clock in the database's own time zone, as in CTC_TIMESTAMP."""
     is_sqlite = connection.dialect.name == "sqlite"
     clock = func.current_timestamp() if is_sqlite else func.localtimestamp()
@@ -321,7 +351,8 @@ def _now(connection: Connection) -> datetime:
 
 
 def _is_for_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> ColumnElement[bool]:
-    """The condition that a worker of this pool may take an entry."""
+    """Make the condition that a worker of this pool may take an entry. Without a pool, it may also
+    take what has waited in any pool for longer than the time-out."""
     if pool is not None:
         return CQ.CQ_POOL_NAME == compaction_rows.pool_name(pool)
     of_none = CQ.CQ_POOL_NAME.is_(None)
@@ -337,7 +368,8 @@ def _oldest(connection: Connection, is_eligible: ColumnElement[bool]) -> int | N
 
 
 def _lost_entries(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
-    """Entries of dead workers (→ None) and of slow workers (→ their open transaction)."""
+    """Return the WORKING entries without a living worker: number → None if its transaction has
+    ended; → the open transaction if it took the entry before ``oldest_ms``."""
     query = (
         select(CQ.CQ_ID, CQ.CQ_TXN_ID, CQ.CQ_START, T.TXN_STATE)
         .outerjoin_from(COMPACTION_QUEUE, TXNS, T.TXN_ID == CQ.CQ_TXN_ID)
@@ -354,7 +386,8 @@ def _lost_entries(connection: Connection, oldest_ms: int) -> dict[int, int | Non
 
 
 def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState | None:
-    """Take an entry out of the queue if it is INITIATED. Return its earlier state."""
+    """Move an entry of the queue into the history as ABORTED, if it is INITIATED. Return its state
+    before; None if there is no such entry."""
     queued = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
     row = connection.execute(queued).first()
     if row is None:

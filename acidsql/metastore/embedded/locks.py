@@ -40,7 +40,7 @@ from acidsql.metastore.lock_rules import (
     blockers,
     circle_in_words,
     find_circle,
-    merge,
+    merge_components,
 )
 
 HL = HIVE_LOCKS.c
@@ -59,6 +59,8 @@ class EmbeddedLocks:
         agent_info: str | None = None,
         session: int | None = None,
     ) -> LockResponse:
+        """Enqueue all components as one lock, record what they change, and try to acquire them, all
+        or none. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
         with self._store.write() as connection:
             txn = need_open(connection, txn_id)
             statement = txn.TXN_AGENT_INFO
@@ -66,15 +68,18 @@ class EmbeddedLocks:
                 statement = note_statement(connection, txn, agent_info)
             lock_id = next_number(connection, NEXT_LOCK_ID)
             changes.record_changes(connection, txn_id, components)
-            _enqueue(connection, txn, statement, session, lock_id, merge(components))
+            _enqueue(connection, txn, statement, session, lock_id, merge_components(components))
             now_ms = self._store.now_ms(connection)
             return _try_to_acquire(connection, lock_id, now_ms)
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
+        """Note a heartbeat, and try again to acquire a waiting lock. In a circle of waiting
+        transactions, abort the youngest; if that is this one, raise TxnAbortedError. Raise TxnError
+        NO_SUCH_LOCK if the lock is gone."""
         with self._store.write() as connection:
             now_ms = self._store.now_ms(connection)
             beat(connection, txn_id, now_ms)
-            state = _state(connection, txn_id, lock_id)
+            state = _lock_state(connection, txn_id, lock_id)
             if state is None:
                 raise TxnError(
                     f"Transaction {txn_id} has no lock {lock_id}.",
@@ -91,8 +96,10 @@ class EmbeddedLocks:
         return answer
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
+        """Delete a waiting lock, or any lock of a SESSION; one that is gone is no error. Raise
+        TxnError TXN_OPEN for another acquired lock."""
         with self._store.write() as connection:
-            is_held = _state(connection, txn_id, lock_id) is LockState.ACQUIRED
+            is_held = _lock_state(connection, txn_id, lock_id) is LockState.ACQUIRED
             if is_held and not _is_session(connection, txn_id):
                 raise TxnError(
                     f"Lock {lock_id} is held to the end of transaction {txn_id}.",
@@ -105,13 +112,16 @@ class EmbeddedLocks:
             )
 
     def show_locks(self) -> list[LockInfo]:
+        """Return all locks: acquired ones first, then by number."""
         # 'a' (acquired) sorts before 'w' (waiting).
         order = (HL.HL_LOCK_STATE, HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
         with self._store.read() as connection:
-            return [_info(row) for row in connection.execute(select(HIVE_LOCKS).order_by(*order))]
+            return [
+                _lock_info(row) for row in connection.execute(select(HIVE_LOCKS).order_by(*order))
+            ]
 
 
-def _state(connection: Connection, txn_id: int, lock_id: int) -> LockState | None:
+def _lock_state(connection: Connection, txn_id: int, lock_id: int) -> LockState | None:
     """The state of a lock, which all of its components share; None if there is no such lock."""
     query = select(HL.HL_LOCK_STATE).where(HL.HL_TXNID == txn_id, HL.HL_LOCK_EXT_ID == lock_id)
     letter = connection.execute(query.limit(1)).scalar()
@@ -131,6 +141,8 @@ def _enqueue(
     lock_id: int,
     components: Sequence[LockComponent],
 ) -> None:
+    """Insert the components of a lock as waiting rows. ``statement``: what others see of it.
+    ``session``: the SESSION transaction whose locks it passes, or None."""
     rows = [
         {
             "HL_LOCK_EXT_ID": lock_id,
@@ -156,16 +168,18 @@ def _enqueue(
 def _acquire_or_break(
     connection: Connection, txn_id: int, lock_id: int, now_ms: int
 ) -> LockResponse | TxnAbortedError:
-    """Try to acquire, and end each circle of waiting transactions that contains this one.
+    """Try to acquire a lock, and abort the youngest of each circle of waiting transactions with
+    this one.
 
     Returns:
-        The error if this transaction itself was aborted, otherwise as ``_try_to_acquire``.
+        The error if this transaction itself was aborted; otherwise whether the lock is granted, and
+        what blocks it.
     """
     while True:
         response = _try_to_acquire(connection, lock_id, now_ms)
         if response.state is LockState.ACQUIRED:
             return response
-        circle = find_circle(txn_id, _near_waiting(connection, txn_id))
+        circle = find_circle(txn_id, _locks_near_waiting(connection, txn_id))
         if not circle:
             return response
         victim = max(circle)  # the youngest has probably done the least work
@@ -176,11 +190,12 @@ def _acquire_or_break(
 
 
 def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockResponse:
-    """Grant all components; or leave all waiting, and note which lock blocks which component."""
+    """Grant all components of a lock; or leave all waiting, and note which lock blocks which
+    component. Return the lock's state, with the blocking lock."""
     is_own = HL.HL_LOCK_EXT_ID == lock_id
-    own = _read(connection, is_own)
+    own = _read_locks(connection, is_own)
     is_earlier = or_(HL.HL_LOCK_EXT_ID < lock_id, HL.HL_LOCK_STATE == LockState.ACQUIRED.value)
-    first_blocked = _first_blocked(own, _read(connection, is_earlier, _may_overlap(own)))
+    first_blocked = _first_blocked(own, _read_locks(connection, is_earlier, _may_overlap(own)))
     if first_blocked is None:
         connection.execute(
             update(HIVE_LOCKS)
@@ -205,7 +220,8 @@ def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockRe
 def _first_blocked(
     own: Sequence[LockInfo], other_locks: Iterable[LockInfo]
 ) -> tuple[LockInfo, LockInfo] | None:
-    """The first of our components that must wait, and the lock that blocks it."""
+    """Return the first of our components that must wait, and the lock that blocks it; None if there
+    is none."""
     near = LocksByObject((lock, lock) for lock in other_locks)
     for own_lock in own:
         for blocker in blockers(own_lock, near):
@@ -213,12 +229,13 @@ def _first_blocked(
     return None
 
 
-def _near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
-    """All locks near waiting locks; none if only this transaction waits."""
-    waiting = _read(connection, HL.HL_LOCK_STATE == LockState.WAITING.value)
+def _locks_near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
+    """Return all locks on the tables and databases of waiting locks; none if only this transaction
+    waits."""
+    waiting = _read_locks(connection, HL.HL_LOCK_STATE == LockState.WAITING.value)
     if all(lock.txn_id == txn_id for lock in waiting):
         return []  # a circle needs two waiting transactions
-    return _read(connection, _may_overlap(waiting))
+    return _read_locks(connection, _may_overlap(waiting))
 
 
 def _may_overlap(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
@@ -237,13 +254,15 @@ def _may_overlap(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
     return or_(*near)
 
 
-def _read(connection: Connection, *conditions: ColumnElement[bool]) -> list[LockInfo]:
+def _read_locks(connection: Connection, *conditions: ColumnElement[bool]) -> list[LockInfo]:
+    """Read the locks for which the conditions hold, by number."""
     query = select(HIVE_LOCKS).where(*conditions)
     ordered = query.order_by(HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
-    return [_info(row) for row in connection.execute(ordered)]
+    return [_lock_info(row) for row in connection.execute(ordered)]
 
 
-def _info(row: Row[Any]) -> LockInfo:
+def _lock_info(row: Row[Any]) -> LockInfo:
+    """Make the value of a row of HIVE_LOCKS."""
     blocked_by = (
         (row.HL_BLOCKEDBY_EXT_ID, row.HL_BLOCKEDBY_INT_ID)
         if row.HL_BLOCKEDBY_EXT_ID is not None

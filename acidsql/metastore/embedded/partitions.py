@@ -47,24 +47,28 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
     """
     for name, partitions in added.items():
         table_id = rows.need_table(connection, name)
-        keys = _keys(connection, table_id)
-        named = {_part_name(name, keys, added.values): added for added in partitions}
-        existing_ids = _ids(connection, table_id, list(named))
-        _insert(connection, table_id, {n: p for n, p in named.items() if n not in existing_ids})
+        keys = _partition_column_names(connection, table_id)
+        named = {_name_of_partition(name, keys, added.values): added for added in partitions}
+        existing_ids = _partition_ids(connection, table_id, list(named))
+        _insert_partitions(
+            connection, table_id, {n: p for n, p in named.items() if n not in existing_ids}
+        )
 
 
 def drop(
     connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[PartitionValues]]
 ) -> None:
     """Delete partitions and their compaction entries; a partition that does not exist is no error.
+    Open snapshots are told.
 
-    Raises as ``add``.
+    Raises:
+        CatalogError: There is no such table, or it has another number of partition columns.
     """
     for name, dropped_values in dropped.items():
         table_id = rows.need_table(connection, name)
-        keys = _keys(connection, table_id)
+        keys = _partition_column_names(connection, table_id)
         for values in dropped_values:
-            part_name = _part_name(name, keys, values)
+            part_name = _name_of_partition(name, keys, values)
             connection.execute(
                 delete(PARTITIONS).where(
                     PARTITIONS.c.TBL_ID == table_id, PARTITIONS.c.PART_NAME == part_name
@@ -74,14 +78,15 @@ def drop(
             catalog_history.note(connection, txn_id, name, part_name)
 
 
-def _insert(connection: Connection, table_id: int, new: Mapping[str, Partition]) -> None:
+def _insert_partitions(connection: Connection, table_id: int, new: Mapping[str, Partition]) -> None:
+    """Insert partitions, by name, with their values; the empty text becomes NULL."""
     if not new:
         return
     connection.execute(
         insert(PARTITIONS),
         [{"TBL_ID": table_id, "PART_NAME": n, "LOCATION": p.location} for n, p in new.items()],
     )
-    ids = _ids(connection, table_id, list(new))
+    ids = _partition_ids(connection, table_id, list(new))
     connection.execute(
         insert(PARTITION_KEY_VALS),
         [
@@ -93,7 +98,9 @@ def _insert(connection: Connection, table_id: int, new: Mapping[str, Partition])
     )
 
 
-def _part_name(name: TableName, keys: Sequence[str], values: PartitionValues) -> str:
+def _name_of_partition(name: TableName, keys: Sequence[str], values: PartitionValues) -> str:
+    """Return the name ``p1=a/p2=1``. Raise CatalogError if the values do not fit the partition
+    columns, or the table has none."""
     if not keys or len(keys) != len(values):
         raise CatalogError(
             f"The table '{name}' is partitioned by ({', '.join(keys)}); {values} does not fit.",
@@ -104,13 +111,13 @@ def _part_name(name: TableName, keys: Sequence[str], values: PartitionValues) ->
     return partition_name(keys, values)
 
 
-def _keys(connection: Connection, table_id: int) -> Sequence[str]:
+def _partition_column_names(connection: Connection, table_id: int) -> Sequence[str]:
     query = select(PARTITION_KEYS.c.PKEY_NAME).where(PARTITION_KEYS.c.TBL_ID == table_id)
     return connection.execute(query.order_by(PARTITION_KEYS.c.INTEGER_IDX)).scalars().all()
 
 
-def _ids(connection: Connection, table_id: int, names: Sequence[str]) -> dict[str, int]:
-    """PART_ID of each of these partitions that exists."""
+def _partition_ids(connection: Connection, table_id: int, names: Sequence[str]) -> dict[str, int]:
+    """Return the PART_ID of each of these partitions that exists: name → PART_ID."""
     ids_by_name: dict[str, int] = {}
     for start in range(0, len(names), _NAMES_AT_ONCE):
         query = select(PARTITIONS.c.PART_NAME, PARTITIONS.c.PART_ID).where(

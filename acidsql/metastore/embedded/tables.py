@@ -40,7 +40,7 @@ def database_id(connection: Connection, name: str) -> int | None:
 
 
 def need_database(connection: Connection, name: str) -> int:
-    """The DB_ID of a database. Raises CatalogError SCHEMA_NOT_FOUND."""
+    """Return the DB_ID of a database. Raise CatalogError SCHEMA_NOT_FOUND if there is none."""
     db_id = database_id(connection, name)
     if db_id is None:
         raise CatalogError(
@@ -53,7 +53,7 @@ def need_database(connection: Connection, name: str) -> int:
 
 
 def databases(connection: Connection, *where: ColumnElement[bool]) -> list[Database]:
-    """The databases for which these conditions hold, by name."""
+    """Return the databases for which these conditions hold, with their properties, by name."""
     own = DATABASE_PARAMS.c
     joined = select(DBS, own.PARAM_KEY, own.PARAM_VALUE).outerjoin_from(DBS, DATABASE_PARAMS)
     databases_by_name: dict[str, Database] = {}
@@ -72,7 +72,7 @@ def alter_database(
     set_properties: Mapping[str, str],
     unset_properties: Sequence[str] = (),
 ) -> None:
-    """Change DBPROPERTIES; the others stay. Raises CatalogError SCHEMA_NOT_FOUND."""
+    """Set and unset DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND."""
     db_id = need_database(connection, name)
     named = DATABASE_PARAMS.c.PARAM_KEY.in_([*set_properties, *unset_properties])
     connection.execute(delete(DATABASE_PARAMS).where(DATABASE_PARAMS.c.DB_ID == db_id, named))
@@ -85,9 +85,11 @@ def alter_database(
 def create(
     connection: Connection, table: Table, first_write_id: int = 1, txn_id: int | None = None
 ) -> None:
-    """Add a table, in which ``txn_id`` may have written already.
+    """Add a table, in which the transaction ``txn_id`` may have written already.
 
-    Raises as ``Catalog.create_table``.
+    Raises:
+        CatalogError: There is no such database; there is a table or view of this name; or the
+            location overlaps that of another table.
     """
     db_id = need_database(connection, table.name.database)
     need_no_table(connection, table.name)
@@ -99,7 +101,7 @@ def create(
 
 
 def drop_if_there(connection: Connection, name: TableName, txn_id: int | None, now_ms: int) -> None:
-    """Drop a table, if it exists, which another one replaces.
+    """Drop a table, if it exists, because another one of its name replaces it.
 
     Its directory is queued for deletion when all transactions of now have ended.
     """
@@ -112,9 +114,9 @@ def drop_if_there(connection: Connection, name: TableName, txn_id: int | None, n
 def drop(
     connection: Connection, name: TableName, txn_id: int | None, now_ms: int, until: int = 0
 ) -> str:
-    """Remove a table, and return its location. Its tables of AUTO CDC are dropped, too.
-
-    ``until``: see ``PendingCleanup``.
+    """Remove a table and its tables of AUTO CDC, and return its location. Only the directories of
+    the tables of AUTO CDC are queued for deletion, until all transactions up to ``until`` have
+    ended (0: at once).
 
     Raises:
         CatalogError: There is no such table.
@@ -128,7 +130,8 @@ def drop(
 
 
 def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
-    """Like ``drop``, but its tables of AUTO CDC stay."""
+    """Remove a table, but not its tables of AUTO CDC, with all records about it, and return its
+    location. The directory is not queued. Raise CatalogError if there is no such table."""
     table_id = rows.need_table(connection, name)
     location: str = connection.execute(
         select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
@@ -158,7 +161,7 @@ def replace_columns(connection: Connection, name: TableName, columns: Sequence[C
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:
-    """Raise CatalogError if a table or view of that name exists."""
+    """Raise CatalogError TABLE_OR_VIEW_ALREADY_EXISTS if a table or view of that name exists."""
     if rows.table_id(connection, name, None) is not None:
         raise CatalogError(
             f"The table or view '{name}' exists already.",
@@ -169,7 +172,8 @@ def need_no_table(connection: Connection, name: TableName) -> None:
 
 
 def need_free_location(connection: Connection, location: str) -> None:
-    """Raise CatalogError if the directory is, lies in, or contains another table's directory.
+    """Raise CatalogError if the directory is, lies in, or contains another table's directory, or
+    that of a dropped table that is not deleted yet.
 
     Otherwise DROP would delete the other table's files, because it deletes the whole directory.
     """
@@ -179,7 +183,8 @@ def need_free_location(connection: Connection, location: str) -> None:
 
 
 def owners(connection: Connection) -> list[Owner]:
-    """See ``Catalog.owners``."""
+    """Return all tables with their directories, and the directories of dropped tables that are not
+    deleted yet."""
     query = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
     query = query.where(TBLS.c.TBL_TYPE == MANAGED_TABLE)
     tables = [

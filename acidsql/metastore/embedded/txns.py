@@ -80,6 +80,8 @@ class EmbeddedTxns:
         max_open_txns: int | None = None,
         batch: Batch | None = None,
     ) -> int:
+        """Open a transaction, and return its number. Texts are cut. Raise TxnError
+        TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open already."""
         with self._store.write() as connection:
             lowest = _lowest_open(connection, max_open_txns)
             txn_id = next_number(connection, NEXT_TXN_ID)
@@ -116,7 +118,7 @@ class EmbeddedTxns:
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
         with self._store.write() as connection:
             need_open(connection, txn_id)
-            changes.restore(connection, txn_id, components)
+            changes.replace_recorded(connection, txn_id, components)
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         """Do nothing: the cleaner looks for aborted data in all partitions."""
@@ -127,6 +129,8 @@ class EmbeddedTxns:
         snapshot: ValidTxnList,
         components: Sequence[LockComponent] | None = None,
     ) -> list[WriteConflict]:
+        """Return the conflicts of ``components`` (None: of all recorded changes) with commits that
+        the snapshot does not see."""
         with self._store.read() as connection:
             if components is None:
                 changed = changes.recorded_changes(connection, txn_id)
@@ -145,6 +149,9 @@ class EmbeddedTxns:
             return catalog_history.find(connection, txn_id, snapshot, table)
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
+        """Return the transaction's write id in a table, the same at each call. Raise TxnError
+        READ_ONLY_TRANSACTION for a READ_ONLY or SESSION transaction, and another error if it has
+        ended."""
         with self._store.write() as connection:
             row = need_open(connection, txn_id)
             if row.TXN_TYPE in housekeeping.WRITE_NOTHING:
@@ -157,6 +164,8 @@ class EmbeddedTxns:
             return write_ids.allocate(connection, txn_id, table)
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
+        """Return which transactions are committed now. ``txn_id`` sees its own writes; READ_ONLY
+        and SESSION transactions are no exceptions."""
         with self._store.read() as connection:
             mark = int(connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one()) - 1
             states = (TxnState.OPEN.value, TxnState.ABORTED.value)
@@ -181,6 +190,7 @@ class EmbeddedTxns:
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
+        """Return the write ids of each table that the snapshot sees."""
         if not tables:
             return {}
         with self._store.read() as connection:
@@ -241,12 +251,14 @@ class EmbeddedTxns:
             end(connection, [txn_id], TxnState.COMMITTED)
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
+        """Abort a transaction, and release its locks; an aborted one stays so. Raise NoSuchTxnError
+        if it is committed or unknown."""
         with self._store.write() as connection:
             state = _state_of(_row(connection, txn_id))
             if state is TxnState.ABORTED:
                 return
             if state is not TxnState.OPEN:
-                raise _no_such_txn(txn_id, state)
+                raise _no_such_txn_error(txn_id, state)
             end(connection, [txn_id], TxnState.ABORTED, reason)
 
     def txn_state(self, txn_id: int) -> TxnState | None:
@@ -254,6 +266,7 @@ class EmbeddedTxns:
             return _state_of(_row(connection, txn_id))
 
     def show_txns(self) -> list[TxnInfo]:
+        """Return the open and aborted transactions, by number."""
         states = (TxnState.OPEN.value, TxnState.ABORTED.value)
         query = select(TXNS).where(T.TXN_STATE.in_(states)).order_by(T.TXN_ID)
         with self._store.read() as connection:
@@ -273,13 +286,17 @@ class EmbeddedTxns:
             ]
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
+        """Abort the open transactions whose last heartbeat is too old, by their own time-out or
+        else ``timeout_ms``. Return their numbers."""
         with self._store.read() as connection:  # usually there are none: do not block writers
-            if not _timed_out(connection, self._store.now_ms(connection), timeout_ms):
+            if not _timed_out_txns(connection, self._store.now_ms(connection), timeout_ms):
                 return []
         with self._store.write() as connection:
             return _abort_timed_out(connection, self._store.now_ms(connection), timeout_ms)
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
+        """Abort the open transactions of other runs of the batch's stream, and return their
+        numbers."""
         with self._store.write() as connection:
             other_runs = streams.other_runs(connection, batch)
             reason = f"the run {batch.run_id} of its stream has begun"
@@ -287,6 +304,8 @@ class EmbeddedTxns:
             return other_runs
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
+        """Abort what has timed out, and delete rows that nobody can need. Return False, and do
+        nothing, if the last run is less than ``interval_ms`` ago."""
         with self._store.read() as connection:  # every session asks: do not block writers
             if not housekeeping.is_due(connection, self._store.now_ms(connection), interval_ms):
                 return False
@@ -301,7 +320,8 @@ class EmbeddedTxns:
 
 
 def beat(connection: Connection, txn_id: int, now_ms: int) -> None:
-    """Note a heartbeat of an open transaction. Raises TxnAbortedError, NoSuchTxnError."""
+    """Note a heartbeat of an open transaction. Raise TxnAbortedError or NoSuchTxnError if it has
+    ended."""
     # The condition on the state: a late heartbeat must not revive a transaction that has ended.
     alive = connection.execute(
         update(TXNS)
@@ -318,7 +338,7 @@ def need_open(connection: Connection, txn_id: int) -> Row[Any]:
 
 
 def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> str:
-    """Note the statement of an open transaction. Returns the text as other sessions see it."""
+    """Note the statement of an open transaction, cut to 1024 characters, and return it so."""
     shown = agent_info[:_TEXT_LIMIT]
     if shown != row.TXN_AGENT_INFO:
         note = update(TXNS).where(T.TXN_ID == row.TXN_ID).values(TXN_AGENT_INFO=shown)
@@ -327,7 +347,8 @@ def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> st
 
 
 def end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason: str = "") -> None:
-    """I12: change the state and delete the locks, in one store transaction."""
+    """Set the state of transactions, and delete their locks, in one store transaction (I12).
+    ``reason``: why they were aborted."""
     if not txn_ids:
         return
     this: BindParameter[int] = bindparam("ended")
@@ -349,7 +370,8 @@ def aborted_error(txn_id: int, reason: str) -> TxnAbortedError:
 
 
 def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | None:
-    """The lowest open transaction that may write. Raises TxnError TOO_MANY_OPEN_TXNS."""
+    """Return the lowest open transaction that may write; None if there is none. Raise TxnError
+    TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open."""
     # A transaction that writes nothing is no exception in snapshots.
     writer = case((housekeeping.may_write(), T.TXN_ID))
     query = select(func.count(), func.min(writer)).where(T.TXN_STATE == TxnState.OPEN.value)
@@ -367,15 +389,18 @@ def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | Non
 
 
 def _refuse_ended(txn_id: int, row: Row[Any] | None) -> Row[Any]:
+    """Return the row of an open transaction. Raise TxnAbortedError, or NoSuchTxnError if it is
+    committed or there is no row."""
     state = _state_of(row)
     if row is None or state is TxnState.COMMITTED:
-        raise _no_such_txn(txn_id, state)
+        raise _no_such_txn_error(txn_id, state)
     if state is TxnState.ABORTED:
         raise aborted_error(txn_id, row.TXN_META_INFO or "no reason was given")
     return row
 
 
-def _no_such_txn(txn_id: int, state: TxnState | None) -> NoSuchTxnError:
+def _no_such_txn_error(txn_id: int, state: TxnState | None) -> NoSuchTxnError:
+    """Make the error that says why there is no open transaction of this number."""
     why = (
         "it is committed"
         if state is TxnState.COMMITTED
@@ -393,12 +418,14 @@ def _state_of(row: Row[Any] | None) -> TxnState | None:
 
 
 def _abort_timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> list[int]:
-    dead = _timed_out(connection, now_ms, timeout_ms)
+    dead = _timed_out_txns(connection, now_ms, timeout_ms)
     end(connection, dead, TxnState.ABORTED, "no heartbeat within hive.txn.timeout")
     return list(dead)
 
 
-def _timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> Sequence[int]:
+def _timed_out_txns(connection: Connection, now_ms: int, timeout_ms: int) -> Sequence[int]:
+    """Return the numbers of open transactions whose last heartbeat is older than their own
+    time-out, or than ``timeout_ms`` if they have none."""
     # The time-out of the transaction's own session counts, not a shorter one of the caller.
     query = select(T.TXN_ID).where(
         T.TXN_STATE == TxnState.OPEN.value,

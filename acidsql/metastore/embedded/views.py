@@ -27,6 +27,8 @@ class EmbeddedViews:
             return rows.table_names(connection, database, VIRTUAL_VIEW)
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
+        """Add a view; with ``replace`` in the place of one of its name. Raise CatalogError if the
+        name is taken, or there is no such database."""
         with self._write(txn_id) as connection:
             db_id = tables.need_database(connection, view.name.database)
             old = rows.table_id(connection, view.name, VIRTUAL_VIEW)
@@ -43,8 +45,10 @@ class EmbeddedViews:
     def rename_view(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
+        """Change a view's name. Raise CatalogError if there is no such view, or the new name is
+        taken."""
         with self._write(txn_id) as connection:
-            view_id = _need_view(connection, name)
+            view_id = _need_view_id(connection, name)
             db_id = tables.need_database(connection, new_name.database)
             tables.need_no_table(connection, new_name)
             connection.execute(
@@ -58,11 +62,12 @@ class EmbeddedViews:
 
 def drop(connection: Connection, name: TableName, txn_id: int | None) -> None:
     """Remove a view."""
-    connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == _need_view(connection, name)))
+    connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == _need_view_id(connection, name)))
     catalog_history.note(connection, txn_id, name)
 
 
-def _need_view(connection: Connection, name: TableName) -> int:
+def _need_view_id(connection: Connection, name: TableName) -> int:
+    """Return the TBL_ID of a view. Raise CatalogError if there is none."""
     view_id = rows.table_id(connection, name, VIRTUAL_VIEW)
     if view_id is None:
         raise CatalogError(f"There is no view '{name}'.", relationName=name)

@@ -37,7 +37,8 @@ class HiveCompactions(Calls):
     """The part of the store about compactions; ``CompactionQueue`` describes the methods."""
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """The server does not check that there is such a table or partition; callers do."""
+        """Queue a compaction. If an entry is in the way, the answer is this entry. The server does
+        not check that there is such a table or partition; callers do."""
         answer = self._call(
             "compact2",
             hive.CompactionRequest(
@@ -66,15 +67,17 @@ class HiveCompactions(Calls):
         return Enqueued(number, state, accepted=False)
 
     def compactions(self) -> list[CompactionInfo]:
-        entries = [_info(raw) for raw in self._shown()]
+        entries = [_compaction_info(raw) for raw in self._raw_entries()]
         return sorted(entries, key=_newest, reverse=True)
 
-    def _shown(self, **only: Any) -> list[Any]:
+    def _raw_entries(self, **only: Any) -> list[Any]:
         """The server's structs of entries, in any state."""
         answer = self._call("show_compact", hive.ShowCompactRequest(**only))
         return [raw for raw in answer.compacts if raw.type in TYPE_OF]
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
+        """Let the server abort entries that no worker has. Return the state of each before the
+        call; None if there is no such entry."""
         before = {entry.id: entry.state for entry in self.compactions()}
         if ids:  # the server fails at an empty list
             self._call("abort_Compactions", hive.AbortCompactionRequest(compactionIds=list(ids)))
@@ -101,18 +104,19 @@ class HiveCompactions(Calls):
     # The abilities say that nobody calls the rest.
 
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
-        raise _no_cleaner()
+        raise _no_cleaner_error()
 
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
-        raise _no_cleaner()
+        raise _no_cleaner_error()
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
-        raise _no_cleaner()
+        raise _no_cleaner_error()
 
 
-def _no_cleaner() -> UnsupportedError:
+def _no_cleaner_error() -> UnsupportedError:
+    """Make the error of a call that only a cleaner of acidsql's would make."""
     return UnsupportedError(
         "Only Hive's own cleaner cleans the tables of a Hive Metastore.",
         condition="UNSUPPORTED_FEATURE.COMPACTOR",
@@ -128,7 +132,8 @@ def _newest(compaction: CompactionInfo) -> int:
     return max(compaction.started_ms or 0, compaction.ended_ms or 0, compaction.committed_ms or 0)
 
 
-def _info(raw: Any) -> CompactionInfo:
+def _compaction_info(raw: Any) -> CompactionInfo:
+    """Make the value of an entry that the server shows."""
     return CompactionInfo(
         id=raw.id or 0,
         table=TableName(raw.dbname, raw.tablename),

@@ -10,7 +10,13 @@ from typing import Any
 
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
-from acidsql.metastore.hive.catalog.ledger import Noted, Place, entry_state, setting, view_entry
+from acidsql.metastore.hive.catalog.ledger import (
+    EntryPlace,
+    NotedEntry,
+    commit_property,
+    entry_state,
+    view_entry,
+)
 from acidsql.metastore.hive.locking.locks import worker_text
 from acidsql.metastore.hive.txns import HiveTxns
 from acidsql.metastore.hive.wire.calls import log
@@ -24,8 +30,10 @@ class HiveStreams(HiveTxns):
     """The part of the store about streams; ``StreamLedger`` describes the methods."""
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
-        place = self._place(batch.app_id, batch.sink)
-        with self._alone(place.view, batch) as own:
+        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER if it is no
+        longer that of ``after``, and LockTimeoutError if others hold it."""
+        place = self._entry_place(batch.app_id, batch.sink)
+        with self._with_entry_locked(place.view, batch) as own:
             raw = self._raw(place.view)
             entry = view_entry(raw, batch.sink)
             # The last run, or this one if the reply to an earlier call was lost.
@@ -33,9 +41,11 @@ class HiveStreams(HiveTxns):
             if entry is None or entry_state(entry.batch) not in accepted_states:
                 raise taken_over_error(batch, entry)
             now = replace(entry, batch=replace(entry.batch, run_id=batch.run_id))
-            self._send_commit(own, setting(raw, now))
+            self._send_commit(own, commit_property(raw, now))
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
+        """Abort the transactions with locks that work for other runs of the batch's stream. Return
+        their numbers."""
         other_txns = self._txns_of_other_runs(batch)
         for txn_id in other_txns:
             with suppress(TxnError):  # it has ended meanwhile
@@ -43,13 +53,15 @@ class HiveStreams(HiveTxns):
         return other_txns
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
+        """Delete the entries of an application, or its entry for one sink. Return how many valid
+        ones there were."""
         forgotten = 0
         for noted in self._entries(app_id):
             if sink is None or (noted.is_valid and noted.entry.batch.sink == sink):
-                forgotten += self._forget(noted) and noted.is_valid
+                forgotten += self._forget_noted(noted) and noted.is_valid
         return forgotten
 
-    def _make_entry(self, place: Place) -> Any:
+    def _make_entry(self, place: EntryPlace) -> Any:
         self._forget_void()
         return super()._make_entry(place)
 
@@ -69,23 +81,28 @@ class HiveStreams(HiveTxns):
                 for _ in range(2)
             ]
             for noted in set.intersection(*looks):
-                self._forget(noted, pauses_s=(0,))
+                self._forget_noted(noted, pauses_s=(0,))
         except Exception as error:  # the batch that is noted does not depend on it
             log.warning("Entries of the ledger of streams could not be forgotten: %s", error)
 
-    def _forget(self, noted: Noted, pauses_s: Sequence[float] | None = None) -> bool:
-        with self._alone(noted.view, replace(noted.entry.batch, run_id=""), pauses_s) as own:
+    def _forget_noted(self, noted: NotedEntry, pauses_s: Sequence[float] | None = None) -> bool:
+        """Delete an entry; False if another session was faster. Raise LockTimeoutError if others
+        hold it."""
+        with self._with_entry_locked(
+            noted.view, replace(noted.entry.batch, run_id=""), pauses_s
+        ) as own:
             if self._raw(noted.view) is None:
                 return False  # another session was faster
             self.drop_view(noted.view, txn_id=own.id)
             return True
 
     @contextmanager
-    def _alone(
+    def _with_entry_locked(
         self, view: TableName, batch: Batch, pauses_s: Sequence[float] | None = None
     ) -> Iterator[OwnTxn]:
-        """A transaction that has locked an entry, and writes nothing else. If its process dies, the
-        next run of the stream of ``batch`` ends it, and need not wait for the lock."""
+        """Run a block in a transaction that has locked an entry and is aborted at the end. If its
+        process dies, the next run of the stream of ``batch`` ends it, and need not wait for the
+        lock."""
         own = OwnTxn(0, self._user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY)
         own.works_for = worker_text(batch)
         own.id = own.holder = self._open(own)

@@ -10,7 +10,7 @@ from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.kinds import Kind, engine_of, format_of, kind_of
+from acidsql.metastore.hive.wire.kinds import TableKind, engine_of, format_of, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class FoundTable:
     """
 
     name: TableName
-    kind: Kind
+    kind: TableKind
     format: str
     location: str
 
     @property
     def is_acid(self) -> bool:
         """Whether Hive keeps transactions for it."""
-        return self.kind in (Kind.FULL_ACID, Kind.INSERT_ONLY)
+        return self.kind in (TableKind.FULL_ACID, TableKind.INSERT_ONLY)
 
 
 class Survey(HiveMetastore):
@@ -64,11 +64,11 @@ class Survey(HiveMetastore):
             return ""
 
     def all_tables(self, database: str) -> Iterator[FoundTable]:
-        """All tables and views of a database, by name."""
+        """Yield all tables and views of a database, of any kind, by name."""
         names = sorted(self._call("get_all_tables", self._qualified_database(database)))
         for raw in sorted(self._raw_tables(database, names), key=lambda raw: str(raw.tableName)):
             kind = kind_of(raw)
-            is_view = kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW)
+            is_view = kind in (TableKind.VIEW, TableKind.MATERIALIZED_VIEW)
             yield FoundTable(
                 TableName(raw.dbName, raw.tableName),
                 kind,

@@ -28,7 +28,7 @@ from acidsql.metastore.hive.catalog.history import HiveHistory
 from acidsql.metastore.hive.catalog.ledger import HiveLedger
 from acidsql.metastore.hive.catalog.statistics import row_count_lock
 from acidsql.metastore.hive.locking.conflicts import HiveConflicts, converted_conflict
-from acidsql.metastore.hive.locking.locks import component, worker_text
+from acidsql.metastore.hive.locking.locks import raw_component, worker_text
 from acidsql.metastore.hive.locking.renewals import ROLLED_BACK, HiveRenewals
 from acidsql.metastore.hive.wire import convert, snapshots
 from acidsql.metastore.hive.wire.calls import log
@@ -72,6 +72,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         max_open_txns: int | None = None,
         batch: Batch | None = None,
     ) -> int:
+        """Open a transaction on the server, and return its number. The server has limits of its
+        own, so ``timeout_ms`` and ``max_open_txns`` are not used."""
         own = OwnTxn(0, user, host, agent_info, type=txn_type)
         if batch is not None:
             own.works_for = worker_text(batch)
@@ -82,13 +84,20 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
+        """Return which transactions are committed now. The transaction ``txn_id`` sees its own
+        writes, and notes that it has its snapshot."""
         valid = snapshots.valid_txns(self._call("get_open_txns"), txn_id)
         if txn_id in self._own:
             self._own[txn_id].note_snapshot()
         return valid
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
-        """One call: the list has the READ_ONLY transactions, too. None of them writes."""
+        """Return which transactions are committed now if the transaction ``lease`` is open; None if
+        it has ended.
+
+        One call, but over Hive 3: the list has the READ_ONLY transactions, too. None of them
+        writes.
+        """
         if self.features.is_hive3:
             return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None
         request = hive.GetOpenTxnsRequest(excludeTxnTypes=[])
@@ -103,6 +112,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
+        """Return the transaction's write id in a table, the same at each call. Raise TxnError
+        READ_ONLY_TRANSACTION for a READ_ONLY one, and another error if it has ended."""
         own = self._own_txn(txn_id)
         if own.type is TxnType.READ_ONLY:
             raise TxnError(
@@ -121,7 +132,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
             own.write_ids[table] = answer.txnToWriteIds[0].writeId
         return own.write_ids[table]
 
-    def _record(self, own: OwnTxn, table: TableName, partitions: int) -> bool:
+    def _record_changes(self, own: OwnTxn, table: TableName, partitions: int) -> bool:
         """Tell the server what the transaction changes, now that it has a write id. False: the
         server knows already.
 
@@ -138,7 +149,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
             return False
         is_dynamic = self._is_partitioned.get(table, False)
         components = [
-            component(
+            raw_component(
                 LockType.SHARED_READ,
                 table.database,
                 table.name,
@@ -167,10 +178,13 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         return True
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
+        """Tell the server, before anything is published, what a transaction changes, and note the
+        partitions; "" is an unpartitioned table. Raise TxnAbortedError or NoSuchTxnError if it has
+        ended."""
         if not partitions:
             return  # nothing is published, so a cleaner must find nothing
         own, named = self._own_txn(txn_id), set(partitions) - {""}
-        was_asked = self._record(own, table, len(named))
+        was_asked = self._record_changes(own, table, len(named))
         for operation in own.operations(table):
             own.changed_partitions.setdefault((table, operation), set()).update(named)
         if self.features.is_hive3 or own.has_reported(table):  # else the record has no partition
@@ -293,7 +307,9 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
                 self._call("add_write_notification_log", request)
 
     def _commit(self, own: OwnTxn, entry: Any) -> None:
-        """COMMIT, while the locks are held (see ``renewals``). ``entry``: as ``_send_commit``."""
+        """Check that the locks are held, COMMIT, and release the locks. ``entry``: the property
+        that notes a batch of a stream, or None. If the outcome is not known, the locks stay until
+        they time out."""
         self._need_locks(own)
         try:
             self._send_commit(own, entry)
@@ -305,7 +321,11 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     def _send_commit(self, own: OwnTxn, entry: Any = None) -> None:
         """Send COMMIT, again if the reply is lost: for the server, the second one is a success.
 
-        ``entry``: what the ledger of streams learns (see ``ledger``).
+        ``entry``: the property that notes a batch of a stream, or None.
+
+        Raises:
+            MetastoreError: The outcome is not known.
+            WriteConflictError, TxnAbortedError, NoSuchTxnError: The transaction has ended.
         """
         # The server's own comparison, by time, is needed only if locks let others change the same.
         request = hive.CommitTxnRequest(
@@ -332,6 +352,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
                 return
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
+        """Abort a transaction, release its locks, and take back what was told about numbers of
+        rows. Raise TxnError if it has ended otherwise."""
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
         own = self._own.get(txn_id)
         if own is not None and own.reported_row_counts:
@@ -364,6 +386,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     # ── asking about transactions ────────────────────────────────────────────────────────────
 
     def txn_state(self, txn_id: int) -> TxnState | None:
+        """Return the state of a transaction; None if the server does not know it. A heartbeat is
+        sent for an own one."""
         if txn_id in self._own:
             try:
                 self.heartbeat(txn_id)
@@ -375,12 +399,14 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         return next((txn.state for txn in self.show_txns() if txn.txn_id == txn_id), None)
 
     def show_txns(self) -> list[TxnInfo]:
+        """Return the open and aborted transactions, by number. If the server fails, ask once more
+        after 1.5 seconds."""
         try:
             answer = self._call("get_open_txns_info")
         except MetastoreError:
             time.sleep(_GAP_S)
             answer = self._call("get_open_txns_info")
-        return [_info(raw) for raw in sorted(answer.open_txns, key=lambda raw: raw.id)]
+        return [_txn_info(raw) for raw in sorted(answer.open_txns, key=lambda raw: raw.id)]
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
         return []  # the server does
@@ -389,7 +415,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         return False  # the server does
 
 
-def _info(raw: Any) -> TxnInfo:
+def _txn_info(raw: Any) -> TxnInfo:
+    """Make the value of a transaction that the server shows."""
     return TxnInfo(
         raw.id,
         _STATES[raw.state],

@@ -33,6 +33,8 @@ class HiveWorkers(HiveCompactions):
     """The part of the store about workers; ``CompactionQueue`` describes the methods."""
 
     def compact(self, request: CompactionRequest) -> Enqueued:
+        """Queue a compaction. If an entry of a dead worker of acidsql's is in the way, queue that
+        again, and answer with it."""
         answer = super().compact(request)
         is_free = answer.accepted or answer.state is not CompactionState.WORKING
         if is_free or not self.revoke(0):
@@ -41,13 +43,15 @@ class HiveWorkers(HiveCompactions):
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         """``pool_timeout_ms`` is the server's."""
-        return self._next_of(pool) is not None
+        return self._oldest_entry_of(pool) is not None
 
-    def _next_of(self, pool: str | None) -> Any:
-        """The oldest entry of a pool. None: Hive's workers must take it, because it is a rebalance;
-        or there is none."""
+    def _oldest_entry_of(self, pool: str | None) -> Any:
+        """Return the oldest INITIATED entry of a pool. None: there is none, or it is a rebalance,
+        which Hive's workers must take."""
         waiting = (
-            entry for entry in self._shown(state=_INITIATED) if pool_of(entry.poolName) == pool
+            entry
+            for entry in self._raw_entries(state=_INITIATED)
+            if pool_of(entry.poolName) == pool
         )
         oldest = min(waiting, key=lambda entry: entry.id, default=None)
         return None if oldest is None or oldest.type == REBALANCE else oldest
@@ -61,16 +65,17 @@ class HiveWorkers(HiveCompactions):
         pool_timeout_ms: int | None = None,
         only: int | None = None,
     ) -> CompactionInfo | None:
-        """The server gives the oldest entry of a pool. ``worker_id`` must begin with the host's
-        name, or the server could not give a dead host's entries to others."""
+        """Give the worker the oldest entry of a pool; None if there is none, or it is a rebalance.
+        ``only`` names the pool of this entry, but an older one may be given. ``worker_id`` must
+        begin with the host's name, or the server could not give a dead host's entries to others."""
         if only is not None:
             requested = next(
-                (entry for entry in self._shown(state=_INITIATED) if entry.id == only), None
+                (entry for entry in self._raw_entries(state=_INITIATED) if entry.id == only), None
             )
             if requested is None:
                 return None
             pool = pool_of(requested.poolName)
-        if self._next_of(pool) is None:
+        if self._oldest_entry_of(pool) is None:
             return None
         request = hive.FindNextCompactRequest(
             workerId=worker_id, workerVersion=VERSION, poolName=pool
@@ -98,6 +103,8 @@ class HiveWorkers(HiveCompactions):
         )
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
+        """Tell the server the transaction and the highest write id of an entry that this worker has
+        taken."""
         raw = self._taken_entries[compaction_id]
         raw.highestWriteId, raw.state = highest_write_id, _WORKING
         raw.runas = raw.runas or self._user
@@ -110,7 +117,11 @@ class HiveWorkers(HiveCompactions):
     @contextmanager
     def _compacted(self, txn_id: int, compaction: Compacted) -> Iterator[None]:
         """Mark an entry as compacted; the block commits at once. If it does not commit, the entry
-        has failed."""
+        has failed, unless the outcome is not known.
+
+        Raises:
+            TxnError: COMPACTION_LOST: another worker has the entry.
+        """
         if not self._is_ours(compaction.id, txn_id):
             raise TxnError(
                 f"Compaction {compaction.id} is no longer this worker's.",
@@ -134,6 +145,8 @@ class HiveWorkers(HiveCompactions):
         self._mark("mark_refused", compaction_id, txn_id, message)
 
     def _mark(self, how: str, compaction_id: int, txn_id: int, message: str) -> None:
+        """Call ``mark_failed`` or ``mark_refused`` (``how``) if this worker still has the entry,
+        and forget the entry."""
         if self._is_ours(compaction_id, txn_id, None):
             raw = self._taken_entries[compaction_id]
             raw.errorMessage = message[:_MESSAGE_MAX]
@@ -141,28 +154,31 @@ class HiveWorkers(HiveCompactions):
         self._taken_entries.pop(compaction_id, None)
 
     def _is_ours(self, compaction_id: int, *txn_ids: int | None) -> bool:
-        """Whether this worker still has an entry, as one of these transactions; None: as none."""
+        """Whether this worker still has an entry, and for one of these transactions; None stands
+        for an entry without a transaction."""
         raw = self._taken_entries.get(compaction_id)
         if raw is None:
             return False
         return any(
             (entry_there.state, entry_there.workerid) == ("working", raw.workerId)
             and (entry_there.txnId or None) in txn_ids
-            for entry_there in self._shown(id=compaction_id)
+            for entry_there in self._raw_entries(id=compaction_id)
         )
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
-        """The server cannot queue an entry again, so that another entry is queued."""
+        """Refuse an entry of this worker, and queue another one in its place: the server cannot
+        queue an entry again."""
         raw = self._taken_entries.get(compaction_id)
         if self._is_ours(compaction_id, txn_id, None):
             self.mark_refused(compaction_id, txn_id, "given up, and queued again")
-            self._ask_again(raw)
+            self._request_again(raw)
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
-        """Only entries of acidsql's workers: the server revokes Hive's."""
+        """Refuse entries of acidsql's dead workers, and queue others in their place; return their
+        numbers. The server revokes Hive's. The time-out is not used."""
         entries = [
             entry
-            for entry in self._shown(state=_WORKING)
+            for entry in self._raw_entries(state=_WORKING)
             if entry.workerVersion == VERSION
             and entry.txnId
             and entry.id not in self._taken_entries
@@ -185,10 +201,11 @@ class HiveWorkers(HiveCompactions):
                 errorMessage="its worker died; queued again",
             )
             self._call("mark_refused", raw)
-            self._ask_again(raw)
+            self._request_again(raw)
         return [entry.id for entry in dead]
 
-    def _ask_again(self, raw: Any) -> None:
+    def _request_again(self, raw: Any) -> None:
+        """Queue a compaction like that of an entry."""
         super().compact(
             CompactionRequest(
                 TableName(raw.dbname, raw.tablename),

@@ -51,9 +51,9 @@ class Store:
         busy_timeout_ms: int,
     ) -> None:
         self.name, self._clock, self._process = _url_for_messages(url), clock, os.getpid()
-        self._dialect, self._busy_ms = _dialect(url, self.name), busy_timeout_ms
+        self._dialect, self._busy_ms = _dialect_of_url(url, self.name), busy_timeout_ms
         self._writing = threading.Lock()
-        self.engine = _open(self._dialect, url, self.name, busy_timeout_ms)
+        self.engine = _open_engine(self._dialect, url, self.name, busy_timeout_ms)
         try:
             self._create_or_upgrade(warehouse)
         except BaseException:
@@ -83,6 +83,8 @@ class Store:
         self.engine.dispose()
 
     def _create_or_upgrade(self, warehouse: str) -> None:
+        """Make the schema, or bring it up to date, unless it is. ``warehouse``: the location of the
+        database ``default`` in a new store."""
         with self.read() as connection:
             if is_up_to_date(connection):
                 return
@@ -92,14 +94,18 @@ class Store:
 
     @contextmanager
     def _write(self, statements: Sequence[str]) -> Iterator[Connection]:
+        """Begin a store transaction that writes, when this process's other threads have ended
+        theirs."""
         # Threads of this process wait here. If they waited in the database, each would keep a
         # connection, and the pool would have none left for readers.
-        self._leave_parent()
-        with self._turn(), self._begin(statements, writes=True) as connection:
+        self._leave_parents_connections()
+        with self._writers_turn(), self._begin(statements, writes=True) as connection:
             yield connection
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _writers_turn(self) -> Iterator[None]:
+        """Run a block while no other thread of this process writes. Raise MetastoreError if that
+        takes longer than the busy time-out."""
         writing = self._writing
         if not writing.acquire(timeout=self._busy_ms / 1000):
             reason = "Other threads wrote to it for longer than acidsql.metastore.busy.timeout."
@@ -115,31 +121,39 @@ class Store:
 
     @contextmanager
     def _begin(self, statements: Sequence[str], *, writes: bool = False) -> Iterator[Connection]:
+        """Run a block in a store transaction that begins with these statements. Errors of the
+        database become MetastoreError; after a lost COMMIT it says that the changes may have
+        happened."""
         unknown = False
         try:
             with self._connect() as connection, connection.begin():
                 for statement in statements:
-                    self._execute(connection, statement)
+                    self._execute_opening_statement(connection, statement)
                 yield connection
                 unknown = writes  # an error from here on comes from COMMIT
         except SQLAlchemyError as error:
-            raise self._error(error, unknown=unknown) from error
+            raise self._store_error(error, unknown=unknown) from error
 
     def _connect(self) -> Connection:
-        self._leave_parent()
+        """Take a connection from the pool. Raise MetastoreError if the URL's options are wrong."""
+        self._leave_parents_connections()
         try:
             return self.engine.connect()
         except _BAD_OPTION as error:
-            raise self._error(error, unknown=False) from error
+            raise self._store_error(error, unknown=False) from error
 
-    def _leave_parent(self) -> None:
+    def _leave_parents_connections(self) -> None:
+        """After a fork, forget the parent's connections without closing them, and take a new
+        lock."""
         if os.getpid() != self._process:
             # A connection must not be used after a fork, not even to close it. The lock may be held
             # by a thread that only the parent has.
             self.engine.dispose(close=False)
             self._process, self._writing = os.getpid(), threading.Lock()
 
-    def _execute(self, connection: Connection, statement: str) -> None:
+    def _execute_opening_statement(self, connection: Connection, statement: str) -> None:
+        """Run a statement that begins a store transaction. Raise MetastoreError if it is the
+        request for a lock that was not granted."""
         result = connection.exec_driver_sql(statement)
         if result.returns_rows and not result.scalar():
             raise MetastoreError(
@@ -148,7 +162,9 @@ class Store:
                 reason=statement,
             )
 
-    def _error(self, error: Exception, *, unknown: bool) -> MetastoreError:
+    def _store_error(self, error: Exception, *, unknown: bool) -> MetastoreError:
+        """Make the MetastoreError of an error of the database, with advice. ``unknown``: whether
+        the changes may have been committed."""
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         hints = [advice for part, advice in self._dialect.advice.items() if part in reason]
         if unknown:
@@ -164,13 +180,16 @@ class Store:
 
 
 def next_number(connection: Connection, counter: Table) -> int:
-    """Take the next number of a one-row counter table (NEXT_TXN_ID and its like)."""
+    """Take the next number of a one-row counter table (NEXT_TXN_ID and its like): return it, and
+    add 1 to the row."""
     (column,) = counter.columns
     connection.execute(update(counter).values({column: column + 1}))
     return int(connection.execute(select(column)).scalar_one()) - 1
 
 
-def _dialect(url: str, name: str) -> Dialect:
+def _dialect_of_url(url: str, name: str) -> Dialect:
+    """Return the dialect of a URL. Raise MetastoreError UNSUPPORTED_METASTORE for another database
+    or driver. ``name`` is the URL for messages."""
     scheme = _SCHEME.match(url)
     dialect = _DIALECTS.get(scheme["dialect"]) if scheme else None
     if scheme is None or dialect is None or scheme["driver"] not in (None, dialect.driver):
@@ -188,7 +207,9 @@ def _dialect(url: str, name: str) -> Dialect:
     return dialect
 
 
-def _open(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine:
+def _open_engine(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine:
+    """Make the engine of a URL, without a connection yet. Raise MetastoreError if the driver is not
+    installed, or the URL is wrong."""
     try:
         return dialect.open(url, busy_timeout_ms)
     except ModuleNotFoundError as error:
@@ -203,7 +224,8 @@ def _open(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine
 
 
 def _url_for_messages(url: str) -> str:
-    """The URL for messages and logs, with only those options that say where the database is."""
+    """Return the URL for messages and logs: without the password and the options that do not say
+    where the database is."""
     if url.startswith("sqlite"):
         return url
     try:

@@ -17,7 +17,9 @@ _CONNECT_SECONDS = 10
 _GRACE_SECONDS = 30  # for an answer, in addition to the longest wait for a lock
 
 
-def _open(url: str, busy_timeout_ms: int) -> Engine:
+def _open_mysql(url: str, busy_timeout_ms: int) -> Engine:
+    """Make the engine of a MySQL or MariaDB. Each connection gets READ COMMITTED, UTC, strict mode
+    and the time-outs."""
     parsed = make_url(url)
     busy_seconds = max(1, round(busy_timeout_ms / 1000))
     engine = create_engine(
@@ -33,7 +35,7 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
-        values = _session(connection.get_server_info(), busy_seconds, busy_timeout_ms)
+        values = _session_variables(connection.get_server_info(), busy_seconds, busy_timeout_ms)
         settings = ", ".join(f"{name} = {value}" for name, value in values.items())
         with connection.cursor() as cursor:
             cursor.execute(f"SET {settings}")
@@ -42,7 +44,9 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
     return engine
 
 
-def _session(server: str, busy_seconds: int, busy_timeout_ms: int) -> dict[str, str]:
+def _session_variables(server: str, busy_seconds: int, busy_timeout_ms: int) -> dict[str, str]:
+    """Return the variables to set in a new connection: name → value as SQL. ``server``: the
+    server's version, which names MariaDB."""
     # MySQL has a time-out only for any idle connection; the pool then opens a new one.
     idle = "idle_transaction_timeout" if "MariaDB" in server else "wait_timeout"
     return {
@@ -56,7 +60,7 @@ def _session(server: str, busy_seconds: int, busy_timeout_ms: int) -> dict[str, 
 
 MYSQL = Dialect(
     driver="pymysql",
-    open=_open,
+    open=_open_mysql,
     read=(
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",

@@ -26,7 +26,9 @@ _CONNECT = {
 }
 
 
-def _open(url: str, busy_timeout_ms: int) -> Engine:
+def _open_postgresql(url: str, busy_timeout_ms: int) -> Engine:
+    """Make the engine of a PostgreSQL. Each connection gets READ COMMITTED, synchronous commit and
+    the time-outs; options in the URL win over the defaults."""
     parsed = make_url(url).set(drivername="postgresql+psycopg")
     # Options in the user's URL win.
     options = {name: value for name, value in _CONNECT.items() if name not in parsed.query}
@@ -51,7 +53,7 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
 
 POSTGRESQL = Dialect(
     driver="psycopg",
-    open=_open,
+    open=_open_postgresql,
     # The driver sends BEGIN before the first of these statements.
     read=("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",),
     write=('SELECT "TXN_LOCK" FROM "TXN_LOCK_TBL" FOR UPDATE',),

@@ -72,7 +72,8 @@ _FORMAT_OF: dict[str | None, str] = {
 def table_id(
     connection: Connection, name: TableName, kind: str | None = MANAGED_TABLE
 ) -> int | None:
-    """The table's TBL_ID; None if there is no such table. ``kind``: its TBL_TYPE; None: any."""
+    """Return the table's TBL_ID; None if there is none. ``kind``: its TBL_TYPE (MANAGED_TABLE or
+    VIRTUAL_VIEW); None: any."""
     query = select(TBLS.c.TBL_ID).join(DBS)
     query = query.where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
     if kind is not None:
@@ -81,7 +82,8 @@ def table_id(
 
 
 def table_names(connection: Connection, database: str, kind: str) -> list[str]:
-    """The names of a database's tables or views, in order. ``kind``: their TBL_TYPE."""
+    """Return the names of a database's tables or views, in order, temporary ones too. ``kind``:
+    their TBL_TYPE."""
     query = select(TBLS.c.TBL_NAME).join(DBS)
     query = query.where(DBS.c.NAME == database, TBLS.c.TBL_TYPE == kind)
     return list(connection.execute(query.order_by(TBLS.c.TBL_NAME)).scalars())
@@ -96,7 +98,8 @@ def temporary_tables(connection: Connection) -> list[TableName]:
 
 
 def need_table(connection: Connection, name: TableName) -> int:
-    """The table's TBL_ID. Raises CatalogError TABLE_OR_VIEW_NOT_FOUND."""
+    """Return the table's TBL_ID. Raise CatalogError TABLE_OR_VIEW_NOT_FOUND if there is none, or
+    the name is that of a view."""
     existing_id = table_id(connection, name)
     if existing_id is None:
         raise CatalogError(f"There is no table '{name}'.", relationName=name)
@@ -116,31 +119,32 @@ def identity(connection: Connection, name: TableName) -> str:
 def find(connection: Connection, name: TableName) -> Table | None:
     """The table or view of this name, or None."""
     row = connection.execute(_TABLE_BY_NAME, {"db": name.database, "tbl": name.name}).first()
-    return None if row is None else _table(connection, name, row)
+    return None if row is None else _table_of_row(connection, name, row)
 
 
 def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
     """The table of that TBL_ID, which must exist."""
     row = connection.execute(select(TBLS).where(TBLS.c.TBL_ID == table_id)).one()
-    return _table(connection, name, row)
+    return _table_of_row(connection, name, row)
 
 
-def _table(connection: Connection, name: TableName, row: Row[Any]) -> Table:
+def _table_of_row(connection: Connection, name: TableName, row: Row[Any]) -> Table:
+    """Make the table or view of a row of TBLS, with what other tables have of it."""
     table_id = row.TBL_ID
     return Table(
         name=name,
         location=row.LOCATION,
-        columns=_columns(connection, table_id),
-        partition_columns=_partition_columns(connection, table_id),
+        columns=_read_columns(connection, table_id),
+        partition_columns=_read_partition_columns(connection, table_id),
         bucket_columns=tuple(
             bucket.BUCKET_COL_NAME
             for bucket in _read_rows(connection, BUCKETING_COLS, table_id, "INTEGER_IDX")
         ),
         num_buckets=row.NUM_BUCKETS,
-        properties=_properties(connection, table_id, statistics=False),
+        properties=_read_properties(connection, table_id, statistics=False),
         comment=row.COMMENT,
-        constraints=_constraints(connection, table_id),
-        sort_columns=_sort_columns(connection, table_id) if row.NUM_BUCKETS > 0 else (),
+        constraints=_read_constraints(connection, table_id),
+        sort_columns=_read_sort_columns(connection, table_id) if row.NUM_BUCKETS > 0 else (),
         file_format=_FORMAT_OF[row.INPUT_FORMAT],
         is_transactional=row.TBL_TYPE != VIRTUAL_VIEW,
         view=_view_text(row),
@@ -149,11 +153,11 @@ def _table(connection: Connection, name: TableName, row: Row[Any]) -> Table:
 
 def statistics(connection: Connection, table_id: int) -> dict[str, str]:
     """The entries of ``Catalog.keep_statistics``."""
-    properties = _properties(connection, table_id, statistics=True)
+    properties = _read_properties(connection, table_id, statistics=True)
     return {key.removeprefix(STATISTICS): value for key, value in properties.items()}
 
 
-def _properties(connection: Connection, table_id: int, *, statistics: bool) -> dict[str, str]:
+def _read_properties(connection: Connection, table_id: int, *, statistics: bool) -> dict[str, str]:
     rows = connection.execute(_properties_query(statistics), {"id": table_id})
     return {row.PARAM_KEY: row.PARAM_VALUE for row in rows}
 
@@ -173,25 +177,30 @@ def _view_text(row: Row[Any]) -> ViewText | None:
     return ViewText(row.VIEW_ORIGINAL_TEXT, row.VIEW_EXPANDED_TEXT)
 
 
-def _columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
+def _read_columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
+    """Read the data columns of a table, in order."""
     return tuple(
         Column(row.COLUMN_NAME, row.TYPE_NAME, row.IS_NULLABLE, row.DEFAULT_VALUE, row.COMMENT)
         for row in _read_rows(connection, COLUMNS_V2, table_id, "INTEGER_IDX")
     )
 
 
-def _partition_columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
+def _read_partition_columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
+    """Read the partition columns of a table, in order."""
     return tuple(
         Column(row.PKEY_NAME, row.PKEY_TYPE, row.IS_NULLABLE, row.DEFAULT_VALUE, row.PKEY_COMMENT)
         for row in _read_rows(connection, PARTITION_KEYS, table_id, "INTEGER_IDX")
     )
 
 
-def _constraints(connection: Connection, table_id: int) -> tuple[Constraint, ...]:
-    return tuple(map(_constraint, _read_rows(connection, KEY_CONSTRAINTS, table_id, "POSITION")))
+def _read_constraints(connection: Connection, table_id: int) -> tuple[Constraint, ...]:
+    return tuple(
+        map(_constraint_of_row, _read_rows(connection, KEY_CONSTRAINTS, table_id, "POSITION"))
+    )
 
 
-def _constraint(row: Row[Any]) -> Constraint:
+def _constraint_of_row(row: Row[Any]) -> Constraint:
+    """Make the constraint of a row of KEY_CONSTRAINTS."""
     bits = _ENABLED if row.ENABLE_VALIDATE_RELY is None else row.ENABLE_VALIDATE_RELY
     return Constraint.from_body(
         row.CONSTRAINT_NAME, _KINDS[row.CONSTRAINT_TYPE], row.DEFAULT_VALUE,
@@ -200,7 +209,7 @@ def _constraint(row: Row[Any]) -> Constraint:
 
 
 def foreign_keys(connection: Connection) -> list[tuple[TableName, Constraint]]:
-    """All FOREIGN KEYs, each with its table."""
+    """Return all FOREIGN KEYs of the store, each with its own table, by the names of the tables."""
     kind = _NUMBERS[ConstraintKind.FOREIGN_KEY]
     query = (
         select(DBS.c.NAME, TBLS.c.TBL_NAME, KEY_CONSTRAINTS)
@@ -210,10 +219,11 @@ def foreign_keys(connection: Connection) -> list[tuple[TableName, Constraint]]:
         .order_by(DBS.c.NAME, TBLS.c.TBL_NAME, KEY_CONSTRAINTS.c.POSITION)
     )
     rows = connection.execute(query)
-    return [(TableName(row.NAME, row.TBL_NAME), _constraint(row)) for row in rows]
+    return [(TableName(row.NAME, row.TBL_NAME), _constraint_of_row(row)) for row in rows]
 
 
-def _sort_columns(connection: Connection, table_id: int) -> tuple[SortColumn, ...]:
+def _read_sort_columns(connection: Connection, table_id: int) -> tuple[SortColumn, ...]:
+    """Read the columns of SORTED BY, in order."""
     return tuple(
         SortColumn(row.COLUMN_NAME, row.ORDER == DESCENDING)
         for row in _read_rows(connection, SORT_COLS, table_id, "INTEGER_IDX")
@@ -237,7 +247,7 @@ def _rows_query(table: SqlTable, order: str) -> Select[Any]:
 
 
 def write_table(connection: Connection, db_id: int, table: Table, first_write_id: int) -> None:
-    """Insert all rows of a new table or view."""
+    """Insert all rows of a new table or view. ``first_write_id``: its FIRST_WRITE_ID."""
     view = table.view
     new_id = insert_one(
         connection,
@@ -254,17 +264,19 @@ def write_table(connection: Connection, db_id: int, table: Table, first_write_id
         **(_CLASSES[table.file_format] if view is None else {}),
     )
     add_columns(connection, new_id, table.columns, start=0)
-    _insert(connection, PARTITION_KEYS, _partition_column_rows(new_id, table.partition_columns))
-    _insert(connection, BUCKETING_COLS, _bucket_rows(new_id, table.bucket_columns))
-    _insert(connection, SORT_COLS, _sort_rows(new_id, table.sort_columns))
-    _insert(connection, KEY_CONSTRAINTS, _constraint_rows(new_id, table.constraints))
+    _insert_rows(
+        connection, PARTITION_KEYS, _partition_column_rows(new_id, table.partition_columns)
+    )
+    _insert_rows(connection, BUCKETING_COLS, _bucket_rows(new_id, table.bucket_columns))
+    _insert_rows(connection, SORT_COLS, _sort_rows(new_id, table.sort_columns))
+    _insert_rows(connection, KEY_CONSTRAINTS, _constraint_rows(new_id, table.constraints))
     set_properties(connection, new_id, table.properties)
 
 
 def add_columns(
     connection: Connection, table_id: int, columns: Sequence[Column], *, start: int
 ) -> None:
-    """Append data columns. ``start`` is the number of existing columns."""
+    """Append data columns to a table. ``start`` is the number of existing columns."""
     new = [
         {
             "TBL_ID": table_id,
@@ -277,7 +289,7 @@ def add_columns(
         }
         for index, column in enumerate(columns, start)
     ]
-    _insert(connection, COLUMNS_V2, new)
+    _insert_rows(connection, COLUMNS_V2, new)
 
 
 def replace_columns(connection: Connection, table_id: int, columns: Sequence[Column]) -> None:
@@ -289,7 +301,7 @@ def replace_columns(connection: Connection, table_id: int, columns: Sequence[Col
 def replace_bucket_columns(connection: Connection, table_id: int, names: Sequence[str]) -> None:
     """Replace the columns of CLUSTERED BY."""
     connection.execute(delete(BUCKETING_COLS).where(BUCKETING_COLS.c.TBL_ID == table_id))
-    _insert(connection, BUCKETING_COLS, _bucket_rows(table_id, names))
+    _insert_rows(connection, BUCKETING_COLS, _bucket_rows(table_id, names))
 
 
 def replace_sort_columns(
@@ -297,7 +309,7 @@ def replace_sort_columns(
 ) -> None:
     """Replace the columns of SORTED BY."""
     connection.execute(delete(SORT_COLS).where(SORT_COLS.c.TBL_ID == table_id))
-    _insert(connection, SORT_COLS, _sort_rows(table_id, columns))
+    _insert_rows(connection, SORT_COLS, _sort_rows(table_id, columns))
 
 
 def replace_constraints(
@@ -305,17 +317,17 @@ def replace_constraints(
 ) -> None:
     """Replace all constraints of a table."""
     connection.execute(delete(KEY_CONSTRAINTS).where(KEY_CONSTRAINTS.c.TBL_ID == table_id))
-    _insert(connection, KEY_CONSTRAINTS, _constraint_rows(table_id, constraints))
+    _insert_rows(connection, KEY_CONSTRAINTS, _constraint_rows(table_id, constraints))
 
 
 def set_properties(connection: Connection, table_id: int, properties: Mapping[str, str]) -> None:
-    """Set TBLPROPERTIES; the others stay."""
+    """Set TBLPROPERTIES of a table; the others stay."""
     unset_properties(connection, table_id, list(properties))
     new = [
         {"TBL_ID": table_id, "PARAM_KEY": key, "PARAM_VALUE": value}
         for key, value in properties.items()
     ]
-    _insert(connection, TABLE_PARAMS, new)
+    _insert_rows(connection, TABLE_PARAMS, new)
 
 
 def set_statistics(connection: Connection, table_id: int, entries: Mapping[str, str]) -> None:
@@ -331,6 +343,7 @@ def unset_properties(connection: Connection, table_id: int, keys: Sequence[str])
 
 
 def _partition_column_rows(table_id: int, columns: Sequence[Column]) -> list[dict[str, object]]:
+    """Make the rows of PARTITION_KEYS of a table: column of the database → value."""
     return [
         {
             "TBL_ID": table_id,
@@ -346,6 +359,7 @@ def _partition_column_rows(table_id: int, columns: Sequence[Column]) -> list[dic
 
 
 def _bucket_rows(table_id: int, names: Sequence[str]) -> list[dict[str, object]]:
+    """Make the rows of BUCKETING_COLS of a table: column of the database → value."""
     return [
         {"TBL_ID": table_id, "INTEGER_IDX": index, "BUCKET_COL_NAME": name}
         for index, name in enumerate(names)
@@ -353,6 +367,7 @@ def _bucket_rows(table_id: int, names: Sequence[str]) -> list[dict[str, object]]
 
 
 def _sort_rows(table_id: int, columns: Sequence[SortColumn]) -> list[dict[str, object]]:
+    """Make the rows of SORT_COLS of a table: column of the database → value."""
     return [
         {
             "TBL_ID": table_id,
@@ -365,6 +380,7 @@ def _sort_rows(table_id: int, columns: Sequence[SortColumn]) -> list[dict[str, o
 
 
 def _constraint_rows(table_id: int, constraints: Sequence[Constraint]) -> list[dict[str, object]]:
+    """Make the rows of KEY_CONSTRAINTS of a table: column of the database → value."""
     return [
         {
             "TBL_ID": table_id,
@@ -380,12 +396,12 @@ def _constraint_rows(table_id: int, constraints: Sequence[Constraint]) -> list[d
 
 
 def insert_one(connection: Connection, table: SqlTable, **values: object) -> int:
-    """Insert one row. Returns the primary key that the database gave it."""
+    """Insert one row, and return the primary key that the database gave it."""
     key = connection.execute(insert(table).values(values)).inserted_primary_key
     assert key is not None
     return int(key[0])
 
 
-def _insert(connection: Connection, table: SqlTable, new: list[dict[str, Any]]) -> None:
+def _insert_rows(connection: Connection, table: SqlTable, new: list[dict[str, Any]]) -> None:
     if new:  # an empty list would insert one row of defaults
         connection.execute(insert(table), new)

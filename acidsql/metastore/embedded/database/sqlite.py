@@ -30,7 +30,9 @@ def sqlite_url(path: str | os.PathLike[str]) -> str:
     return "sqlite:///" + quote(str(Path(path).absolute()))
 
 
-def _open(url: str, busy_timeout_ms: int) -> Engine:
+def _open_sqlite(url: str, busy_timeout_ms: int) -> Engine:
+    """Make the engine of an SQLite file; the first connection makes the file. Raise MetastoreError
+    if the URL names no file, or a database in memory."""
     match = _URL.fullmatch(url)
     # Parsed here, because SQLAlchemy 2.0 and 2.1 read %20 in a path differently.
     path = unquote(match["path"] or "") if match else ""
@@ -56,9 +58,10 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout_ms: int) -> None:
-    """Switch to write-ahead logging if the file system allows it.
+    """Switch to write-ahead logging, and wait for others that lock the file until the time-out.
 
-    SQLite's own time-out does not apply to a change of the mode, so this function waits itself.
+    SQLite's own time-out does not apply to a change of the mode. If the file system does not allow
+    the mode, the old one stays.
     """
     deadline = time.monotonic() + busy_timeout_ms / 1000
     while True:
@@ -75,7 +78,7 @@ def _use_wal(connection: sqlite3.Connection, busy_timeout_ms: int) -> None:
 
 SQLITE = Dialect(
     driver="pysqlite",
-    open=_open,
+    open=_open_sqlite,
     read=("BEGIN",),
     write=("BEGIN IMMEDIATE",),
     upgrade=("BEGIN IMMEDIATE",),

@@ -20,7 +20,8 @@ _ALEMBICS = "alembic_version"
 
 
 def is_up_to_date(connection: Connection) -> bool:
-    """True if the database is a metastore of acidsql with the present schema."""
+    """Whether the database is a metastore of acidsql with the present schema. False, too, if a
+    table is missing."""
     question = select(VERSION.c.SCHEMA_VERSION, VERSION.c.VERSION_COMMENT)
     try:
         row = connection.execute(question).first()
@@ -39,15 +40,15 @@ def create_or_upgrade(connection: Connection, warehouse: str) -> None:
         MetastoreError: The database belongs to something else, or its schema is newer than this
             acidsql, or older than the first release.
     """
-    version = _version(connection)
+    version = _stored_version(connection)
     if 0 < version < FIRST_SCHEMA_VERSION:
-        raise _unknown_version(
+        raise _unknown_version_error(
             version,
             "A development build made it, before the first release. Use that build, or give a new "
             "metastore and create the tables there again, each with LOCATION of its directory.",
         )
     if version > SCHEMA_VERSION:
-        raise _unknown_version(version, "Use the acidsql that made it, or a newer one.")
+        raise _unknown_version_error(version, "Use the acidsql that made it, or a newer one.")
     if version < SCHEMA_VERSION:
         # Imported only here, because the import is slow and a store needs it rarely.
         from acidsql.metastore.embedded.database.migrations import migrate
@@ -55,20 +56,21 @@ def create_or_upgrade(connection: Connection, warehouse: str) -> None:
         migrate(connection, warehouse)
 
 
-def _version(connection: Connection) -> int:
-    """The schema version of the store. 0: the database is empty, or was left half-made."""
+def _stored_version(connection: Connection) -> int:
+    """Return the schema version of the store; 0: the database is empty, or was left half-made.
+    Raise MetastoreError NOT_A_METASTORE if it belongs to something else."""
     names = set(inspect(connection).get_table_names())
     if not names or _is_barely_begun(connection, names):
         return 0
     if VERSION.name not in names:
-        raise _not_ours("it has other tables")
+        raise _not_ours_error("it has other tables")
     # A real Hive metastore has a table VERSION, too, with other columns.
     columns = {column["name"] for column in inspect(connection).get_columns(VERSION.name)}
     if not columns >= {"SCHEMA_VERSION", "VERSION_COMMENT"}:
-        raise _not_ours("its VERSION table is another one")
+        raise _not_ours_error("its VERSION table is another one")
     row = connection.execute(select(VERSION)).first()
     if row is None or row.VERSION_COMMENT != VERSION_COMMENT:
-        raise _not_ours("it belongs to something else, such as a Hive metastore")
+        raise _not_ours_error("it belongs to something else, such as a Hive metastore")
     return int(row.SCHEMA_VERSION)
 
 
@@ -83,7 +85,8 @@ def _is_barely_begun(connection: Connection, names: set[str]) -> bool:
     return not any(counts)
 
 
-def _unknown_version(version: int, advice: str) -> MetastoreError:
+def _unknown_version_error(version: int, advice: str) -> MetastoreError:
+    """Make the error METASTORE_VERSION_MISMATCH, with advice."""
     return MetastoreError(
         f"The metastore has schema version {version}, and this acidsql knows {SCHEMA_VERSION}. "
         + advice,
@@ -93,7 +96,8 @@ def _unknown_version(version: int, advice: str) -> MetastoreError:
     )
 
 
-def _not_ours(why: str) -> MetastoreError:
+def _not_ours_error(why: str) -> MetastoreError:
+    """Make the error NOT_A_METASTORE: the database belongs to something else."""
     return MetastoreError(
         f"The database is no metastore of acidsql: {why}. Give an empty or new one.",
         condition="NOT_A_METASTORE",

@@ -33,7 +33,7 @@ _CHANGES_OLD_ROWS = frozenset({Operation.UPDATE, Operation.DELETE, Operation.OVE
 
 
 def recorded_changes(connection: Connection, txn_id: int) -> list[RecordedChange]:
-    """The changes that the transaction has recorded."""
+    """Return the changes of tables that the transaction has recorded."""
     query = select(
         TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE, TC.TC_WRITEID
     ).where(TC.TC_TXNID == txn_id, TC.TC_TABLE.is_not(None))
@@ -47,30 +47,35 @@ def component_changes(
     connection: Connection, txn_id: int, components: Iterable[LockComponent]
 ) -> list[RecordedChange]:
     """The changes of these components, each once, with the transaction's write ids."""
-    return _changes_with_write_ids(connection, txn_id, _recordable(components))
+    return _changes_with_write_ids(connection, txn_id, _recordable_changes(components))
 
 
 def record_changes(
     connection: Connection, txn_id: int, components: Iterable[LockComponent]
 ) -> None:
-    """Record the changes of these components, except those that are recorded already."""
-    recordable = _recordable(components)
+    """Record the changes of these components, except those that are recorded already. SELECT,
+    NO_TXN and whole databases are no changes."""
+    recordable = _recordable_changes(components)
     if recordable:
         earlier_changes = recorded_changes(connection, txn_id)
         without_write_ids = {
             dataclasses.replace(change, write_id=None) for change in earlier_changes
         }
         new = [change for change in recordable if change not in without_write_ids]
-        _insert(connection, txn_id, _changes_with_write_ids(connection, txn_id, new))
+        _insert_changes(connection, txn_id, _changes_with_write_ids(connection, txn_id, new))
 
 
-def restore(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
+def replace_recorded(
+    connection: Connection, txn_id: int, components: Iterable[LockComponent]
+) -> None:
     """Replace the recorded changes by the changes of these components."""
-    _forget(connection, txn_id)
-    _insert(connection, txn_id, component_changes(connection, txn_id, components))
+    _forget_changes(connection, txn_id)
+    _insert_changes(connection, txn_id, component_changes(connection, txn_id, components))
 
 
-def _recordable(components: Iterable[LockComponent]) -> list[RecordedChange]:
+def _recordable_changes(components: Iterable[LockComponent]) -> list[RecordedChange]:
+    """Return the changes of these components, each once, without write ids; not SELECT, NO_TXN and
+    whole databases."""
     changes = (
         RecordedChange(
             component.database, component.table, component.partition, component.operation
@@ -84,6 +89,8 @@ def _recordable(components: Iterable[LockComponent]) -> list[RecordedChange]:
 def _changes_with_write_ids(
     connection: Connection, txn_id: int, changed: Iterable[RecordedChange]
 ) -> list[RecordedChange]:
+    """Return the changes with the transaction's write id in each table; None where it has none
+    yet."""
     write_ids_by_table: dict[TableName, int | None] = {}
     completed = []
     for change in changed:
@@ -99,7 +106,8 @@ def narrow_to_partitions(
     changed: Iterable[RecordedChange],
     written: Mapping[TableName, Sequence[Partition]],
 ) -> list[RecordedChange]:
-    """The changes, with whole tables narrowed to the partitions that were written to.
+    """Return the changes, those of whole tables narrowed to the partitions that were written to;
+    with no such partition, the change is left out.
 
     A table that ``written`` does not have stays whole.
     """
@@ -119,14 +127,17 @@ def narrow_to_partitions(
 
 
 def complete(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
-    """At the commit, write the rows for the compactor and for the conflict checks of others."""
+    """Replace a committing transaction's record by the rows for the compactor and for the conflict
+    checks of others."""
     if changed:  # after narrowing there may be none: the statement wrote to no partition
         _note_completed(connection, txn_id, changed)
         _note_write_set(connection, txn_id, changed)
-    _forget(connection, txn_id)
+    _forget_changes(connection, txn_id)
 
 
 def _note_completed(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
+    """Insert the changes into COMPLETED_TXN_COMPONENTS, for the compactor. The flag says of all
+    whether any changed old rows."""
     # One flag for the whole transaction, as in Hive.
     flag = "Y" if any(change.operation in _CHANGES_OLD_ROWS for change in changed) else "N"
     places = dict.fromkeys(
@@ -149,6 +160,8 @@ def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Recor
 
 
 def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
+    """Insert the changes into WRITE_SET, for the conflict checks of others, with the highest
+    transaction number so far."""
     # The highest transaction number so far. A transaction with a number up to it may not see this
     # commit; a transaction with a higher number sees it.
     commit_id = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
@@ -169,6 +182,7 @@ def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[Recor
 def _partition_names(
     connection: Connection, name: TableName, partitions: Sequence[Partition]
 ) -> list[str]:
+    """Return the names ``p1=a/p2=1`` of a table's partitions."""
     keys = (
         select(PARTITION_KEYS.c.PKEY_NAME)
         .join_from(PARTITION_KEYS, TBLS)
@@ -180,7 +194,8 @@ def _partition_names(
     return [partition_name(columns, partition.values) for partition in partitions]
 
 
-def _insert(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
+def _insert_changes(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
+    """Insert changes into TXN_COMPONENTS."""
     rows = [
         {
             "TC_TXNID": txn_id,
@@ -196,5 +211,5 @@ def _insert(connection: Connection, txn_id: int, changed: Sequence[RecordedChang
         connection.execute(insert(TXN_COMPONENTS), rows)
 
 
-def _forget(connection: Connection, txn_id: int) -> None:
+def _forget_changes(connection: Connection, txn_id: int) -> None:
     connection.execute(delete(TXN_COMPONENTS).where(TC.TC_TXNID == txn_id))

@@ -32,7 +32,8 @@ def is_cleanup() -> ColumnElement[bool]:
 def enqueue(
     connection: Connection, name: TableName, location: str, now_ms: int, until: int = 0
 ) -> PendingCleanup:
-    """Queue a directory for deletion. ``until``: see ``PendingCleanup``."""
+    """Queue a directory for deletion. ``until``: it stays until all transactions up to this number
+    have ended; 0: it may be deleted now."""
     number = next_number(connection, NEXT_COMPACTION_QUEUE_ID)
     properties = {_LOCATION: location} | ({_UNTIL: str(until)} if until else {})
     connection.execute(
@@ -50,7 +51,7 @@ def enqueue(
 
 
 def pending(connection: Connection) -> list[PendingCleanup]:
-    """The queued directories, oldest first."""
+    """Return the queued directories, oldest first."""
     query = select(CQ.CQ_ID, CQ.CQ_DATABASE, CQ.CQ_TABLE, CQ.CQ_TBLPROPERTIES)
     rows = connection.execute(query.where(is_cleanup()).order_by(CQ.CQ_ID))
     return [

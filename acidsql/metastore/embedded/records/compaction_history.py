@@ -24,7 +24,7 @@ CC = COMPLETED_COMPACTIONS.c
 
 
 def outdated_entries(connection: Connection, keep: HistoryRetention, now_ms: int) -> list[int]:
-    """The numbers of the entries to delete."""
+    """Return the numbers of the entries of the history that are not to be kept."""
     place = (CC.CC_DATABASE, CC.CC_TABLE, CC.CC_PARTITION)
     query = select(*place, CC.CC_ID, CC.CC_STATE, CC.CC_TYPE, CC.CC_END)
     rows = connection.execute(query.order_by(*place, CC.CC_ID.desc()))
@@ -32,7 +32,7 @@ def outdated_entries(connection: Connection, keep: HistoryRetention, now_ms: int
     return [
         number
         for _, one_place in itertools.groupby(rows, key=lambda row: tuple(row[: len(place)]))
-        for number in _outdated_indexes(one_place, keep, oldest_ms)
+        for number in _outdated_ids(one_place, keep, oldest_ms)
     ]
 
 
@@ -44,9 +44,11 @@ def forget(connection: Connection, numbers: Iterable[int]) -> None:
         connection.execute(delete(COMPLETED_COMPACTIONS).where(this), chosen)
 
 
-def _outdated_indexes(
+def _outdated_ids(
     newest_first: Iterable[Any], keep: HistoryRetention, oldest_ms: int
 ) -> Iterator[int]:
+    """Yield the numbers of the entries of one table or partition that are not to be kept: too many
+    of their state, or older than ``oldest_ms`` and followed by a success."""
     most = {
         CompactionState.SUCCEEDED: keep.succeeded,
         CompactionState.FAILED: keep.failed,

@@ -59,7 +59,8 @@ def pool_name(pool: str) -> str:
 
 
 def append_message(message: str | None, more: str) -> str | None:
-    """A message with ``more`` appended, unless the message ends with ``more`` already."""
+    """Return a message with ``more`` appended, unless it ends with ``more`` already; cut to 4000
+    characters. None if both are empty."""
     if not message or not more:
         return message or short(more, CQ.CQ_ERROR_MESSAGE) or None
     if message == more or message.endswith(f"; {more}"):
@@ -70,7 +71,8 @@ def append_message(message: str | None, more: str) -> str | None:
 def new_entry_values(
     connection: Connection, prefix: str, request: CompactionRequest, message: str
 ) -> dict[str, Any]:
-    """The values of a new entry with the next number. The caller adds state and times."""
+    """Take the next number, and return the values of a new entry: column with ``prefix`` → value.
+    The caller adds state and times. Texts are cut to the columns' widths."""
     values = {
         "ID": next_number(connection, NEXT_COMPACTION_QUEUE_ID),
         "DATABASE": request.table.database,
@@ -88,7 +90,7 @@ def new_entry_values(
 
 
 def info(row: Row[Any], prefix: str) -> CompactionInfo:
-    """The entry of a row of the queue ("CQ") or of the history ("CC")."""
+    """Make the value of a row of the queue (prefix "CQ") or of the history ("CC")."""
     value = {name.removeprefix(f"{prefix}_"): value for name, value in row._mapping.items()}
     return CompactionInfo(
         id=value["ID"],
@@ -119,7 +121,7 @@ def info(row: Row[Any], prefix: str) -> CompactionInfo:
 
 
 def working_entry(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
-    """The entry, if it is WORKING for this transaction; otherwise None."""
+    """Return the row of the entry if it is WORKING for this transaction; otherwise None."""
     is_working = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
     return connection.execute(
         select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, *is_working)
@@ -146,7 +148,7 @@ def change(connection: Connection, compaction_id: int, **values: object) -> None
 
 
 def requeue(connection: Connection, compaction_id: int) -> None:
-    """Reset an entry to its state before a worker took it."""
+    """Make an entry INITIATED again, as if no worker had taken it."""
     change(
         connection,
         compaction_id,
@@ -175,7 +177,7 @@ def end(
 
 
 def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: int) -> None:
-    """Note that a compaction has ended; its transaction commits in the same store transaction.
+    """Make a compaction READY_FOR_CLEANING, in the store transaction that commits its transaction.
 
     Raises:
         TxnError: COMPACTION_LOST: the entry does not belong to this transaction any more.
@@ -207,7 +209,8 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
 
 
 def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
-    """Rename the entries of a table, but not the directories of a dropped table of that name."""
+    """Rename a table in the queue and the history, but not the directories of a dropped table of
+    that name."""
     for table, prefix in _TABLES:
         connection.execute(
             update(table)
@@ -217,7 +220,8 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
 
 
 def forget_table(connection: Connection, name: TableName) -> None:
-    """Delete a dropped table's entries and history, so a new table of that name has no failures.
+    """Delete a dropped table's entries and history, so that a new table of that name has no
+    failures. Its directories stay queued.
 
     A worker that has one of these entries gets COMPACTION_LOST when it commits.
     """

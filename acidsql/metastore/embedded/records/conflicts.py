@@ -27,7 +27,8 @@ WS, T2W, T = WRITE_SET.c, TXN_TO_WRITE_ID.c, TXNS.c
 def find(
     connection: Connection, txn_id: int, snapshot: ValidTxnList, changed: Sequence[RecordedChange]
 ) -> list[WriteConflict]:
-    """Conflicts of these changes with others' commits that the snapshot does not see."""
+    """Return the conflicts of these changes with others' commits that the snapshot does not see, in
+    the order of the others' numbers."""
     if not changed:
         return []
     tables = {change.table_name for change in changed}
@@ -56,7 +57,8 @@ def _committed_since(
     tables: Collection[TableName],
     operations: Collection[Operation],
 ) -> Sequence[Row[Any]]:
-    """Rows of WRITE_SET, each with its transaction and, if known, its write id."""
+    """Return the rows of WRITE_SET of others that may conflict, each with its transaction and, if
+    known, its write id. Some may be visible to the snapshot."""
     same_write = and_(
         T2W.T2W_TXNID == WS.WS_TXNID,
         T2W.T2W_DATABASE == WS.WS_DATABASE,
@@ -77,7 +79,7 @@ def _committed_since(
 
 
 def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]:
-    """The transactions of these rows that the snapshot does not see."""
+    """Yield the transactions of these rows that the snapshot does not see, with their changes."""
     by_txn: dict[int, list[Row[Any]]] = {}
     for row in rows:
         by_txn.setdefault(row.WS_TXNID, []).append(row)
@@ -89,11 +91,12 @@ def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]
                 txn_row.TXN_USER or "",
                 txn_row.TXN_HOST or "",
                 txn_row.TXN_AGENT_INFO or "",
-                [_change(row) for row in rows_of_txn],
+                [_change_of_row(row) for row in rows_of_txn],
             )
 
 
-def _change(row: Row[Any]) -> RecordedChange:
+def _change_of_row(row: Row[Any]) -> RecordedChange:
+    """Make the change of a row of WRITE_SET."""
     return RecordedChange(
         row.WS_DATABASE,
         row.WS_TABLE,

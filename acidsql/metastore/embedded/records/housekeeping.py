@@ -78,7 +78,7 @@ def may_look() -> ColumnElement[bool]:
 
 
 def is_due(connection: Connection, now_ms: int, interval_ms: int) -> bool:
-    """True if the last housekeeping is at least ``interval_ms`` ago."""
+    """Whether the last housekeeping is at least ``interval_ms`` ago, or none is known."""
     query = select(AUX.MT_KEY2).where(AUX.MT_KEY1 == HOUSE_KEEPER)
     last_ms = connection.execute(query).scalar()
     # If the clock was set back, the last time may lie in the future. Then it does not count.
@@ -93,7 +93,8 @@ def note(connection: Connection, now_ms: int) -> None:
 
 
 def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
-    """Delete the rows that the module's docstring describes."""
+    """Delete the rows of transactions, write ids, write sets and versions that no open or future
+    transaction can need. Ended transactions are kept for ``retention_ms``."""
     lowest_writer, mark = _bounds(connection)
     _forget_write_set(connection, lowest_writer, mark)
     _forget_write_ids(connection, mark)
@@ -104,7 +105,8 @@ def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
 
 
 def _bounds(connection: Connection) -> tuple[int, int]:
-    """The lowest open transaction that may write (or the next number), and the mark."""
+    """Return the lowest open transaction that may write (without any, the next number), and the
+    mark."""
     lowest_writer = select(func.min(T.TXN_ID)).where(may_look(), may_write())
     query = select(
         NEXT_TXN_ID.c.NTXN_NEXT,
@@ -130,6 +132,7 @@ def _forget_write_ids(connection: Connection, mark: int) -> None:
 
 
 def _forget_committed(connection: Connection, old: ColumnElement[bool], mark: int) -> None:
+    """Delete old rows of committed transactions below the mark that WRITE_SET does not name."""
     connection.execute(
         delete(TXNS).where(
             T.TXN_STATE == TxnState.COMMITTED.value,
@@ -141,6 +144,8 @@ def _forget_committed(connection: Connection, old: ColumnElement[bool], mark: in
 
 
 def _forget_aborted(connection: Connection, old: ColumnElement[bool]) -> None:
+    """Delete old rows of aborted transactions that have no data and no write id, but not of
+    compactions."""
     connection.execute(
         delete(TXNS).where(
             T.TXN_STATE == TxnState.ABORTED.value,

@@ -35,21 +35,24 @@ class EmbeddedStreams:
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
         with self._store.read() as connection:
-            row = _find(connection, app_id, sink)
-        return None if row is None else _entry(row)
+            row = _find_row(connection, app_id, sink)
+        return None if row is None else _entry_of_row(row)
 
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
+        """Return the entries, of one application or of all, by application and sink."""
         query = select(STREAMS).order_by(S.TXN_APP_ID, S.SINK)
         if app_id is not None:
             query = query.where(S.TXN_APP_ID == app_id)
         with self._store.read() as connection:
-            return [_entry(row) for row in connection.execute(query)]
+            return [_entry_of_row(row) for row in connection.execute(query)]
 
     def sink(self, tables: Iterable[TableName]) -> str:
         with self._store.read() as connection:
             return joint_sink(tables, partial(rows.identity, connection))
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
+        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER if the entry is
+        no longer that of ``after``."""
         with self._store.write() as connection:
             # The last run, or this one if the reply to an earlier call was lost.
             is_known_run = and_(
@@ -57,9 +60,11 @@ class EmbeddedStreams:
                 S.TXN_VERSION == after.version,
                 S.RUN_ID.in_([after.run_id, batch.run_id]),
             )
-            _change(connection, batch, is_known_run, RUN_ID=batch.run_id)
+            _update_entry(connection, batch, is_known_run, RUN_ID=batch.run_id)
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
+        """Delete the entries of an application, or its entry for one sink, and return how many
+        there were."""
         with self._store.write() as connection:
             of_app = S.TXN_APP_ID == app_id
             is_forgotten = of_app if sink is None else _is_of_sink(connection, app_id, sink)
@@ -67,7 +72,8 @@ class EmbeddedStreams:
 
 
 def record_batch(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -> None:
-    """Note a batch, in the store transaction that commits its rows. ``txn``: its row of TXNS.
+    """Write a batch into the ledger, in the store transaction that commits its rows. ``txn``: the
+    transaction's row of TXNS.
 
     Raises:
         StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
@@ -90,8 +96,8 @@ def record_batch(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: 
             S.TXN_VERSION == new.after.version,
             S.RUN_ID == new.after.run_id,
         )
-        _change(connection, batch, is_last_run, **values, SINK=batch.sink)
-    elif _find(connection, batch.app_id, batch.sink) is not None:
+        _update_entry(connection, batch, is_last_run, **values, SINK=batch.sink)
+    elif _find_row(connection, batch.app_id, batch.sink) is not None:
         raise _taken_over_error(connection, batch)
     else:
         connection.execute(
@@ -105,7 +111,8 @@ def worker_text(batch: Batch) -> str:
 
 
 def other_runs(connection: Connection, batch: Batch) -> list[int]:
-    """The open transactions that work for another run of the batch's stream."""
+    """Return the numbers of the open transactions that work for another run of the batch's
+    stream."""
     stream, _, run = worker_text(batch).rpartition(_LINE)
     open_ones = select(TXNS.c.TXN_ID, TXNS.c.TXN_META_INFO).where(
         TXNS.c.TXN_STATE == TxnState.OPEN.value, TXNS.c.TXN_META_INFO.is_not(None)
@@ -116,17 +123,19 @@ def other_runs(connection: Connection, batch: Batch) -> list[int]:
 
 
 def drop(connection: Connection, table: TableName) -> None:
-    """Forget the streams into a dropped table, also those into others beside it: a new table of its
-    name has none of their rows.
+    """Delete the entries of the streams into a dropped table, also those into others beside it: a
+    new table of its name has none of their rows.
 
-    Sinks of many tables name none. They have another name if one of the tables is made anew.
+    Sinks whose names do not tell their tables stay. They have another name if one of the tables is
+    made anew.
     """
     for app_id, sink in _entries_with_table(connection, table):
         connection.execute(delete(STREAMS).where(S.TXN_APP_ID == app_id, S.SINK == sink))
 
 
 def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
-    """Let the entries follow a renamed table, also those about several tables."""
+    """Rename a table in the sinks of all entries, also of those about several tables. An entry that
+    has the new sink already is deleted."""
     for app_id, sink in _entries_with_table(connection, table):
         new_sink = renamed_sink(sink, table, new_name, partial(rows.identity, connection))
         of_app = S.TXN_APP_ID == app_id
@@ -142,7 +151,7 @@ def _entries_with_table(connection: Connection, table: TableName) -> list[tuple[
     return [(app_id, sink) for app_id, sink in pairs if table in tables_of(sink)]
 
 
-def _change(
+def _update_entry(
     connection: Connection, batch: Batch, is_expected: ColumnElement[bool], **values: object
 ) -> None:
     if connection.execute(update(STREAMS).where(is_expected).values(values)).rowcount == 0:
@@ -150,23 +159,25 @@ def _change(
 
 
 def _is_of_sink(connection: Connection, app_id: str, sink: str) -> ColumnElement[bool]:
-    """Whether an entry is of this sink, whose tables may have had too long names for one."""
+    """Make the condition that an entry is of this sink, also if its tables had names too long to be
+    listed when it was written."""
     sinks, tables = [sink], tables_of(sink)
     if len(tables) > 1:
         sinks.append(sink_of_identities(rows.identity(connection, table) for table in tables))
     return and_(S.TXN_APP_ID == app_id, S.SINK.in_(sinks))
 
 
-def _find(connection: Connection, app_id: str, sink: str) -> Row[Any] | None:
+def _find_row(connection: Connection, app_id: str, sink: str) -> Row[Any] | None:
     return connection.execute(select(STREAMS).where(_is_of_sink(connection, app_id, sink))).first()
 
 
 def _taken_over_error(connection: Connection, batch: Batch) -> Exception:
-    row = _find(connection, batch.app_id, batch.sink)
-    return taken_over_error(batch, None if row is None else _entry(row))
+    row = _find_row(connection, batch.app_id, batch.sink)
+    return taken_over_error(batch, None if row is None else _entry_of_row(row))
 
 
-def _entry(row: Row[Any]) -> StreamEntry:
+def _entry_of_row(row: Row[Any]) -> StreamEntry:
+    """Make the value of a row of STREAMS."""
     return StreamEntry(
         Batch(
             row.TXN_APP_ID,

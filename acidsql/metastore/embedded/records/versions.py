@@ -42,18 +42,24 @@ class EmbeddedVersions:
     _store: Store
 
     def versions(self, table: TableName) -> list[Version]:
+        """Return the versions of a table that are remembered, newest commit first; none if there is
+        no such table."""
         with self._store.read() as connection:
             is_of_table = V.TBL_ID == rows.table_id(connection, table)
             query = select(TABLE_VERSIONS).where(is_of_table).order_by(V.TV_ID.desc())
-            return [_version(table, row) for row in connection.execute(query)]
+            return [_version_of_row(table, row) for row in connection.execute(query)]
 
     def oldest_version(self, table: TableName) -> int:
+        """Return the oldest version of a table that can still be read. Raise CatalogError if there
+        is no such table."""
         with self._store.read() as connection:
             table_id = rows.need_table(connection, table)
             query = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
             return int(connection.execute(query).scalar_one())
 
     def first_version(self, table: TableName) -> int | None:
+        """Return the version that made a table; None if it is not known. Raise CatalogError if
+        there is no such table."""
         with self._store.read() as connection:
             table_id = rows.need_table(connection, table)
             query = select(TBLS.c.FIRST_VERSION).where(TBLS.c.TBL_ID == table_id)
@@ -67,9 +73,11 @@ class EmbeddedVersions:
 
     def forget_versions(self, table: TableName, oldest: int) -> None:
         with self._store.write() as connection:
-            _forget_older(connection, rows.table_id(connection, table), oldest)
+            _raise_oldest_version(connection, rows.table_id(connection, table), oldest)
 
     def changed_by(self, txn_id: int) -> dict[TableName, int]:
+        """Return the tables that a transaction changed, with its write ids, as far as they are
+        remembered. A table that it only created is left out."""
         query = (
             select(DBS.c.NAME, TBLS.c.TBL_NAME, V.TV_WRITEID)
             .join(TBLS, TBLS.c.TBL_ID == V.TBL_ID)
@@ -80,6 +88,8 @@ class EmbeddedVersions:
             return {TableName(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
 
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
+        """Return the number of the newest commit that is remembered, until a time or of a
+        transaction; None if there is none."""
         query = select(func.max(V.TV_ID))
         if until_ms is not None:
             query = query.where(V.TV_COMMITTED_AT <= until_ms)
@@ -91,7 +101,7 @@ class EmbeddedVersions:
 
 
 def begin_history(connection: Connection, table: TableName) -> None:
-    """Let the history of a new table begin: no version below its first one can be read."""
+    """Set a new table's oldest and first version to the write id before its next one."""
     first = write_ids.next_write_id(connection, table) - 1
     table_id = rows.need_table(connection, table)
     statement = update(TBLS).where(TBLS.c.TBL_ID == table_id)
@@ -106,7 +116,8 @@ def record_versions(
     components: Iterable[Component],
     now_ms: int,
 ) -> None:
-    """Note the changes of a transaction, in the store transaction that commits them.
+    """Note the changes of a transaction, in the store transaction that commits them. Raise
+    CatalogError if a table is missing.
 
     Args:
         connection: The connection of the store transaction.
@@ -146,6 +157,7 @@ def _write_id(connection: Connection, txn_id: int, table: TableName) -> int:
 
 
 def _change_columns(change: Change) -> dict[str, Any]:
+    """Return a change as columns of TABLE_VERSIONS; long texts are cut."""
     return {
         "TV_OPERATION": change.operation[:_OPERATION_LIMIT],
         "TV_STATEMENT": change.statement[:_STATEMENT_LIMIT],
@@ -162,11 +174,12 @@ def _change_columns(change: Change) -> dict[str, Any]:
 def drop_partitions(
     connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[object]]
 ) -> None:
-    """Forget the versions before partitions were dropped: the files are deleted at once."""
+    """Note that versions before the dropping transaction cannot be read, because the files of
+    dropped partitions are deleted at once."""
     for table, partitions in dropped.items():
         write_id = write_ids.find(connection, txn_id, table)
         if partitions and write_id is not None:
-            _forget_older(connection, rows.table_id(connection, table), write_id)
+            _raise_oldest_version(connection, rows.table_id(connection, table), write_id)
 
 
 def forget_old(connection: Connection, before_ms: int) -> None:
@@ -183,14 +196,16 @@ def forget_old(connection: Connection, before_ms: int) -> None:
     connection.execute(delete(TABLE_VERSIONS).where(is_old))
 
 
-def _forget_older(connection: Connection, table_id: int | None, oldest: int) -> None:
+def _raise_oldest_version(connection: Connection, table_id: int | None, oldest: int) -> None:
+    """Set a table's oldest version, unless it is higher already; None: there is no table."""
     older = or_(TBLS.c.OLDEST_VERSION.is_(None), TBLS.c.OLDEST_VERSION < oldest)
     connection.execute(
         update(TBLS).where(TBLS.c.TBL_ID == table_id, older).values(OLDEST_VERSION=oldest)
     )
 
 
-def _version(table: TableName, row: Row[Any]) -> Version:
+def _version_of_row(table: TableName, row: Row[Any]) -> Version:
+    """Make the version of a row of TABLE_VERSIONS."""
     change = Change(
         table,
         row.TV_OPERATION,

@@ -104,12 +104,13 @@ _DROPPED = select(DWI.DWI_WRITEID).where(
 
 
 def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
-    """The transaction's write id in the table; the first call allocates it."""
+    """Return the transaction's write id in the table. The first call takes the next one, and writes
+    it into the recorded changes."""
     existing = find(connection, txn_id, name)
     if existing is not None:
         return existing
     write_id = next_write_id(connection, name)
-    _set_next(connection, name, write_id + 1)
+    _set_next_write_id(connection, name, write_id + 1)
     connection.execute(
         insert(TXN_TO_WRITE_ID).values(
             T2W_TXNID=txn_id,
@@ -127,7 +128,7 @@ def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
 
 
 def find(connection: Connection, txn_id: int, name: TableName) -> int | None:
-    """The transaction's write id in the table, if it has one."""
+    """Return the transaction's write id in the table; None if it has none."""
     return connection.execute(
         select(T2W.T2W_WRITEID).where(
             T2W.T2W_TXNID == txn_id, is_of_table(TXN_TO_WRITE_ID, "T2W", name)
@@ -144,7 +145,8 @@ def next_write_id(connection: Connection, name: TableName) -> int:
 def valid_write_ids(
     connection: Connection, snapshot: ValidTxnList, name: TableName
 ) -> ValidWriteIdList:
-    """The write ids of the table that the snapshot sees (hive-transactions.md §2.4)."""
+    """Return the write ids of the table that the snapshot sees (hive-transactions.md §2.4). A
+    snapshot sees those of its own transaction, too."""
     last = next_write_id(connection, name) - 1
     unsure = _unseen_write_ids(connection, snapshot, name)
     mark = _high_water_mark(last, unsure, snapshot)
@@ -163,7 +165,8 @@ def valid_write_ids(
 def _unseen_write_ids(
     connection: Connection, snapshot: ValidTxnList, name: TableName
 ) -> dict[int, int]:
-    """All write ids that the snapshot possibly does not see, with their transactions."""
+    """Return all write ids of a table that the snapshot possibly does not see: write id →
+    transaction."""
     oldest = min(snapshot.min_open, snapshot.high_water_mark + 1)
     rows = connection.execute(_UNSURE, _table_parameters(name, oldest=oldest))
     return {row.T2W_WRITEID: row.T2W_TXNID for row in rows}
@@ -196,25 +199,25 @@ def begin_table(
         txn_id: The transaction that has already written the new table's first rows.
     """
     own = None if txn_id is None else find(connection, txn_id, name)
-    _retire(connection, name, own)
+    _retire_name(connection, name, own)
     if own is not None:
         return own
     next_id = max(next_write_id(connection, name), first_write_id)
-    _set_next(connection, name, next_id)
+    _set_next_write_id(connection, name, next_id)
     return 1 if first_write_id > 1 else next_id
 
 
 def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
-    """Move the rows to a name that may have belonged to another table before.
+    """Move the write ids of a table to a name that may have belonged to another table before.
 
     The table keeps its directory, and so its write ids. The old name keeps its counter and its
     write ids that never committed, because a later table may get both the name and the directory.
     """
-    _retire(connection, new_name)
+    _retire_name(connection, new_name)
     _remember_dropped(connection, name)
-    _hide(connection, new_name, _hidden_write_ids(connection, name))
+    _remember_hidden(connection, new_name, _hidden_write_ids(connection, name))
     next_id = max(next_write_id(connection, name), next_write_id(connection, new_name))
-    _set_next(connection, new_name, next_id)
+    _set_next_write_id(connection, new_name, next_id)
     connection.execute(
         update(TXN_TO_WRITE_ID)
         .where(is_of_table(TXN_TO_WRITE_ID, "T2W", name))
@@ -222,8 +225,9 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
     )
 
 
-def _retire(connection: Connection, name: TableName, keep: int | None = None) -> None:
-    """Delete a name's rows of a dropped table; write ids that never committed stay hidden."""
+def _retire_name(connection: Connection, name: TableName, keep: int | None = None) -> None:
+    """Delete a name's rows of a dropped table, except the write id ``keep``; write ids that never
+    committed stay hidden."""
     _remember_dropped(connection, name, keep)
     is_of_name = [is_of_table(TXN_TO_WRITE_ID, "T2W", name)]
     if keep is not None:
@@ -233,7 +237,7 @@ def _retire(connection: Connection, name: TableName, keep: int | None = None) ->
 
 def leave_write_ids(connection: Connection, name: TableName, location: str) -> None:
     """Leave the counter and the hidden write ids of a dropped table to its location."""
-    _hand_on(connection, name, _name_of_place(location))
+    _hand_on_write_ids(connection, name, _name_of_place(location))
 
 
 def take_over_write_ids(connection: Connection, name: TableName, location: str) -> None:
@@ -248,7 +252,7 @@ def take_over_write_ids(connection: Connection, name: TableName, location: str) 
     known_places = set(connection.execute(query).scalars())
     for place in places:
         if place.name in known_places:
-            _hand_on(connection, place, name)
+            _hand_on_write_ids(connection, place, name)
 
 
 def _name_of_place(location: str) -> TableName:
@@ -256,17 +260,26 @@ def _name_of_place(location: str) -> TableName:
     return TableName(_PLACES, short_name(normal(location)))
 
 
-def _hand_on(connection: Connection, name: TableName, heir: TableName) -> None:
-    _hide(connection, heir, [*_hidden_write_ids(connection, name), *_uncommitted(connection, name)])
+def _hand_on_write_ids(connection: Connection, name: TableName, heir: TableName) -> None:
+    """Let ``heir`` hide the write ids of a name that never committed, and count on from the higher
+    counter."""
+    _remember_hidden(
+        connection,
+        heir,
+        [*_hidden_write_ids(connection, name), *_uncommitted_write_ids(connection, name)],
+    )
     next_id = max(next_write_id(connection, name), next_write_id(connection, heir))
-    _set_next(connection, heir, next_id)
+    _set_next_write_id(connection, heir, next_id)
 
 
 def _remember_dropped(connection: Connection, name: TableName, keep: int | None = None) -> None:
-    _hide(connection, name, _uncommitted(connection, name, keep))
+    _remember_hidden(connection, name, _uncommitted_write_ids(connection, name, keep))
 
 
-def _uncommitted(connection: Connection, name: TableName, keep: int | None = None) -> Sequence[int]:
+def _uncommitted_write_ids(
+    connection: Connection, name: TableName, keep: int | None = None
+) -> Sequence[int]:
+    """Return a name's write ids, except ``keep``, of open and aborted transactions."""
     uncommitted = (
         select(T2W.T2W_WRITEID)
         .join_from(TXN_TO_WRITE_ID, TXNS, T2W.T2W_TXNID == TXNS.c.TXN_ID)
@@ -284,7 +297,8 @@ def _hidden_write_ids(connection: Connection, name: TableName) -> Sequence[int]:
     return connection.execute(query).scalars().all()
 
 
-def _hide(connection: Connection, name: TableName, write_ids: Sequence[int]) -> None:
+def _remember_hidden(connection: Connection, name: TableName, write_ids: Sequence[int]) -> None:
+    """Insert write ids that later tables of a name must hide; known ones are skipped."""
     new = [
         {"DWI_DATABASE": name.database, "DWI_TABLE": name.name, "DWI_WRITEID": write_id}
         for write_id in sorted(set(write_ids) - set(_hidden_write_ids(connection, name)))
@@ -293,7 +307,8 @@ def _hide(connection: Connection, name: TableName, write_ids: Sequence[int]) -> 
         connection.execute(insert(DROPPED_WRITE_IDS), new)
 
 
-def _set_next(connection: Connection, name: TableName, next_id: int) -> None:
+def _set_next_write_id(connection: Connection, name: TableName, next_id: int) -> None:
+    """Set the counter of a name."""
     condition = is_of_table(NEXT_WRITE_ID, "NWI", name)
     changed = connection.execute(update(NEXT_WRITE_ID).where(condition).values(NWI_NEXT=next_id))
     if changed.rowcount == 0:

@@ -37,6 +37,9 @@ class HiveAlterations(HiveCatalog):
         cdc_table: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
+        """Change the parts of an ACID table that are given. Refuse columns that would be there
+        twice, and other columns of a table with a CHECK. If ``constraints`` are given, only these
+        are changed."""
         self._need_open(txn_id)
         raw = self._need_raw(name)
         is_acid = convert.is_transactional(raw)
@@ -73,7 +76,8 @@ class HiveAlterations(HiveCatalog):
             self._alter(name, raw, write_id, CASCADE="true")
 
     def _own_write_id(self, name: TableName, txn_id: int | None) -> int | None:
-        """Allocate a write id, which gets no files, for a change of columns.
+        """Allocate a write id, which gets no files, for a change of columns. None over Hive 3 or
+        without a transaction.
 
         The server lets a client change the marks that its statistics are right only with a write
         id. The server itself removes the marks of changed columns, also in partitions.
@@ -110,6 +114,8 @@ class HiveAlterations(HiveCatalog):
             raise
 
     def _write_cdc_table(self, cdc_table: Table) -> None:
+        """Write the columns, bucketing columns and properties of a table of AUTO CDC. Raise
+        CatalogError if it is missing."""
         raw = self._need_raw(cdc_table.name)
         raw.sd.cols = convert.fields(cdc_table.columns)
         raw.sd.bucketCols = list(cdc_table.bucket_columns)
@@ -118,6 +124,7 @@ class HiveAlterations(HiveCatalog):
 
 
 def _refuse_repeated_columns(table: Table) -> None:
+    """Raise CatalogError COLUMN_ALREADY_EXISTS if a table has two columns of one name."""
     names: set[str] = set()
     for column in table.all_columns:
         if column.name in names:

@@ -42,6 +42,7 @@ class HiveCatalog(HiveConstraints):
         return [database for database in databases if database is not None]
 
     def get_database(self, name: str) -> Database | None:
+        """Return a database with the directory of its ACID tables; None if there is none."""
         try:
             raw = self._raw_database(name)
         except CatalogError as error:
@@ -57,13 +58,16 @@ class HiveCatalog(HiveConstraints):
         return self._call("get_database_req", request)
 
     def _managed(self, raw: Any) -> str:
-        """The directory of a database's ACID tables. ``locationUri`` is for external tables."""
+        """Return the directory of a database's ACID tables. ``locationUri`` is for external
+        tables."""
         if raw.managedLocationUri:
             return convert.from_server_location(raw.managedLocationUri)
         root = self.features.warehouse
         return root if raw.name == _DEFAULT else f"{root}/{raw.name}.db"
 
     def create_database(self, database: Database) -> None:
+        """Add a database. Raise CatalogError SCHEMA_ALREADY_EXISTS if there is one of this name.
+        The server makes the directory."""
         default = f"{self.features.warehouse}/{directory_name(database.name)}.db"
         is_default = is_same(database.location, default)
         request = hive.CreateDatabaseRequest(
@@ -94,6 +98,7 @@ class HiveCatalog(HiveConstraints):
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
     ) -> None:
+        """Set and unset DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND."""
         if self.get_database(name) is None:
             raise no_database(name)
         raw = self._raw_database(name)
@@ -104,6 +109,9 @@ class HiveCatalog(HiveConstraints):
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
+        """Remove a database, with ``cascade`` its tables, too, and let the server delete the files;
+        so the list is empty. Refuse ``default``, and without ``cascade`` a database that is not
+        empty."""
         self._need_open(txn_id)
         if name == _DEFAULT:
             raise CatalogError(
@@ -132,14 +140,16 @@ class HiveCatalog(HiveConstraints):
         return []
 
     def _raw_acid_tables(self, database: str) -> Iterator[Any]:
-        """The ACID tables of a database."""
+        """Fetch the ACID tables of a database, insert-only ones included, as the server's structs.
+        No views."""
         names = self._call(
             "get_tables_by_type", self._qualified_database(database), "*", convert.MANAGED
         )
         return filter(convert.is_transactional, self._raw_tables(database, names))
 
     def _raw_tables(self, database: str, names: Sequence[str]) -> Iterator[Any]:
-        """The tables and views of a database that have these names."""
+        """Yield the server's structs of the tables and views of a database that have these
+        names."""
         for named_chunk in chunks(names):
             request = hive.GetTablesRequest(
                 dbName=database,
@@ -156,6 +166,9 @@ class HiveCatalog(HiveConstraints):
         return self._catalog_entry(name, self._cached_constraints.get(name, NO_CACHED_CONSTRAINTS))
 
     def _catalog_entry(self, name: TableName, cached_constraints: tuple[str, Any]) -> CatalogEntry:
+        """Return the entry of a name: an ACID table, a view, another table, or None.
+        ``cached_constraints`` (identity, struct) are used if the identity is the table's; otherwise
+        the server is asked."""
         raw = self._raw(name)
         if raw is None:
             return None
@@ -169,15 +182,18 @@ class HiveCatalog(HiveConstraints):
     def _acid_table(
         self, name: TableName, raw: Any, cached_constraints: tuple[str, Any]
     ) -> Table | None:
-        """The ACID table in a struct of the server; None if it was dropped in the meantime.
+        """Return the ACID table in a struct of the server; None if it was dropped in the meantime.
 
         Cached constraints are used if they have the identity of this table. A caller that holds a
         lock passes none: another thread may have cached an answer from before the lock.
+
+        Raises:
+            UnsupportedError: Its files are neither ORC nor Parquet.
         """
         cached_identity, constraints = cached_constraints
         if cached_identity != convert.identity(raw):
             try:
-                constraints = self._constraints(name)
+                constraints = self._raw_constraints(name)
             except CatalogError as error:
                 if is_missing(error):
                     return None  # it was dropped between the two calls
@@ -200,7 +216,14 @@ class HiveCatalog(HiveConstraints):
     def _create(
         self, table: Table, first_write_id: int, txn_id: int | None, rows: int | None
     ) -> None:
-        """Like ``create_table``. ``rows``: the number of rows in the table, if known."""
+        """Create a table on the server. ``rows``: the number of rows in the table, if known.
+
+        Raises:
+            CatalogError: The location overlaps another table's; there is no such database or a
+                table of
+                the name; or the server has made another table than requested, which is dropped
+                    again.
+        """
         self._need_open(txn_id)
         for owner in self.owners():
             if overlap(owner.location, table.location):  # DROP deletes all that is inside
@@ -240,7 +263,8 @@ class HiveCatalog(HiveConstraints):
         """Let a new table's write ids begin above ``last``.
 
         A creation that failed may have left write ids. The server does not seed a second time, so
-        transactions use up the write ids up to ``last``.
+        transactions use up the write ids up to ``last``, at most 10,000. With more, the server's
+        refusal is raised.
         """
         request = hive.SeedTableWriteIdsRequest(
             dbName=name.database, tableName=name.name, seedWriteId=last
@@ -257,6 +281,7 @@ class HiveCatalog(HiveConstraints):
                 self._use_up_a_write_id(name)
 
     def _use_up_a_write_id(self, name: TableName) -> None:
+        """Use up the next write id of a table by a transaction that commits nothing."""
         open_request = hive.OpenTxnRequest(
             num_txns=1, user=self._user, hostname="", agentInfo="acidsql",
             txn_type=hive.TxnType.DEFAULT,
@@ -269,10 +294,8 @@ class HiveCatalog(HiveConstraints):
         self._call("commit_txn", hive.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=True))
 
     def _check_created(self, table: Table) -> None:
-        """Check the new table, and drop it if the server has made another table than requested.
-
-        Some servers put tables into other directories, or make another kind of table.
-        """
+        """Check the new table. If the server has made it in another directory, or as another kind
+        of table, drop it and raise CatalogError."""
         raw = self._need_raw(table.name)
         location = convert.from_server_location(raw.sd.location)
         if convert.is_transactional(raw) and is_same(location, table.location):
@@ -292,7 +315,8 @@ class HiveCatalog(HiveConstraints):
         self._drop_existing(name, txn_id, delete_data)
 
     def _drop_existing(self, name: TableName, txn_id: int | None, delete_data: bool) -> None:
-        """Like ``drop_table``, for a table that has been looked up already and is no view."""
+        """Drop a table that has been looked up already and is no view. Raise CatalogError if it is
+        gone."""
         self._need_open(txn_id)
         try:
             self._drop(name, delete_data=delete_data)
@@ -302,6 +326,8 @@ class HiveCatalog(HiveConstraints):
             raise
 
     def _drop(self, name: TableName, *, delete_data: bool) -> None:
+        """Let the server drop a table or view, with its partitions; ``delete_data``: and its
+        files."""
         request = hive.DropTableRequest(
             catalogName=self._catalog,
             dbName=name.database,
@@ -317,10 +343,13 @@ class HiveCatalog(HiveConstraints):
         self._rename_existing(self._need_raw(name), new_name, txn_id)
 
     def _rename_existing(self, raw: Any, new_name: TableName, txn_id: int | None) -> None:
-        """Like ``rename_table``, for a table that has been looked up already.
+        """Rename a table that has been looked up already; ``raw`` is the server's struct, which is
+        changed, too.
 
-        ``raw`` is the server's struct of the table. The server moves the directory if the directory
-        has the table's name.
+        The server moves the directory if the directory has the table's name.
+
+        Raises:
+            CatalogError: The new name is taken, or there is no such database.
         """
         self._need_open(txn_id)
         name = TableName(raw.dbName, raw.tableName)
@@ -338,6 +367,8 @@ class HiveCatalog(HiveConstraints):
             raise
 
     def owners(self) -> list[Owner]:
+        """Return the ACID tables of all databases with their directories. Views and plain tables
+        are left out."""
         return [
             Owner(
                 TableName(raw.dbName, raw.tableName), convert.from_server_location(raw.sd.location)
@@ -363,7 +394,7 @@ class HiveCatalog(HiveConstraints):
 
 
 def no_database(name: str) -> CatalogError:
-    """The error about a database that does not exist."""
+    """Make the error SCHEMA_NOT_FOUND."""
     return CatalogError(
         f"There is no database '{name}'.",
         condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name,

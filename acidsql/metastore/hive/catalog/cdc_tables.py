@@ -67,7 +67,7 @@ class HiveCdcTables(HiveAlterations):
             raise
 
     def _unbind(self, name: TableName, txn_id: int | None) -> None:
-        """If a table is a table of AUTO CDC, remove its bond from its target.
+        """If a table is a table of AUTO CDC, remove its bond from its target; otherwise do nothing.
 
         A user who drops or renames such a table by its own name wants to part it from the target.
         """
@@ -91,7 +91,8 @@ class HiveCdcTables(HiveAlterations):
 
 
 def _cdc_tables_of(raw_tables: Mapping[TableName, Any], name: TableName) -> list[TableName]:
-    """The names of the tables among ``raw_tables`` that are tables of AUTO CDC of this table.
+    """Return the names of those of the tables that are tables of AUTO CDC of this target; none if
+    the target is not among them.
 
     The name of a table alone does not make it one: the bond must fit, too.
     """

@@ -18,13 +18,16 @@ from acidsql.metastore.hive.wire.idl import hive
 class HiveConstraints(Calls):
     """The part of the catalog about NOT NULL, DEFAULT and CHECK."""
 
-    def _constraints(self, name: TableName) -> Any:
+    def _raw_constraints(self, name: TableName) -> Any:
+        """Fetch a table's constraints, as the server's ``SQLAllTableConstraints``."""
         request = hive.AllTableConstraintsRequest(
             dbName=name.database, tblName=name.name, catName=self._catalog
         )
         return self._call("get_all_table_constraints", request).allTableConstraints
 
     def _change_constraints(self, before: Table, after: Table) -> None:
+        """Drop the constraints that ``after`` lacks, and add those that ``before`` lacks: CHECK and
+        NOT NULL that nobody enforces. Columns' own NOT NULL and DEFAULT stay."""
         for constraint in before.constraints:
             if constraint not in after.constraints:
                 self._drop_constraint(before.name, constraint.name)
@@ -40,8 +43,9 @@ class HiveConstraints(Calls):
 
     @contextmanager
     def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
-        """Take constraints of changed columns away before the columns change, and add all that are
-        missing afterwards: if columns change, the server forgets the constraints of a table."""
+        """Drop NOT NULL and DEFAULT of changed columns before the block, which changes the columns,
+        and add all that are missing after it: if columns change, the server forgets the constraints
+        of a table."""
         old, new = (
             {(c.name, c.nullable, c.default) for c in table.columns} for table in (before, after)
         )
@@ -51,7 +55,8 @@ class HiveConstraints(Calls):
             self._add_missing_constraints(after)
 
     def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
-        constraints = self._constraints(name) if columns else None
+        """Drop the NOT NULL and DEFAULT constraints of these columns."""
+        constraints = self._raw_constraints(name) if columns else None
         required = [] if constraints is None else constraints.notNullConstraints or []
         filled = [] if constraints is None else constraints.defaultConstraints or []
         names_to_drop = [raw.nn_name for raw in required if raw.column_name in columns]
@@ -60,6 +65,7 @@ class HiveConstraints(Calls):
             self._drop_constraint(name, constraint)
 
     def _drop_constraint(self, name: TableName, constraint: str) -> None:
+        """Drop a constraint by its name."""
         request = hive.DropConstraintRequest(
             dbname=name.database,
             tablename=name.name,
@@ -69,7 +75,9 @@ class HiveConstraints(Calls):
         self._call("drop_constraint", request)
 
     def _add_missing_constraints(self, table: Table) -> None:
-        constraints = self._constraints(table.name)
+        """Add those NOT NULL and DEFAULT constraints of a table's columns that the server does not
+        have."""
+        constraints = self._raw_constraints(table.name)
         required = {raw.column_name for raw in constraints.notNullConstraints or ()}
         filled = {raw.column_name for raw in constraints.defaultConstraints or ()}
         columns = [column for column in table.all_columns if column.name not in required]

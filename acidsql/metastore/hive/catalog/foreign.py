@@ -11,7 +11,7 @@ from acidsql.metastore.foreign import ForeignTable, TextFormat
 from acidsql.metastore.hive.wire import convert
 from acidsql.metastore.hive.wire.calls import Calls, chunks
 from acidsql.metastore.hive.wire.idl import hive
-from acidsql.metastore.hive.wire.kinds import TEXT, Kind, engine_of, format_of, kind_of
+from acidsql.metastore.hive.wire.kinds import TEXT, TableKind, engine_of, format_of, kind_of
 
 _ALL = -1
 _EXTERNAL = "EXTERNAL_TABLE"
@@ -31,7 +31,13 @@ class HiveForeign(Calls):
     """The part of the store about tables that are neither ACID tables nor views."""
 
     def with_partitions(self, table: ForeignTable) -> ForeignTable:
-        """See ``Catalog``."""
+        """Return the table with its partitions. If the format of one differs from the table's, the
+        table has a refusal instead.
+
+        Raises:
+            UnsupportedError: The server's word for NULL in names of partitions is not the usual
+                one.
+        """
         name = table.name
         if table.table is None or not table.table.partition_columns:
             return table
@@ -51,7 +57,8 @@ class HiveForeign(Calls):
     def make_transactional(
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
     ) -> None:
-        """See ``Catalog``. The server lets the table's write ids begin above 10,000,000.
+        """Make a full-ACID table of a plain one: change its properties, and the numbers of rows to
+        ``rows`` (by directory). The server lets the table's write ids begin above 10,000,000.
 
         Hive adds to the numbers of rows of an ACID table, and believes them after its next
         compaction (see ``statistics``). Those of a plain table may be wrong or missing, because
@@ -82,8 +89,9 @@ class HiveForeign(Calls):
 
 
 def foreign_table(name: TableName, raw: Any) -> ForeignTable:
-    """A table that is neither an ACID table nor a view, from a struct of the server."""
-    if kind_of(raw) is Kind.MATERIALIZED_VIEW:
+    """Make the entry of a table that is neither an ACID table nor a view, from the server's struct.
+    If acidsql cannot read it, the entry has a refusal and no columns."""
+    if kind_of(raw) is TableKind.MATERIALIZED_VIEW:
         refusal = "is a materialized view of Hive's: query the tables that it names."
         return ForeignTable(name, refusal=refusal)
     if why := _refusal(raw):
@@ -104,6 +112,7 @@ def _is_external(raw: Any) -> bool:
 
 
 def _refusal(raw: Any) -> str:
+    """Return why acidsql cannot read a table, and what to do; "" if it can."""
     if engine := engine_of(raw):
         return (
             f"is a table of {engine}, whose files mean nothing without {engine}: use "
@@ -134,6 +143,7 @@ def _text_parameters(raw: Any) -> Mapping[str, str]:
 
 
 def _text_format(raw: Any) -> TextFormat:
+    """Return the separator and the text for NULL of a text table."""
     serde_parameters, default = _text_parameters(raw), TextFormat()
     end = (
         serde_parameters.get("field.delim")

@@ -29,6 +29,8 @@ class HiveHistory(Calls):
     """The part of the store that looks back at the catalog; ``CatalogHistory`` describes it."""
 
     def watch_catalog(self, txn_id: int) -> None:
+        """Note that the transaction may have several statements, and from where to read the
+        server's notification log, if there is one."""
         own = self._own_txn(txn_id)
         own.may_have_several_statements = True
         if self.features.logs_changes:
@@ -37,6 +39,9 @@ class HiveHistory(Calls):
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:
+        """Return the changes that others made to a name since the snapshot, without their authors.
+        Empty for a transaction of one statement. Raise TxnAbortedError or NoSuchTxnError if it has
+        ended."""
         own = self._own.get(txn_id)
         if own is None:
             self.heartbeat(txn_id)  # raises, because the transaction has ended
@@ -56,7 +61,7 @@ class HiveHistory(Calls):
         return number
 
     def _read_log(self, log: LogReader) -> None:
-        """Read the new entries.
+        """Read the new entries into ``log``.
 
         Raises:
             SnapshotTooOldError: Some of them are gone: the server deletes old ones.
@@ -79,7 +84,8 @@ class HiveHistory(Calls):
             last = max(last, log.last)
 
     def _compared(self, own: OwnTxn, table: TableName) -> list[CatalogChange]:
-        """Compare the table with what it was when this transaction first asked."""
+        """Return how a table differs from what it was when this transaction first asked: another
+        meaning, or partitions that are gone. The first call gives no change."""
         raw = self._raw(table)
         partitions = frozenset[str]()
         if raw is not None and raw.partitionKeys:

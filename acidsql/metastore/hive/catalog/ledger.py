@@ -27,7 +27,7 @@ from acidsql.errors import CatalogError, LockTimeoutError
 from acidsql.metastore.catalog import Database
 from acidsql.metastore.hive.catalog.statistics import HiveStatistics
 from acidsql.metastore.hive.catalog.views import HiveViews
-from acidsql.metastore.hive.locking.locks import component
+from acidsql.metastore.hive.locking.locks import raw_component
 from acidsql.metastore.hive.wire import convert
 from acidsql.metastore.hive.wire.calls import is_missing
 from acidsql.metastore.hive.wire.idl import hive
@@ -52,7 +52,7 @@ _NOTE = "This view is an entry of the ledger of streams of acidsql. The entry is
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EntryPlace:
     """Where an entry is, or will be.
 
     Attributes:
@@ -66,7 +66,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class NotedEntry:
     """A view with an entry.
 
     Attributes:
@@ -87,7 +87,7 @@ class HiveLedger(HiveViews, HiveStatistics):
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
         """See ``StreamLedger``."""
-        return view_entry(self._raw(self._place(app_id, sink).view), sink)
+        return view_entry(self._raw(self._entry_place(app_id, sink).view), sink)
 
     def sink(self, tables: Iterable[TableName]) -> str:
         """See ``StreamLedger``."""
@@ -103,14 +103,15 @@ class HiveLedger(HiveViews, HiveStatistics):
         return sorted(entries, key=lambda entry: (entry.batch.app_id, entry.batch.sink))
 
     def _next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
-        """What COMMIT must set, so that it notes a batch. The entry is locked until it ends.
+        """Lock the entry of a stream, make it if necessary, and return the property that COMMIT
+        must set, so that it notes a batch. The lock lasts until the transaction ends.
 
         Raises:
             StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
             LockTimeoutError: Others hold the lock.
         """
         batch = new.batch
-        place = self._place(batch.app_id, batch.sink)
+        place = self._entry_place(batch.app_id, batch.sink)
         self._lock_entry(own, place.view)
         raw = self._raw(place.view)
         entry = view_entry(raw, batch.sink)
@@ -119,9 +120,11 @@ class HiveLedger(HiveViews, HiveStatistics):
         if raw is None:
             raw = self._make_entry(place)
         now_ms = int(time.time() * 1000)
-        return setting(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
+        return commit_property(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
 
-    def _place(self, app_id: str, sink: str) -> Place:
+    def _entry_place(self, app_id: str, sink: str) -> EntryPlace:
+        """Return the view of an entry, whose name is a hash of the application and the tables'
+        identities."""
         tables = tables_of(sink)
         raws = map(self._raw, tables)
         identity = joint_identity(None if raw is None else convert.identity(raw) for raw in raws)
@@ -129,12 +132,14 @@ class HiveLedger(HiveViews, HiveStatistics):
         if identity and len(tables) > 1:  # the same whether the sink's name has their names or not
             subject = sink_of_identities(identity.split(_BETWEEN))
         key = "\n".join((app_id, subject))
-        return Place(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
+        return EntryPlace(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
 
     def _lock_entry(
         self, own: OwnTxn, view: TableName, pauses_s: Sequence[float] | None = None
     ) -> None:
-        entry_lock = component(
+        """Lock an entry until the transaction ends. Raise LockTimeoutError after the pauses, by
+        default a minute."""
+        entry_lock = raw_component(
             LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT
         )
         if not self._lock_soon(own, [entry_lock], pauses_s or _PAUSES_S):
@@ -143,8 +148,9 @@ class HiveLedger(HiveViews, HiveStatistics):
                 txnId=own.id,
             )
 
-    def _make_entry(self, place: Place) -> Any:
-        """The view of an entry; the property that COMMIT sets must be there, and is empty."""
+    def _make_entry(self, place: EntryPlace) -> Any:
+        """Create the view of an entry, with an empty property for COMMIT to set, and return the
+        server's struct. The database is made, too, if necessary."""
         if self.get_database(DATABASE) is None:
             self._make_database()
         query = ViewText(f"SELECT '{_NOTE}' AS note", f"SELECT '{_NOTE}' AS `note`")
@@ -155,6 +161,8 @@ class HiveLedger(HiveViews, HiveStatistics):
         return self._need_raw(place.view)
 
     def _make_database(self) -> None:
+        """Create the database of the ledger; one that exists is no error. Raise CatalogError if the
+        user may not."""
         location = f"{self.features.warehouse}/{DATABASE}.db"
         try:
             self.create_database(Database(DATABASE, location, "The ledger of streams"))
@@ -168,8 +176,9 @@ class HiveLedger(HiveViews, HiveStatistics):
                 condition=error.condition, sqlstate=error.sqlstate, database=DATABASE,
             ) from error  # fmt: skip
 
-    def _entries(self, app_id: str | None = None) -> list[Noted]:
-        """The entries, of one application or of all, without empty ones."""
+    def _entries(self, app_id: str | None = None) -> list[NotedEntry]:
+        """Return the entries, of one application or of all, without empty ones, with the present
+        names of their sinks. Entries whose tables have gone are not valid."""
         try:
             raws = list(self._raw_tables(DATABASE, self.views(DATABASE)))
         except CatalogError as error:
@@ -180,7 +189,7 @@ class HiveLedger(HiveViews, HiveStatistics):
             (raw, entry) for raw in raws if (entry := view_entry(raw, None)) is not None
         ]
         ours = [pair for pair in raws_and_entries if app_id in (None, pair[1].batch.app_id)]
-        identities = self._identities(
+        identities = self._identities_of(
             {name for _, entry in ours for name in tables_of(entry.batch.sink)}
         )
         tables = cache(self._tables_by_identity)  # asked once, and only if a table has moved
@@ -196,11 +205,12 @@ class HiveLedger(HiveViews, HiveStatistics):
                 sink = _sink_now(identity, tables())
             now = entry if sink is None else replace(entry, batch=replace(entry.batch, sink=sink))
             noted.append(
-                Noted(TableName(DATABASE, raw.tableName), now, raw.owner, sink is not None)
+                NotedEntry(TableName(DATABASE, raw.tableName), now, raw.owner, sink is not None)
             )
         return noted
 
-    def _identities(self, names: Iterable[TableName]) -> dict[TableName, str]:
+    def _identities_of(self, names: Iterable[TableName]) -> dict[TableName, str]:
+        """Return the identities of those of these tables and views that exist."""
         by_database: dict[str, list[str]] = {}
         for name in names:
             by_database.setdefault(name.database, []).append(name.name)
@@ -212,6 +222,7 @@ class HiveLedger(HiveViews, HiveStatistics):
         }
 
     def _tables_by_identity(self) -> dict[str, TableName]:
+        """Return all ACID tables of the server by their identities."""
         return {
             convert.identity(raw): TableName(raw.dbName, raw.tableName)
             for database in self._database_names()
@@ -220,7 +231,8 @@ class HiveLedger(HiveViews, HiveStatistics):
 
 
 def joint_identity(identities: Iterable[str | None]) -> str:
-    """The identity of some tables; "" if there are none, or if one is not there."""
+    """Return the identities of some tables as one text, sorted; "" if there are none, or if one is
+    None."""
     all_identities = list(identities)
     known_identities = [identity for identity in all_identities if identity is not None]
     return (
@@ -231,7 +243,8 @@ def joint_identity(identities: Iterable[str | None]) -> str:
 
 
 def _sink_now(identity: str, tables: Mapping[str, TableName]) -> str | None:
-    """The present name of a sink of these tables; None: one of them has gone."""
+    """Return the present name of a sink of these tables; None: one of them has gone. ``identity``:
+    their joint identity; ``tables``: all tables by identity."""
     names_or_none = [tables.get(table_identity) for table_identity in identity.split(_BETWEEN)]
     names = [name for name in names_or_none if name is not None]
     if len(names) < len(names_or_none):
@@ -245,13 +258,14 @@ def entry_state(batch: Batch | None) -> tuple[int, str] | None:
     return None if batch is None else (batch.version, batch.run_id)
 
 
-def setting(raw: Any, entry: StreamEntry) -> Any:
+def commit_property(raw: Any, entry: StreamEntry) -> Any:
     """The property that COMMIT must set in a view, to record an entry."""
     return hive.CommitTxnKeyValue(tableId=raw.id, key=_ENTRY, value=json.dumps(asdict(entry)))
 
 
 def view_entry(raw: Any, sink: str | None) -> StreamEntry | None:
-    """The entry of a view; ``sink``: the present name of its sink, if that is known."""
+    """Return the entry in the properties of a view's struct; None without one. ``sink``: the
+    present name of its sink, if that is known."""
     text = None if raw is None else (raw.parameters or {}).get(_ENTRY)
     if not text:
         return None

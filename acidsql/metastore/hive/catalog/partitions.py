@@ -22,10 +22,12 @@ class HivePartitions(Calls):
     """The part of the store about partitions."""
 
     def partitions(self, name: TableName) -> list[Partition]:
-        """See ``Catalog``.
+        """Return the partitions of a table, by values; none if it is missing or unpartitioned.
 
         Raises:
-            UnsupportedError: A partition lies outside of the table's directory.
+            UnsupportedError: A partition lies outside of the table's directory, or the server's
+                word for
+                NULL is not the usual one.
         """
         raw = self._raw(name)
         if raw is None or not raw.partitionKeys:
@@ -34,11 +36,11 @@ class HivePartitions(Calls):
         raws = self._call(
             "get_partitions", self._qualified_database(name.database), name.name, _ALL
         )
-        partitions = sorted((convert.partition_of(raw) for raw in raws), key=_order)
+        partitions = sorted((convert.partition_of(raw) for raw in raws), key=_null_first_key)
         prefix = f"{convert.from_server_location(raw.sd.location)}/"
         for partition in partitions:
             # The table may have been replaced between the two calls: then our caller finds out.
-            if not partition.location.startswith(prefix) and self._is_still(name, raw):
+            if not partition.location.startswith(prefix) and self._is_same_table(name, raw):
                 raise UnsupportedError(
                     f"A partition of {name} lies in '{partition.location}', outside of the table's "
                     f"directory '{prefix}'. acidsql cannot read or change such a table.",
@@ -46,7 +48,8 @@ class HivePartitions(Calls):
                 )
         return partitions
 
-    def _is_still(self, name: TableName, raw: Any) -> bool:
+    def _is_same_table(self, name: TableName, raw: Any) -> bool:
+        """Whether the name still means the table in the struct, in the same place."""
         now = self._raw(name)
         return (
             now is not None
@@ -55,13 +58,13 @@ class HivePartitions(Calls):
         )
 
     def _tell_partitions(self, own: OwnTxn, table: TableName) -> None:
-        """Tell the server which partitions a transaction changes, if it does not know.
+        """Tell the server which partitions a transaction changes, except those that it knows.
 
         Before, Hive 4 has recorded that the transaction changes some partition of the table. If it
-        is aborted then, the cleaner looks into the directories of all partitions, known or not.
-        If the server is told a partition, the cleaner asks the catalog where it lies; if the
-        catalog does not know it, directory and record stay for ever. So partitions are added to
-        the catalog first. Hive 3 records only what it is told here.
+        is aborted then, the cleaner looks into the directories of all partitions, known or not. If
+        the server is told a partition, the cleaner asks the catalog where it lies; if the catalog
+        does not know it, directory and record stay for ever. So partitions are added to the catalog
+        first. Hive 3 records only what it is told here.
         """
         for operation in own.operations(table):
             told_names = own.reported_partitions.setdefault((table, operation), set())
@@ -114,7 +117,7 @@ class HivePartitions(Calls):
             self._call("add_partitions_req", request)
 
     def _drop_partitions(self, name: TableName, values: Sequence[tuple[str | None, ...]]) -> None:
-        """Forget partitions; their files stay."""
+        """Take partitions from the catalog; those that are gone are no error. Their files stay."""
         columns = [key.name for key in self._need_raw(name).partitionKeys]
         for chunk in chunks(
             [partition_name(columns, partition_values) for partition_values in values]
@@ -131,5 +134,5 @@ class HivePartitions(Calls):
             self._call("drop_partitions_req", request)
 
 
-def _order(partition: Partition) -> tuple[tuple[bool, str], ...]:
+def _null_first_key(partition: Partition) -> tuple[tuple[bool, str], ...]:
     return tuple((value is not None, value or "") for value in partition.values)

@@ -24,7 +24,7 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import STATISTICS, Partition, TableName
 from acidsql.errors import AcidSqlError, LockTimeoutError
 from acidsql.metastore.hive.catalog.partitions import HivePartitions
-from acidsql.metastore.hive.locking.locks import NAME_MAX, HiveLocks, component
+from acidsql.metastore.hive.locking.locks import NAME_MAX, HiveLocks, raw_component
 from acidsql.metastore.hive.wire import convert
 from acidsql.metastore.hive.wire.calls import chunks
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
@@ -44,11 +44,13 @@ class HiveStatistics(HivePartitions, HiveLocks):
     def keep_statistics(
         self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None
     ) -> None:
-        """See ``Catalog``. A commit of another session would lose what it tells the server about
-        rows, if the struct were written back without the lock on the numbers of rows.
+        """Note facts about a table beside its properties, under the lock on the numbers of rows.
+        Without the lock, a commit of another session would lose what it tells the server about
+        rows.
 
         Raises:
             LockTimeoutError: Others hold this lock.
+            CatalogError: There is no such table.
         """
         own = self._own_txn(txn_id or 0)
         if txn_id is not None:
@@ -63,7 +65,8 @@ class HiveStatistics(HivePartitions, HiveLocks):
         self._alter(name, raw)
 
     def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
-        """Lock the numbers of rows of tables, unless that takes too long."""
+        """Lock the numbers of rows of tables, and note that. If others hold one for too long,
+        nothing is locked or raised."""
         names = sorted(set(tables) - own.counts_locked, key=str)
         if names and self._lock_soon(own, [row_count_lock(table) for table in names]):
             own.counts_locked.update(names)
@@ -136,11 +139,12 @@ class HiveStatistics(HivePartitions, HiveLocks):
     def _count(
         self, raw: Any, changes: Mapping[str, RowChange], write_id: int | None
     ) -> set[tuple[str | None, ...]]:
-        """Change the numbers of rows of a table and its partitions.
+        """Change the numbers of rows of a table and its partitions on the server, and remove their
+        marks of being right.
 
         Args:
             raw: The table's struct.
-            changes: The changes by partition.
+            changes: The changes by the partition's name; "" is the unpartitioned table itself.
             write_id: The transaction's write id; None: it has ended.
 
         Returns:
@@ -168,7 +172,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
 def row_count_lock(table: TableName) -> Any:
     """The lock on a table's numbers of rows, as a component."""
     name = f"(rows of {table.name})"[:NAME_MAX]
-    return component(LockType.EXCL_WRITE, table.database, name, None, Operation.SELECT)
+    return raw_component(LockType.EXCL_WRITE, table.database, name, None, Operation.SELECT)
 
 
 def _changes_row_count(change: RowChange) -> bool:
@@ -176,7 +180,8 @@ def _changes_row_count(change: RowChange) -> bool:
 
 
 def _change_row_count(raw: Any, change: RowChange | None) -> bool:
-    """Change the number of rows in a struct; False if nothing has changed there."""
+    """Change the number of rows in a struct, and remove the mark that it is right; whether anything
+    has changed there. None changes only the mark."""
     before: dict[str, str] = dict(raw.parameters or {})
     rows = convert.row_count(raw)
     convert.set_row_count(raw, rows if change is None else change.rows_after(rows))

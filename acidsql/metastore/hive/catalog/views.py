@@ -17,6 +17,8 @@ class HiveViews(HiveCatalog):
         return sorted(self._call("get_tables_by_type", database_name, "*", convert.VIRTUAL_VIEW))
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
+        """Add a view; with ``replace`` in the place of one of its name. Raise CatalogError if the
+        name is taken, or there is no such database."""
         self._need_open(txn_id)
         new = convert.raw_view(view, self._user, self._catalog)
         old = self._raw(view.name) if replace else None
@@ -34,6 +36,7 @@ class HiveViews(HiveCatalog):
         self._create_on_server(request, view.name.database)
 
     def drop_view(self, name: TableName, *, txn_id: int | None = None) -> None:
+        """Remove a view. Raise CatalogError if there is none, or the name is that of a table."""
         self._need_open(txn_id)
         self._need_view(name)
         request = hive.DropTableRequest(

@@ -25,74 +25,94 @@ _ValidIds = TypeVar("_ValidIds", ValidTxnList, ValidWriteIdList)
 
 
 def unseen_ids(before: _ValidIds, now: _ValidIds, own: int | None) -> list[int]:
-    """The write ids, or transactions, that were committed since a snapshot."""
+    """Return the write ids, or transactions, that were committed since a snapshot, ascending,
+    without our ``own``."""
     new: range = range(before.high_water_mark + 1, now.high_water_mark + 1)
     candidates = sorted({*before.exceptions, *new} - {own})
     return [number for number in candidates if now.is_valid(number) and not before.is_valid(number)]
 
 
 def higher_write_ids(now: ValidWriteIdList, own: int) -> list[int]:
-    """The write ids that are committed and higher than our own."""
+    """Return the committed write ids that are higher than our own, ascending."""
     return [
         write_id for write_id in range(own + 1, now.high_water_mark + 1) if now.is_valid(write_id)
     ]
 
 
 def conflicting_write_id(
-    names: Iterable[str],
-    foreign: Sequence[int],
+    directory_names: Iterable[str],
+    unseen_write_ids: Sequence[int],
     operations: Collection[Operation],
-    own: int | None,
+    own_write_id: int | None,
 ) -> int | None:
-    """A write id whose changes conflict with ours; None if there is none.
+    """Return a write id whose changes conflict with ours; None if there is none.
 
-    ``conflict_rules`` has the rules. Only if a compaction has put several write ids together, a
-    conflict is supposed where there may be none.
+    The rules are those of ``conflict_rules``. Only if a compaction has put several write ids
+    together, a conflict is supposed where there may be none.
 
     Args:
-        names: The directories of a partition, or of an unpartitioned table.
-        foreign: The write ids that our snapshot does not see.
+        directory_names: The directories of a partition, or of an unpartitioned table.
+        unseen_write_ids: The committed write ids that our snapshot does not see, ascending.
         operations: How we change the partition.
-        own: Our write id, if there is one yet.
+        own_write_id: Our write id, if there is one yet.
     """
-    for name in names:
+    for name in directory_names:
         directory = parse_directory(name)
         if directory is not None:
-            met_write_ids = _common_write_ids(directory, foreign)
-            if met_write_ids and _is_relevant(directory, met_write_ids, set(operations), own):
+            met_write_ids = _common_write_ids(directory, unseen_write_ids)
+            if met_write_ids and _may_conflict(
+                directory, met_write_ids, set(operations), own_write_id
+            ):
                 return met_write_ids[-1]
     return None
 
 
-def _common_write_ids(directory: AcidDirectory, foreign: Sequence[int]) -> list[int]:
+def _common_write_ids(directory: AcidDirectory, unseen_write_ids: Sequence[int]) -> list[int]:
+    """Return those of the write ids whose events may be in a directory."""
     first = directory.min_write_id
     if directory.kind is DirectoryKind.BASE and directory.visibility_txn_id:
         first = 0  # a compacted base has the events of all write ids up to its own
-    return [write_id for write_id in foreign if first <= write_id <= directory.max_write_id]
+    return [
+        write_id for write_id in unseen_write_ids if first <= write_id <= directory.max_write_id
+    ]
 
 
-def _is_relevant(
-    directory: AcidDirectory, met_write_ids: Sequence[int], ours: set[Operation], own: int | None
+def _may_conflict(
+    directory: AcidDirectory,
+    met_write_ids: Sequence[int],
+    own_operations: set[Operation],
+    own_write_id: int | None,
 ) -> bool:
-    changes = bool(ours - {Operation.INSERT})
+    """Whether changes of these write ids in a directory conflict with our operations, as far as the
+    kind of the directory tells."""
+    changes = bool(own_operations - {Operation.INSERT})
     if directory.kind is DirectoryKind.DELETE_DELTA:
         return changes
     if directory.kind is DirectoryKind.DELTA:
-        return Operation.OVERWRITE in ours and own is not None and met_write_ids[0] < own
+        return (
+            Operation.OVERWRITE in own_operations
+            and own_write_id is not None
+            and met_write_ids[0] < own_write_id
+        )
     if changes:
         return True
     # An overwrite with a higher write id hides what we insert. A compaction hides nothing.
-    return own is not None and met_write_ids[-1] > own and not directory.visibility_txn_id
+    return (
+        own_write_id is not None
+        and met_write_ids[-1] > own_write_id
+        and not directory.visibility_txn_id
+    )
 
 
-def may_be_hidden(names: Iterable[str], own: int) -> bool:
-    """Whether a directory may be an overwrite that hides the rows that we have inserted."""
-    directories = (parse_directory(name) for name in names)
+def may_be_hidden_by_overwrite(directory_names: Iterable[str], own_write_id: int) -> bool:
+    """Whether one of these directories is the base of an overwrite with a higher write id than
+    ours, which would hide the rows that we have inserted. It may not be committed."""
+    directories = (parse_directory(name) for name in directory_names)
     return any(
         directory is not None
         and directory.kind is DirectoryKind.BASE
         and not directory.visibility_txn_id
-        and directory.max_write_id > own
+        and directory.max_write_id > own_write_id
         for directory in directories
     )
 
@@ -106,8 +126,12 @@ class HiveConflicts(Calls):
         snapshot: ValidTxnList,
         components: Sequence[LockComponent] | None = None,
     ) -> list[WriteConflict]:
-        """Only COMMIT knows which partitions a statement has changed whose text names none. So
-        before, such a statement has no conflicts."""
+        """Return the conflicts of ``components`` (None: of all that the transaction has written),
+        without the winners' names.
+
+        Only COMMIT knows which partitions a statement has changed whose text names none. So before,
+        such a statement has no conflicts.
+        """
         own = self._own_txn(txn_id)
         if components is None:
             changes = {
@@ -116,12 +140,14 @@ class HiveConflicts(Calls):
                 for partition in own.partitions(table) or [""]
             }
         else:
-            changes = self._named(components)
+            changes = self._changes_of_components(components)
         return self._conflicts(own, snapshot, changes)
 
-    def _named(
+    def _changes_of_components(
         self, components: Sequence[LockComponent]
     ) -> dict[tuple[TableName, str], set[Operation]]:
+        """Return the operations of components by table and partition ("" if unpartitioned).
+        Components of a partitioned table that name no partition are left out."""
         operations_by_partition: dict[tuple[TableName, str], set[Operation]] = {}
         for component in components:
             if component.table is None or component.operation in (
@@ -156,7 +182,9 @@ class HiveConflicts(Calls):
             is_shared = own.shares(table) and inserts
             for partition in own.partitions(table) or [""] if late or is_shared else ():
                 relevant = set(late)
-                if is_shared and may_be_hidden(self._names(own, table, partition), write_id):
+                if is_shared and may_be_hidden_by_overwrite(
+                    self._directory_names(own, table, partition), write_id
+                ):
                     relevant.add(Operation.INSERT)
                 if relevant:
                     changes[table, partition] = relevant
@@ -165,7 +193,8 @@ class HiveConflicts(Calls):
     def _rebalance_write_id(
         self, names: Iterable[str], snapshot: ValidTxnList, table: TableName
     ) -> int | None:
-        """The write id of a base in which rows have row ids that the snapshot does not know.
+        """Return the write id of a base in which rows have row ids that the snapshot does not know;
+        None if there is none.
 
         The queue tells what made the base. If the queue has forgotten, a rebalance is supposed.
         """
@@ -192,7 +221,9 @@ class HiveConflicts(Calls):
         snapshot: ValidTxnList | None,
         changes: dict[tuple[TableName, str], set[Operation]],
     ) -> list[WriteConflict]:
-        """Without a snapshot, ``changes`` are inserts, and only what came after them matters."""
+        """Return the conflicts of changes (table, partition → operations) with what the snapshot
+        does not see. Without a snapshot, ``changes`` are inserts, and only what came after them
+        matters."""
         if not changes:
             return []
         tables = sorted({table for table, _ in changes}, key=str)
@@ -209,7 +240,7 @@ class HiveConflicts(Calls):
             changes_rows = bool(operations - {Operation.INSERT}) and not self.features.is_hive3
             if not foreign and not changes_rows:
                 continue
-            names = self._names(own, table, partition)
+            names = self._directory_names(own, table, partition)
             write_id = conflicting_write_id(names, foreign, operations, ours)
             if write_id is None and changes_rows and snapshot is not None:
                 write_id = self._rebalance_write_id(names, snapshot, table)
@@ -219,7 +250,7 @@ class HiveConflicts(Calls):
                 )
         return conflicts
 
-    def _names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
+    def _directory_names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
         """The names of what is in a partition's directory, or in the table's."""
         if table not in own.places:
             own.places[table] = convert.from_server_location(self._need_raw(table).sd.location)
@@ -228,7 +259,7 @@ class HiveConflicts(Calls):
     def _write_ids(
         self, valid: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
-        """The visible write ids of tables, in one call."""
+        """Return the visible write ids of tables, in one call."""
         if not tables:
             return {}
         request = hive.GetValidWriteIdsRequest(
@@ -242,7 +273,8 @@ class HiveConflicts(Calls):
 
 
 def converted_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
-    """The conflict in an error of the server, which aborts a transaction that lost a conflict."""
+    """Return the WriteConflictError in an error of the server, which aborts a transaction that lost
+    a conflict; any other error itself."""
     if "due to a write conflict" not in error.message:
         return error
     conflict = WriteConflictError(

@@ -28,7 +28,7 @@ from acidsql.metastore.interface import (
     LockType,
     Operation,
 )
-from acidsql.metastore.lock_rules import circle_in_words, find_circle, merge
+from acidsql.metastore.lock_rules import circle_in_words, find_circle, merge_components
 from acidsql.metastore.streams import Batch
 
 _TYPES = {
@@ -64,21 +64,26 @@ class HiveLocks(Calls):
         agent_info: str | None = None,
         session: int | None = None,
     ) -> LockResponse:
+        """Request the locks that the transaction's earlier locks do not cover, and note all
+        components. An overwrite becomes EXCLUSIVE. Raise TxnAbortedError or NoSuchTxnError if the
+        transaction has ended."""
         assert session is None, "no session holds locks here: keeps_session_locks"
         own = self._own_txn(txn_id)
         if agent_info is not None:
             own.agent_info = agent_info
         requested = [_strengthen_overwrite(component) for component in components]
         own.note_components(requested)
-        missing = own.uncovered_components(merge(requested))
+        missing = own.uncovered_components(merge_components(requested))
         if not missing:
             return LockResponse(_GRANTED, LockState.ACQUIRED)
-        answer = self._request(own, own.holder, [_component(component) for component in missing])
+        answer = self._request(
+            own, own.holder, [_raw_read_component(component) for component in missing]
+        )
         own.waiting_locks[answer.lockid] = missing
-        return self._response(own, answer)
+        return self._lock_response(own, answer)
 
     def _request(self, own: OwnTxn, number: int, components: list[Any]) -> Any:
-        """Request a lock for one of a transaction's numbers."""
+        """Request a lock for one of a transaction's numbers, and return the server's answer."""
         request = hive.LockRequest(
             component=components,
             txnid=number,
@@ -91,7 +96,8 @@ class HiveLocks(Calls):
     def _lock_soon(
         self, own: OwnTxn, components: list[Any], pauses_s: Sequence[float] | None = None
     ) -> bool:
-        """Lock what others lock only while they commit. False: that took too long."""
+        """Lock what others lock only while they commit. If that takes too long, give the request up
+        and return False."""
         answer = self._request(own, own.holder, components)
         for pause_s in pauses_s or _PAUSES_S:
             if answer.state == hive.LockState.ACQUIRED:
@@ -103,6 +109,9 @@ class HiveLocks(Calls):
         return False
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
+        """Check a waiting lock. If transactions wait in a circle, abort the youngest of acidsql's,
+        and check again; if that is this one, raise TxnAbortedError. Raise TxnError if the lock is
+        gone."""
         own = self._own_txn(txn_id)
         request = hive.CheckLockRequest(lockid=lock_id, txnid=own.holder)
         while True:
@@ -111,27 +120,32 @@ class HiveLocks(Calls):
             except TxnError:
                 self.heartbeat(own.id)  # the lock is gone: perhaps its transaction, too
                 raise
-            response = self._response(own, answer)
+            response = self._lock_response(own, answer)
             if response.state is LockState.ACQUIRED or not self._end_circle(own, lock_id):
                 return response
 
-    def _response(self, own: OwnTxn, answer: Any) -> LockResponse:
+    def _lock_response(self, own: OwnTxn, answer: Any) -> LockResponse:
+        """Return the state of a lock from the server's answer, and what blocks it. Over Hive 3,
+        compare with all locks instead, and note a granted lock."""
         number, is_granted = answer.lockid, answer.state == hive.LockState.ACQUIRED
         blocker = None
         if self.features.is_hive3 and own.must_look_again(number):
             blocking = hive3.blocking_locks(number, own.numbers, self.show_locks())
             is_granted, blocker = not blocking, next(iter(blocking), None)
         elif not is_granted:
-            blocker = _blocker(number, self.show_locks())
+            blocker = _noted_blocker(number, self.show_locks())
         if is_granted:
             own.grant(number)
             return LockResponse(number, LockState.ACQUIRED)
         return LockResponse(number, LockState.WAITING, blocker)
 
     def _end_circle(self, own: OwnTxn, lock_id: int) -> bool:
-        """If transactions wait in a circle with this one, abort the youngest of acidsql's."""
+        """If transactions wait in a circle with this one, abort the youngest of acidsql's. Return
+        whether there was a circle. Raise TxnAbortedError if the youngest is this one."""
         raw = self._locks()
-        locks = hive3.unified_locks(lock_id, own.numbers, [_info(raw_lock) for raw_lock in raw])
+        locks = hive3.unified_locks(
+            lock_id, own.numbers, [_lock_info(raw_lock) for raw_lock in raw]
+        )
         circle = find_circle(own.holder, locks)
         if not circle:
             return False
@@ -150,11 +164,12 @@ class HiveLocks(Calls):
             self._call("unlock", hive.UnlockRequest(lockid=lock_id))
 
     def show_locks(self) -> list[LockInfo]:
-        locks = map(_info, self._locks())
+        locks = map(_lock_info, self._locks())
         return sorted(locks, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
     def _txns_of_other_runs(self, batch: Batch) -> list[int]:
-        """The transactions with a lock that work for another run of a batch's stream."""
+        """Return the numbers of the transactions with a lock that work for another run of a batch's
+        stream."""
         ours = f"{_OURS}{worker_text(batch)}"
         stream = ours[: ours.index(" ", len(_OURS)) + 1]
         marks = {raw_lock.txnid: raw_lock.agentInfo or "" for raw_lock in self._locks()}
@@ -176,10 +191,11 @@ def _strengthen_overwrite(component: LockComponent) -> LockComponent:
     return component
 
 
-def _component(lock_component: LockComponent) -> Any:
-    """The struct of a component that records nothing yet (see ``own_txns``)."""
+def _raw_read_component(lock_component: LockComponent) -> Any:
+    """Make the struct of a component as if it only read, so that the server records no change
+    yet."""
     is_change = lock_component.operation not in (Operation.SELECT, Operation.NO_TXN)
-    return component(
+    return raw_component(
         lock_component.lock_type,
         lock_component.database,
         lock_component.table,
@@ -188,7 +204,7 @@ def _component(lock_component: LockComponent) -> Any:
     )
 
 
-def component(
+def raw_component(
     lock_type: LockType,
     database: str,
     table: str | None,
@@ -197,7 +213,8 @@ def component(
     *,
     is_dynamic: bool = False,
 ) -> Any:
-    """The struct of a lock's component; ``is_dynamic``: the partitions are told later."""
+    """Make the server's struct of a lock's component; ``is_dynamic``: the partitions are told
+    later."""
     level = hive.LockLevel.DB
     if table is not None:
         level = hive.LockLevel.TABLE if partition is None else hive.LockLevel.PARTITION
@@ -228,7 +245,8 @@ def _agent(own: OwnTxn) -> str:
     return text[:_AGENT_MAX]
 
 
-def _blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
+def _noted_blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
+    """Return the lock that blocks a lock, as far as the server has noted it; otherwise None."""
     own = next((lock for lock in locks if lock.lock_id == lock_id and lock.blocked_by), None)
     if own is None or own.blocked_by is None:
         return None
@@ -237,7 +255,8 @@ def _blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
     )
 
 
-def _info(raw: Any) -> LockInfo:
+def _lock_info(raw: Any) -> LockInfo:
+    """Make the value of a lock that the server shows."""
     blocker = None
     if raw.blockedByExtId:
         blocker = (raw.blockedByExtId, raw.blockedByIntId or 1)

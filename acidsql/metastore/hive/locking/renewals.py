@@ -45,9 +45,12 @@ class HiveRenewals(Calls):
     """The part of the store about numbers of transactions; ``TxnStore`` describes ``renew``."""
 
     def _open(self, own: OwnTxn) -> int:
-        """Open a transaction in the server."""
+        """Open a transaction in the server, and return its number. Over Hive 3, note what had
+        committed before."""
         matters = self.features.is_hive3 and own.type is not TxnType.READ_ONLY
-        before = self._now() if matters else None  # first: what commits meanwhile counts as later
+        before = (
+            self._valid_txns_now() if matters else None
+        )  # first: what commits meanwhile counts as later
         request = hive.OpenTxnRequest(
             num_txns=1,
             user=own.user[:NAME_MAX],
@@ -60,10 +63,12 @@ class HiveRenewals(Calls):
         return number
 
     def renew(self, txn_id: int) -> int:
+        """Return the number with which a transaction goes on: a newer one over Hive 3, if others
+        have committed since it was opened and it has no write id yet; otherwise the same."""
         own = self._own.get(txn_id)
         if own is None or own.before is None or own.write_ids:
             return txn_id
-        if not unseen_ids(own.before, self._now(), None):
+        if not unseen_ids(own.before, self._valid_txns_now(), None):
             return txn_id
         newer = self._open(own)
         unused, own.id = own.id, newer
@@ -72,17 +77,20 @@ class HiveRenewals(Calls):
             self._end_number(unused)
         return newer
 
-    def _now(self) -> ValidTxnList:
+    def _valid_txns_now(self) -> ValidTxnList:
         return snapshots.valid_txns(self._call("get_open_txns"), 0)
 
     def heartbeat(self, txn_id: int) -> None:
+        """Note a sign of life of a transaction, and of the number that holds its locks. Raise
+        TxnAbortedError or NoSuchTxnError if one has ended."""
         own = self._own.get(txn_id)
         super().heartbeat(txn_id)
         if own is not None:
             self._need_locks(own)
 
     def _call(self, name: str, *values: Any) -> Any:
-        """Call a method. If it tells that one number of a transaction has ended, end the other."""
+        """Call a method. If it raises that one number of a transaction has ended, abort the
+        other."""
         try:
             return super()._call(name, *values)
         except (NoSuchTxnError, TxnAbortedError):
@@ -94,7 +102,7 @@ class HiveRenewals(Calls):
             raise
 
     def _need_locks(self, own: OwnTxn) -> None:
-        """A sign of life of the number that holds the locks, if that is another one.
+        """Send a heartbeat for the number that holds the locks, if that is another one.
 
         Raises:
             TxnAbortedError: It has ended, and so the transaction was aborted.
@@ -115,7 +123,8 @@ class HiveRenewals(Calls):
             self._call("abort_txn", hive.AbortTxnRequest(txnid=number, errorCode=ROLLED_BACK))
 
     def _release(self, own: OwnTxn) -> None:
-        """Give up the locks of a transaction that has ended, if another number holds them."""
+        """Give up the locks of a transaction that has ended, if another number holds them. If the
+        server does not answer, they time out."""
         if own.holder == own.id:
             return
         try:

@@ -68,14 +68,15 @@ class Address:
 
     def __str__(self) -> str:
         scheme = "thrift" if self.path is None else f"thrift+http{'s' if self.tls else ''}"
-        return f"{scheme}://{','.join(place(*host) for host in self.hosts)}"
+        return f"{scheme}://{','.join(host_and_port(*host) for host in self.hosts)}"
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """The address in a URL. Raises SettingError."""
+        """Parse a URL. Raises SettingError, which does not show the URL, for an unknown option or a
+        bad value."""
         scheme, _, rest = url.partition("://")
         scheme = scheme.lower()
-        authority, path, query = _parts(rest)
+        authority, path, query = _split_url(rest)
         options = dict(parse_qsl(query, keep_blank_values=True))
         unknown = [name for name in options if name not in _OPTIONS]
         if unknown:
@@ -89,21 +90,22 @@ class Address:
         if (auth == "jwt") is not is_http and auth != "none":
             raise _bad_address_error(f"auth={auth} is not possible over {scheme}")
         return cls(
-            tuple(_host(host) for host in authority.split(",")),
+            tuple(_parse_host(host) for host in authority.split(",")),
             (path.strip("/") or "metastore") if is_http else None,
             auth,
-            _user(options.get("user") or None),
+            _printable_user(options.get("user") or None),
             options.get("catalog") or DEFAULT_CATALOG,
-            scheme == "thrift+https" or _flag(options, "tls"),
+            scheme == "thrift+https" or _parse_flag(options, "tls"),
             options.get("cafile") or None,
-            _flag(options, "framed"),
-            _flag(options, "compact"),
-            _service(options.get("service") or "hive"),
-            _seconds(options.get("timeout", "600")),
+            _parse_flag(options, "framed"),
+            _parse_flag(options, "compact"),
+            _parse_service(options.get("service") or "hive"),
+            _parse_seconds(options.get("timeout", "600")),
         )
 
     def secret(self) -> str:
-        """The password or token of the environment. Raises SettingError if there is none."""
+        """Return the password or token of the environment. Raises SettingError if there is none, or
+        it is no token."""
         if self.auth != "jwt":
             return _from_environment(PASSWORD, "auth=plain asks for a password")
         # Files with a token end with a new line. Python's HTTP refuses one, and shows the token.
@@ -114,13 +116,15 @@ class Address:
 
 
 def _from_environment(name: str, why: str) -> str:
+    """Return a variable of the environment. Raise SettingError, which begins with ``why``, if it is
+    empty or not set."""
     value = os.environ.get(name)
     if not value:
         raise SettingError(f"{why}: set the environment variable {name}.", name="metastore")
     return value
 
 
-def place(host: str, port: int) -> str:
+def host_and_port(host: str, port: int) -> str:
     """A server as a URL names it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -130,7 +134,9 @@ def is_address(url: str) -> bool:
     return url.partition("://")[0].lower() in SCHEMES
 
 
-def _parts(rest: str) -> tuple[str, str, str]:
+def _split_url(rest: str) -> tuple[str, str, str]:
+    """Split what follows ``://`` into hosts, path and query. Raise SettingError if there is an @ in
+    it, before which a password may stand."""
     # ``urlsplit`` shows what it refuses, which may be a password.
     before, _, query = rest.partition("?")
     if "@" in before or any("@" in part.partition("=")[0] for part in query.split("&")):
@@ -141,20 +147,24 @@ def _parts(rest: str) -> tuple[str, str, str]:
     return authority, path, query
 
 
-def _host(text: str) -> tuple[str, int]:
+def _parse_host(text: str) -> tuple[str, int]:
+    """Parse ``host`` or ``host:port``, the host perhaps in square brackets. Raise SettingError for
+    anything else."""
     host_and_port = _HOST.fullmatch(text.strip())
     if host_and_port is None or int(host_and_port[2] or DEFAULT_PORT) > 65535:
         raise _bad_address_error(f"'{text}' is not host:port")
     return host_and_port[1].strip("[]"), int(host_and_port[2] or DEFAULT_PORT)
 
 
-def _user(text: str | None) -> str | None:
+def _printable_user(text: str | None) -> str | None:
     if text is not None and not text.isprintable():
         raise _bad_address_error("the user's name has characters that cannot be printed")
     return text
 
 
-def _service(text: str) -> str:
+def _parse_service(text: str) -> str:
+    """Return the name of the Kerberos service, without ``/_HOST``. Raise SettingError for anything
+    but a name or name/host."""
     if "@" in text:
         raise _bad_address_error(
             "service= has a realm, which [domain_realm] in krb5.conf says for each host"
@@ -164,14 +174,18 @@ def _service(text: str) -> str:
     return text.removesuffix("/_HOST")
 
 
-def _flag(options: Mapping[str, str], name: str) -> bool:
+def _parse_flag(options: Mapping[str, str], name: str) -> bool:
+    """Return whether an option is on; by default it is off. Raise SettingError for anything but 0,
+    1, true and false."""
     text = options.get(name, "0").lower()
     if text not in _FLAGS:
         raise _bad_address_error(f"{name}='{text}' is not 0 or 1")
     return _FLAGS[text]
 
 
-def _seconds(text: str) -> int:
+def _parse_seconds(text: str) -> int:
+    """Parse a number of seconds from 1 to 86400, perhaps with an s. Raise SettingError for anything
+    else."""
     number = text.removesuffix("s")
     if not number.isdecimal() or not 0 < int(number) <= _MOST_SECONDS:
         raise _bad_address_error(

@@ -53,6 +53,8 @@ class Calls:
         return OwnTxn(txn_id, self._user, socket.gethostname()) if own_txn is None else own_txn
 
     def _call(self, name: str, *values: Any) -> Any:
+        """Call a method of Hive 4 with its arguments, over Hive 3 in its words. Raise the project's
+        errors."""
         if self.features.is_hive3:
             return hive3.call(self._client, name, *values)
         return self._client.call(name, *values)
@@ -91,6 +93,7 @@ class Calls:
         return raw
 
     def _need_raw(self, name: TableName) -> Any:
+        """Return the server's struct of a table or view. Raise CatalogError if there is none."""
         raw = self._raw(name)
         if raw is None:
             raise no_table(name)
@@ -133,7 +136,11 @@ class Calls:
         self._call("alter_table_req", request)
 
     def _alter_partitions(self, name: TableName, raws: list[Any], write_id: int | None) -> None:
-        """``_alter`` for some partitions of a table."""
+        """Replace the structs of some partitions of a table. Statistics are left as they are in the
+        structs.
+
+        ``write_id``: of the transaction that changes the statistics; None: nobody does.
+        """
         for raw in raws:
             raw.writeId = write_id or -1
         request = hive.AlterPartitionsRequest(

@@ -33,7 +33,7 @@ from acidsql.errors import (
     TxnAbortedError,
     TxnError,
 )
-from acidsql.metastore.hive.wire.address import Address, place
+from acidsql.metastore.hive.wire.address import Address, host_and_port
 from acidsql.metastore.hive.wire.connection import INTERNAL, LOST, REFUSED, Connection
 from acidsql.metastore.hive.wire.security import advice, user_of
 
@@ -83,31 +83,31 @@ class Client:
         self._closed = False
 
     def call(self, name: str, *values: Any, repeats: int | None = None) -> Any:
-        """Call a method with the values of its arguments.
+        """Call a method with the values of its arguments, and return its answer.
 
         Args:
             name: The method.
             values: The arguments, in order.
-            repeats: How often the call may be repeated after its reply was lost. None: by the
-                method's word.
+            repeats: How often the call may be repeated after its reply was lost. None: twice for
+                reads and idempotent methods, never for others.
 
         Raises:
-            MetastoreError: No server answers, or the reply was lost.
-            TxnError, CatalogError: The server refuses; see ``converted_error``.
+            MetastoreError: No server answers, the server failed, or the reply was lost.
+            TxnError, CatalogError: The server refuses; the class says why.
         """
         repeats_left = repeats if repeats is not None else _REPEATS if _may_repeat(name) else 0
         pause_s, end = _PAUSE_S, time.monotonic() + self.address.timeout_s
         while True:
-            connection = self._connected()
+            connection = self._thread_connection()
             try:
                 return connection.call(name, self._timeout_ms(name), *values)
             except INTERNAL as error:
                 self._drop(connection)  # the server may close it, too
-                raise self._failed(connection.host, name, error) from error
+                raise self._call_error(connection.host, name, error) from error
             except LOST as error:
                 self._drop(connection)
                 if repeats_left <= 0 or time.monotonic() >= end:
-                    raise self._failed(connection.host, name, error) from error
+                    raise self._call_error(connection.host, name, error) from error
             except REFUSED as error:
                 raise converted_error(error, name) from error
             except BaseException:
@@ -119,7 +119,7 @@ class Client:
             pause_s *= 2
 
     def has_method(self, name: str, *values: Any) -> bool:
-        """Whether the server knows a method, which is called; raises as ``call``."""
+        """Call a method, and return whether the server knows it; other errors are raised."""
         try:
             self.call(name, *values)
         except MetastoreError as error:
@@ -133,23 +133,24 @@ class Client:
         """The user's name, as the server knows it."""
         # Only the ticket tells it.
         is_by_ticket = self.address.auth == "kerberos"
-        return self._connected().user if is_by_ticket else user_of(self.address)
+        return self._thread_connection().user if is_by_ticket else user_of(self.address)
 
     @property
     def protection(self) -> str:
         """The protection of all messages by Kerberos: ``signed``, ``encrypted`` or nothing."""
-        return self._connected().protection
+        return self._thread_connection().protection
 
     def close(self) -> None:
-        """Close all connections. May be called twice."""
+        """Close the connections of all threads. May be called twice; later calls fail."""
         self._closed = True
         with self._guard:
             connections = list(self._all)
         for connection in connections:
             connection.close()
 
-    def _connected(self) -> Connection:
-        """This thread's connection, opened if necessary."""
+    def _thread_connection(self) -> Connection:
+        """Return this thread's connection, opened if necessary. Raise MetastoreError if the client
+        is closed, or no server answers."""
         if self._closed:
             raise MetastoreError(f"The connection to {self.address} is closed.")
         connection: Connection | None = getattr(self._own, "connection", None)
@@ -162,7 +163,8 @@ class Client:
         return new_connection
 
     def _open(self) -> Connection:
-        """A connection to the first server that answers. One that does not is asked last."""
+        """Open a connection to the first server that answers. One that does not is asked last from
+        then on. Raise MetastoreError, with advice, if none answers."""
         failures, advices = [], dict[str, None]()
         with self._guard:
             servers = list(self._servers)
@@ -170,7 +172,7 @@ class Client:
             try:
                 opened = Connection(self.address, host, port)
             except (*LOST, INTERNAL) as error:
-                failures.append(f"{place(host, port)}: {_message_of(error)}")
+                failures.append(f"{host_and_port(host, port)}: {_message_of(error)}")
                 advices[advice(self.address, host, error)] = None
                 with self._guard:
                     self._servers.remove((host, port))
@@ -194,15 +196,17 @@ class Client:
         self._own.connection = None
         connection.close()
 
-    def _failed(self, host: str, name: str, error: BaseException) -> MetastoreError:
+    def _call_error(self, host: str, method: str, error: BaseException) -> MetastoreError:
+        """Make the error to raise when a call has failed on a server. It says whether the server
+        failed or did not answer, with advice about security (TLS, Kerberos)."""
         failure = "failed at" if isinstance(error, INTERNAL) else "did not answer"
         message = (
-            f"The Hive Metastore {self.address} {failure} the call {name}: {_message_of(error)}."
+            f"The Hive Metastore {self.address} {failure} the call {method}: {_message_of(error)}."
         )
         return MetastoreError(
             f"{message} {advice(self.address, host, error)}".rstrip(),
             metastore=self.address,
-            call=name,
+            call=method,
         )
 
 
@@ -221,8 +225,9 @@ def _message_of(error: BaseException) -> str:
     return " ".join((f"{text}: {reason}" if reason else text).split())[:500]
 
 
-def converted_error(error: Any, name: str) -> AcidSqlError:
-    """The project's error for an exception of the interface."""
+def converted_error(error: Any, method: str) -> AcidSqlError:
+    """Return the project's error for an exception of the server; a CatalogError METASTORE_REFUSED
+    if no class fits better."""
     reason = _message_of(error)
     match type(error).__name__:
         case "NoSuchTxnException":
@@ -243,7 +248,7 @@ def converted_error(error: Any, name: str) -> AcidSqlError:
             )
     hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
     return CatalogError(
-        f"The metastore refuses {name}: {reason}.{hint}",
+        f"The metastore refuses {method}: {reason}.{hint}",
         condition="METASTORE_REFUSED",
         sqlstate="38000",
     )

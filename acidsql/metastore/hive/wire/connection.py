@@ -31,8 +31,8 @@ from acidsql.metastore.hive.wire.security import (
     Http,
     principal_of,
     protection_of,
-    sasl,
-    tls,
+    sasl_transport,
+    tls_context,
     user_of,
 )
 
@@ -74,21 +74,21 @@ class Connection:
     def __init__(self, address: Address, host: str, port: int) -> None:
         self.host = host
         self._transport: Any = None
-        self._socket, self._transport = _transport(address, host, port)
+        self._socket, self._transport = _new_transport(address, host, port)
         protocol = TCompactProtocolAccelerated if address.compact else TBinaryProtocolAccelerated
         self._protocol: Any = protocol(self._transport)
         self._number = 0
         self._timeout_ms = OPEN_TIMEOUT_MS
         try:
             self._transport.open()
-            _keep_alive(getattr(self._socket, "handle", None))
+            _enable_keep_alive(getattr(self._socket, "handle", None))
             self._greet(address)
         except BaseException:
             self.close()
             raise
 
     def _greet(self, address: Address) -> None:
-        """Make sure that there is a server and that it lets the user in."""
+        """Make sure that there is a server and that it lets the user in, and set ``user``."""
         principal = principal_of(self._transport)
         self.user = principal.partition("@")[0].partition("/")[0] or user_of(address)
         with suppress(hive.MetaException):  # metastore.execute.setugi=false
@@ -116,10 +116,12 @@ class Connection:
         self.close()  # its thread has ended
 
     def call(self, name: str, timeout_ms: int, *values: Any) -> Any:
-        """Call a method.
+        """Call a method, and return its answer; None if it has none.
 
         Raises:
-            One of ``LOST``, ``INTERNAL``, ``REFUSED``.
+            One of ``LOST``: The reply was lost, or is none of a metastore.
+            One of ``INTERNAL``: The server has failed, or does not know the method.
+            One of ``REFUSED``: The server has said no.
         """
         if timeout_ms != self._timeout_ms:
             self._socket.setTimeout(timeout_ms)
@@ -129,6 +131,7 @@ class Connection:
         return self._receive(method)
 
     def _send(self, name: str, arguments: Any, values: tuple[Any, ...]) -> None:
+        """Send a call with the values of its arguments, in order."""
         self._number += 1
         names = [spec[2] for spec in arguments.thrift_spec if spec is not None]
         self._protocol.writeMessageBegin(name, TMessageType.CALL, self._number)
@@ -137,6 +140,8 @@ class Connection:
         self._transport.flush()
 
     def _receive(self, method: Any) -> Any:
+        """Read the answer to the last call: return its value, or raise its exception. An answer
+        that is empty or another call's counts as lost."""
         _, kind, number = self._protocol.readMessageBegin()
         if kind == TMessageType.EXCEPTION:
             failure = TApplicationException()
@@ -159,7 +164,8 @@ class Connection:
         return answer.success
 
 
-def _keep_alive(handle: socket.socket | None) -> None:
+def _enable_keep_alive(handle: socket.socket | None) -> None:
+    """Let TCP ask a silent machine whether it is there; without a socket (HTTP) do nothing."""
     if handle is None:
         return  # HTTP has a connection for each call
     handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -169,6 +175,7 @@ def _keep_alive(handle: socket.socket | None) -> None:
 
 
 def _is_hung_up(opened: Any) -> bool:
+    """Whether the server has closed the socket; False if that cannot be known."""
     # Thrift cannot look into a socket with TLS, and takes it for open.
     handle = getattr(opened, "handle", None)
     if handle is None or not hasattr(select, "POLLRDHUP"):
@@ -178,8 +185,9 @@ def _is_hung_up(opened: Any) -> bool:
     return bool(poll.poll(0))
 
 
-def _transport(address: Address, host: str, port: int) -> tuple[Any, Any]:
-    """The socket, for time-outs, and what is wrapped around it."""
+def _new_transport(address: Address, host: str, port: int) -> tuple[Any, Any]:
+    """Make the socket, for time-outs, and the transport around it, as the address says; neither is
+    open yet. With HTTP both are one."""
     if address.path is not None:
         http = Http(address, host, port)
         http.setTimeout(OPEN_TIMEOUT_MS)
@@ -187,14 +195,14 @@ def _transport(address: Address, host: str, port: int) -> tuple[Any, Any]:
     opened: Any
     if address.tls:
         opened = TSSLSocket(
-            host, port, ssl_context=tls(address), server_hostname=host,
+            host, port, ssl_context=tls_context(address), server_hostname=host,
             validate_callback=lambda *_: None,  # the context checks names
         )  # fmt: skip
     else:
         opened = TSocket(host, port)
     opened.setTimeout(OPEN_TIMEOUT_MS)
     if address.auth in ("plain", "kerberos"):
-        return opened, sasl(address, opened, host)
+        return opened, sasl_transport(address, opened, host)
     if address.framed:
         return opened, TFramedTransport(opened, **MOST_IN_A_FRAME)
     return opened, TBufferedTransport(opened)

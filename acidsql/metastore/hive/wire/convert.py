@@ -88,7 +88,7 @@ def to_server_location(location: str) -> str:
 
 
 def table_of(raw: Any, constraints: Any) -> Table:
-    """The table in a struct of the server.
+    """Make the table of a struct of the server. Names and types become lower case.
 
     Args:
         raw: A ``Table``.
@@ -132,7 +132,7 @@ def table_of(raw: Any, constraints: Any) -> Table:
 
 
 def _sort_columns(sd: Any) -> tuple[SortColumn, ...]:
-    """The columns of SORTED BY, up to the first name that is no column of the table.
+    """Return the columns of SORTED BY, up to the first name that is no column of the table.
 
     Hive keeps the old name in SORTED BY if a column is renamed. Rows are not sorted by the columns
     behind such a name.
@@ -143,7 +143,7 @@ def _sort_columns(sd: Any) -> tuple[SortColumn, ...]:
 
 
 def view_of(raw: Any) -> Table:
-    """The view in a struct of the server."""
+    """Make the view of a struct of the server."""
     parameters = dict(raw.parameters or {})
     return Table(
         TableName(raw.dbName, raw.tableName),
@@ -161,7 +161,7 @@ def view_of(raw: Any) -> Table:
 
 
 def _properties(parameters: Mapping[str, str]) -> dict[str, str]:
-    """The properties that say what a table is."""
+    """Return the properties without those that the server keeps itself, statistics and bonds."""
     return {
         key: value
         for key, value in parameters.items()
@@ -186,16 +186,16 @@ def is_known_format(name: str) -> bool:
 
 
 def raw_table(table: Table, owner: str, catalog: str, rows: int | None) -> Any:
-    """The struct of a table to create. ``rows``: the number of rows in it, if known."""
+    """Make the struct of a table to create. ``rows``: the number of rows in it; None: not known."""
     raw = _new_raw_table(table, owner, catalog)
-    raw.sd, raw.tableType = descriptor(table), MANAGED
+    raw.sd, raw.tableType = storage_descriptor(table), MANAGED
     raw.partitionKeys = fields(table.partition_columns)
     raw.parameters.update(_row_count_parameters(rows))
     return raw
 
 
 def raw_view(view: Table, owner: str, catalog: str) -> Any:
-    """The struct of a view to create."""
+    """Make the struct of a view to create."""
     assert view.view is not None
     raw = _new_raw_table(view, owner, catalog)
     raw.tableType = VIRTUAL_VIEW
@@ -227,8 +227,8 @@ def _new_raw_table(table: Table, owner: str, catalog: str) -> Any:
     )
 
 
-def descriptor(table: Table) -> Any:
-    """The struct of a table's storage."""
+def storage_descriptor(table: Table) -> Any:
+    """Make the struct of a table's storage: columns, location, format, buckets."""
     inputs, outputs, serde = FORMATS[table.file_format]
     return hive.StorageDescriptor(
         cols=fields(table.columns),
@@ -248,7 +248,7 @@ def descriptor(table: Table) -> Any:
 
 
 def sort_orders(columns: Iterable[SortColumn]) -> list[Any]:
-    """The structs of the columns of SORTED BY."""
+    """Make the structs of the columns of SORTED BY."""
     return [
         hive.Order(col=by.name, order=_DESCENDING if by.descending else _ASCENDING)
         for by in columns
@@ -261,7 +261,7 @@ def fields(columns: Sequence[Column]) -> list[Any]:
 
 
 def not_null_constraints(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
-    """The structs of the NOT NULL constraints of columns."""
+    """Make the structs of the NOT NULL constraints of those columns that have one."""
     return [
         hive.SQLNotNullConstraint(column_name=column.name, **_constraint_fields(name, catalog))
         for column in columns
@@ -270,7 +270,7 @@ def not_null_constraints(name: TableName, columns: Sequence[Column], catalog: st
 
 
 def default_constraints(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
-    """The structs of the DEFAULT constraints of columns."""
+    """Make the structs of the DEFAULT constraints of those columns that have one."""
     return [
         hive.SQLDefaultConstraint(
             column_name=column.name,
@@ -285,7 +285,7 @@ def default_constraints(name: TableName, columns: Sequence[Column], catalog: str
 def check_constraints(
     name: TableName, constraints: Iterable[Constraint], catalog: str
 ) -> list[Any]:
-    """The structs of the CHECK constraints among these."""
+    """Make the structs of the CHECK constraints among these."""
     return [
         hive.SQLCheckConstraint(
             check_expression=constraint.condition,
@@ -300,7 +300,7 @@ def check_constraints(
 def unenforced_constraints(
     name: TableName, constraints: Iterable[Constraint], catalog: str
 ) -> list[Any]:
-    """The structs of the NOT NULL constraints among these, which nobody enforces."""
+    """Make the structs of the NOT NULL constraints among these, which nobody enforces."""
     return [
         hive.SQLNotNullConstraint(
             column_name=constraint.columns[0],
@@ -313,6 +313,8 @@ def unenforced_constraints(
 
 
 def _constraints_of(raw_constraints: Any) -> tuple[Constraint, ...]:
+    """Return the CHECK constraints in the server's structs, and the NOT NULL constraints that are
+    not enforced."""
     constraints = [
         Constraint(
             raw.dc_name, ConstraintKind.CHECK, raw.check_expression,
@@ -336,7 +338,8 @@ def _constraints_of(raw_constraints: Any) -> tuple[Constraint, ...]:
 def _constraint_fields(
     name: TableName, catalog: str, constraint: Constraint | None = None
 ) -> dict[str, Any]:
-    """The fields that all of Hive's constraints have; by default ENABLE NOVALIDATE RELY."""
+    """Return the fields that all of Hive's constraints have; without ``constraint``: ENABLE
+    NOVALIDATE RELY."""
     return {
         "catName": catalog, "table_db": name.database, "table_name": name.name,
         "enable_cstr": constraint is None or constraint.is_enforced, "validate_cstr": False,
@@ -345,7 +348,7 @@ def _constraint_fields(
 
 
 def change_properties(raw: Any, properties: Mapping[str, str], unset_keys: Sequence[str]) -> None:
-    """Change the properties in a struct of the server."""
+    """Set and unset properties in a struct of the server; nothing is sent."""
     parameters = dict(raw.parameters or {})
     for key in unset_keys:
         parameters.pop(key, None)
@@ -369,7 +372,7 @@ def partition_values(name: str) -> list[str] | None:
 
 
 def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | None) -> Any:
-    """The struct of a partition to add to a table.
+    """Make the struct of a partition to add to a table.
 
     ``table`` is the server's struct of the table; ``rows`` is the number of rows in the partition,
     if known.

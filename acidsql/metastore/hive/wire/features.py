@@ -52,10 +52,10 @@ class Features:
 
 
 def probe(client: Client) -> Features:
-    """Ask the server.
+    """Ask the server for its version and settings.
 
     Raises:
-        MetastoreError: No server answers, or the server has no ACID tables.
+        MetastoreError: No server answers, or the server does not tell its warehouse.
         SettingError: The server is older than Hive 3.1.
     """
     version = client.call("getVersion")
@@ -88,6 +88,7 @@ def probe(client: Client) -> Features:
 
 
 def _may_read_log(client: Client) -> bool:
+    """Whether the server keeps a complete notification log that this user may read."""
     if _LOGS not in _server_setting(client, _LISTENERS, ""):
         return False
     try:
@@ -98,6 +99,7 @@ def _may_read_log(client: Client) -> bool:
 
 
 def _server_setting(client: Client, name: str, default: str) -> str:
+    """Return a setting of the server; the default if it does not tell."""
     try:
         return str(client.call("get_config_value", name, default))
     except AcidSqlError:

@@ -32,11 +32,12 @@ _HARMLESS = str.maketrans({"'": '"', "\\": "/"})
 
 
 def call(client: Client, name: str, *values: Any) -> Any:
-    """Call a method of Hive 4.
+    """Call a method of Hive 4 on a Hive 3.1, in calls that this knows. Errors are those of
+    ``Client.call``.
 
     Raises:
         UnsupportedError: Hive 3 cannot do this.
-        MetastoreError, TxnError, CatalogError: As ``Client.call``.
+        CatalogError: A name or value has a quote or a backslash, or the server refuses.
     """
     substitute = _OTHERWISE.get(name)
     return client.call(name, *values) if substitute is None else substitute(client, *values)
@@ -45,7 +46,8 @@ def call(client: Client, name: str, *values: Any) -> Any:
 def blocking_locks(
     lock_id: int, family: Collection[int], locks: Sequence[LockInfo]
 ) -> list[LockInfo]:
-    """The locks of others that a lock must wait for, whatever the server says.
+    """Return the locks of others that a lock must wait for, granted ones first, whatever the server
+    says.
 
     Without such locks the lock is granted.
 
@@ -68,8 +70,8 @@ def blocking_locks(
 def unified_locks(
     lock_id: int, family: Collection[int], locks: Sequence[LockInfo]
 ) -> list[LockInfo]:
-    """The locks, as if a transaction had only its first number, and one of its locks was not
-    granted yet."""
+    """Return the locks as if a transaction had only its first number, and its lock ``lock_id`` was
+    not granted yet. ``family``: the transaction's numbers."""
     first = min(family)
     return [
         replace(
@@ -91,6 +93,7 @@ def _get_database(client: Client, request: Any) -> Any:
 
 
 def _create_database(client: Client, request: Any) -> None:
+    """Create a database; its managed location becomes its only one."""
     database = hive.Database(
         name=request.databaseName,
         description=request.description,
@@ -104,6 +107,7 @@ def _create_database(client: Client, request: Any) -> None:
 
 
 def _create_table(client: Client, request: Any) -> None:
+    """Create a table with its constraints, so that the server does not count its files."""
     table = request.table
     table.parameters = {**table.parameters, KEEP_STATISTICS: "true"}
     client.call(
@@ -116,6 +120,8 @@ def _create_table(client: Client, request: Any) -> None:
 
 
 def _alter_table(client: Client, request: Any) -> None:
+    """Replace a table's struct. Raise UnsupportedError if a table that somebody has written to
+    shall become full-ACID."""
     try:
         client.call(
             "alter_table_with_environment_context",
@@ -134,6 +140,7 @@ def _alter_table(client: Client, request: Any) -> None:
 
 
 def _alter_partitions(client: Client, request: Any) -> None:
+    """Replace the structs of some partitions."""
     client.call(
         "alter_partitions_with_environment_context",
         request.dbName, request.tableName, request.partitions, request.environmentContext,
@@ -141,6 +148,7 @@ def _alter_partitions(client: Client, request: Any) -> None:
 
 
 def _drop_table(client: Client, request: Any) -> None:
+    """Drop a table or view."""
     client.call(
         "drop_table_with_environment_context",
         request.dbName, request.tableName, request.deleteData, None,
@@ -148,6 +156,8 @@ def _drop_table(client: Client, request: Any) -> None:
 
 
 def _constraints(client: Client, request: Any) -> Any:
+    """Fetch a table's NOT NULL, DEFAULT and CHECK constraints by three calls, as one answer of Hive
+    4."""
     about = {"catName": request.catName, "db_name": request.dbName, "tbl_name": request.tblName}
     required = client.call("get_not_null_constraints", hive.NotNullConstraintsRequest(**about))
     filled = client.call("get_default_constraints", hive.DefaultConstraintsRequest(**about))
@@ -170,6 +180,8 @@ def _open_txns(client: Client, request: Any) -> Any:
 
 
 def _lock(client: Client, request: Any) -> Any:
+    """Request a lock: EXCL_WRITE as SHARED_WRITE, texts without quotes. Raise CatalogError if a
+    name has a quote or backslash."""
     for component in request.component:
         if component.dbname.startswith("("):
             component.tablename = _plain(component.tablename)  # no table, but a path
@@ -182,6 +194,7 @@ def _lock(client: Client, request: Any) -> Any:
 
 
 def _show_locks(client: Client, request: Any) -> Any:
+    """Fetch the locks, with SHARED_WRITE as EXCL_WRITE."""
     answer = client.call("show_locks", request)
     for lock in answer.locks or ():
         if lock.type == hive.LockType.SHARED_WRITE:
@@ -193,6 +206,8 @@ def _show_locks(client: Client, request: Any) -> Any:
 
 
 def _compact(client: Client, request: Any) -> Any:
+    """Queue a compaction. Raise UnsupportedError for a rebalance or a pool, CatalogError for a
+    property with a quote or backslash."""
     if request.type == hive.CompactionType.REBALANCE:
         raise _missing_ability_error("compaction of the type REBALANCE")
     if request.poolName is not None:
@@ -204,6 +219,7 @@ def _compact(client: Client, request: Any) -> Any:
 
 
 def _show_compact(client: Client, request: Any) -> Any:
+    """Fetch the queue and the history, with the states as Hive 4 calls them."""
     answer = client.call("show_compact", request)
     for entry in answer.compacts:
         if entry.state == "attempted":
@@ -216,6 +232,7 @@ def _abort_compactions(client: Client, request: Any) -> Any:
 
 
 def _seed_write_id(client: Client, request: Any) -> Any:
+    """Raise UnsupportedError, with advice: Hive 3 does not seed write ids."""
     raise _missing_ability_error(
         "call to seed write ids. Over files without write ids, let Hive create a plain table, then "
         "say ALTER TABLE … CONVERT TO ACID"
@@ -245,6 +262,7 @@ def _plain(text: str) -> str:
 
 
 def _need_plain(*texts: str | None) -> None:
+    """Raise CatalogError if a text has a quote or a backslash."""
     for text in texts:
         if text is not None and text != _plain(text):
             raise CatalogError(

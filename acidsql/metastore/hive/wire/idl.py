@@ -75,7 +75,8 @@ class _Loader:
         self.methods: dict[str, Method] = {}
 
     def load(self) -> dict[str, Any]:
-        """The structs' classes and the enums, by name."""
+        """Read the whole file, and return the structs' classes and the enums, by name. Methods are
+        in ``methods`` then."""
         for kind, name in zip(self._tokens, self._tokens[1:], strict=False):
             if kind in _STRUCTS:
                 base = TExceptionBase if kind == "exception" else TBase
@@ -84,11 +85,11 @@ class _Loader:
             kind, name = self._next(), self._next()
             self._expect("{")
             if kind == "enum":
-                self.enums[name] = dict(self._members())
+                self.enums[name] = dict(self._parse_members())
             elif kind in _STRUCTS:
-                self._fill(self._pairs[name], list(self._fields("}")))
+                self._fill_class(self._pairs[name], list(self._parse_fields("}")))
             else:
-                self.methods.update(self._service())
+                self.methods.update(self._parse_service())
         numbers = {name: SimpleNamespace(**members) for name, members in self.enums.items()}
         return {**{name: pair[0] for name, pair in self._pairs.items()}, **numbers}
 
@@ -108,33 +109,36 @@ class _Loader:
 
     # ── definitions ──────────────────────────────────────────────────────────────────────────
 
-    def _members(self) -> Iterator[tuple[str, int]]:
+    def _parse_members(self) -> Iterator[tuple[str, int]]:
+        """Yield the names and numbers of an enum, up to the closing brace."""
         while not self._skip("}"):
             name = self._next()
             self._expect("=")
             yield name, int(self._next())
             self._skip(",")
 
-    def _fields(self, end: str) -> Iterator[_Field]:
+    def _parse_fields(self, end: str) -> Iterator[_Field]:
+        """Yield the fields of a struct or of arguments, up to the token ``end``."""
         while not self._skip(end):
             number = int(self._next())
             self._expect(":")
             self._skip(*_REQUIREDNESS)
-            kind, name = self._type(), self._next()
-            default = self._value(self._next()) if self._skip("=") else None
+            kind, name = self._parse_type(), self._next()
+            default = self._parse_value(self._next()) if self._skip("=") else None
             self._skip(",")
             yield _Field(number, name, kind, default)
 
-    def _type(self) -> tuple[int, Any]:
+    def _parse_type(self) -> tuple[int, Any]:
+        """Parse a type into Thrift's number and what its codec needs beside it."""
         name = self._next()
         if name in _BASIC:
             return _BASIC[name]
         if name in ("list", "set", "map"):
             self._expect("<")
-            inner = self._type()
+            inner = self._parse_type()
             if name == "map":
                 self._expect(",")
-                inner = (*inner, *self._type())  # type: ignore[assignment]
+                inner = (*inner, *self._parse_type())  # type: ignore[assignment]
             self._expect(">")
             number: int = {"list": TType.LIST, "set": TType.SET, "map": TType.MAP}[name]
             return number, (*inner, False)
@@ -142,7 +146,9 @@ class _Loader:
             return TType.STRUCT, self._pairs[name]
         return TType.I32, None  # an enum
 
-    def _value(self, text: str) -> Any:
+    def _parse_value(self, text: str) -> Any:
+        """Return the Python value of a default: a text, a boolean, an enum's number or an
+        integer."""
         if text.startswith('"'):
             return text.strip('"')
         if text in ("true", "false"):
@@ -150,28 +156,30 @@ class _Loader:
         enum, dot, member = text.partition(".")
         return self.enums[enum][member] if dot else int(text)
 
-    def _service(self) -> Iterator[tuple[str, Method]]:
+    def _parse_service(self) -> Iterator[tuple[str, Method]]:
+        """Yield the methods of the service, with their names, up to the closing brace."""
         while not self._skip("}"):
-            returns = [] if self._skip("void") else [_Field(0, "success", self._type(), None)]
+            returns = [] if self._skip("void") else [_Field(0, "success", self._parse_type(), None)]
             name = self._next()
             self._expect("(")
-            arguments = self._struct(f"{name}_args", list(self._fields(")")))
+            arguments = self._new_struct(f"{name}_args", list(self._parse_fields(")")))
             throws: list[_Field] = []
             if self._skip("throws"):
                 self._expect("(")
-                throws = list(self._fields(")"))
+                throws = list(self._parse_fields(")"))
             self._skip(",")
-            result = self._struct(f"{name}_result", [*returns, *throws])
+            result = self._new_struct(f"{name}_result", [*returns, *throws])
             names = tuple(error_field.name for error_field in throws)
             yield name, Method(arguments, result, names, bool(returns))
 
-    def _struct(self, name: str, fields: list[_Field]) -> Any:
+    def _new_struct(self, name: str, fields: list[_Field]) -> Any:
+        """Make a class with these fields."""
         pair = [type(name, (TBase,), {"__module__": __name__}), None]
-        self._fill(pair, fields)
+        self._fill_class(pair, fields)
         return pair[0]
 
     @staticmethod
-    def _fill(pair: list[Any], fields: list[_Field]) -> None:
+    def _fill_class(pair: list[Any], fields: list[_Field]) -> None:
         """Give a class its fields, as Thrift's generator does."""
         spec: list[Any] = [None] * (max((field.number for field in fields), default=-1) + 1)
         for field in fields:

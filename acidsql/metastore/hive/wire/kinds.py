@@ -14,7 +14,7 @@ from acidsql.acid.table import INSERT_ONLY, TRANSACTIONAL_PROPERTIES
 from acidsql.metastore.hive.wire import convert
 
 
-class Kind(Enum):
+class TableKind(Enum):
     """The kind of a table. The value is a word for messages."""
 
     FULL_ACID = "full ACID"
@@ -37,21 +37,22 @@ _TEXT = "org.apache.hadoop.mapred.TextInputFormat"
 TEXT = "text"
 
 
-def kind_of(raw: Any) -> Kind:
-    """The kind of table that a struct ``Table`` of the server describes."""
+def kind_of(raw: Any) -> TableKind:
+    """Return the kind of table that a struct ``Table`` of the server describes."""
     if convert.is_view(raw):
-        return Kind.VIEW
+        return TableKind.VIEW
     if raw.tableType == "MATERIALIZED_VIEW":
-        return Kind.MATERIALIZED_VIEW
+        return TableKind.MATERIALIZED_VIEW
     if engine_of(raw):
-        return Kind.OTHER_ENGINE
+        return TableKind.OTHER_ENGINE
     if convert.is_transactional(raw):
-        return Kind.INSERT_ONLY if _is_insert_only(raw.parameters) else Kind.FULL_ACID
-    return Kind.PLAIN if raw.tableType == convert.MANAGED else Kind.EXTERNAL
+        return TableKind.INSERT_ONLY if _is_insert_only(raw.parameters) else TableKind.FULL_ACID
+    return TableKind.PLAIN if raw.tableType == convert.MANAGED else TableKind.EXTERNAL
 
 
 def engine_of(raw: Any) -> str:
-    """The engine that alone can read the table; empty for Hive's own tables."""
+    """Return the name of the engine that alone can read the table, an unknown one by its handler's
+    class; "" for Hive's own tables."""
     parameters = raw.parameters or {}
     by_key = {key.lower(): value for key, value in parameters.items()}
     handler = by_key.get(_HANDLER, "")

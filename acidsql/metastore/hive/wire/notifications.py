@@ -18,7 +18,7 @@ from acidsql.metastore.hive.wire.idl import hive
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LoggedChange:
     """A change of the catalog.
 
     Attributes:
@@ -47,79 +47,86 @@ class LogReader:
     """
 
     last: int
-    changes: list[Change] = field(default_factory=list)
+    changes: list[LoggedChange] = field(default_factory=list)
 
 
-def event_changes(event: Any, catalog: str) -> Iterator[Change]:
-    """What an entry changes in one catalog, so that an older snapshot is not to see it.
+def event_changes(event: Any, catalog: str) -> Iterator[LoggedChange]:
+    """Yield what an entry of the log changes in one catalog, so that an older snapshot is not to
+    see it. An entry that cannot be read may be any change.
 
     New partitions, properties, statistics and constraints are no such changes.
     """
     if event.catName is not None and event.catName.lower() != catalog.lower():
         return
     try:
-        yield from _changes(event)
+        yield from _changes_of_event(event)
     except Exception:  # a message of another format
-        yield Change()
+        yield LoggedChange()
 
 
-def _changes(event: Any) -> Iterator[Change]:
+def _changes_of_event(event: Any) -> Iterator[LoggedChange]:
+    """Yield the changes of the catalog in an entry; none for an event of another type. Any error
+    may be raised if the message has another format."""
     match event.eventType:
         case "CREATE_TABLE" | "DROP_TABLE":
-            yield _change(event.dbName, event.tableName)
+            yield _logged_change(event.dbName, event.tableName)
         case "DROP_DATABASE":
-            yield _change(event.dbName)
+            yield _logged_change(event.dbName)
         case "ALTER_TABLE":
-            message = _message(event)
+            message = _parse_message(event)
             old, new = (
-                _read(hive.Table, message[f"tableObj{when}Json"]) for when in ("Before", "After")
+                _read_struct(hive.Table, message[f"tableObj{when}Json"])
+                for when in ("Before", "After")
             )
             if table_meaning(old) != table_meaning(new):
-                yield _change(old.dbName, old.tableName)
+                yield _logged_change(old.dbName, old.tableName)
                 if table_meaning(old)[:2] != table_meaning(new)[:2]:  # it has another name
-                    yield _change(new.dbName, new.tableName)
+                    yield _logged_change(new.dbName, new.tableName)
         case "DROP_PARTITION":
-            message = _message(event)
-            keys = _read(hive.Table, message["tableObjJson"]).partitionKeys
+            message = _parse_message(event)
+            keys = _read_struct(hive.Table, message["tableObjJson"]).partitionKeys
             for values in message["partitions"]:
                 yield _dropped_partition(event, keys, [values[key.name] for key in keys])
         case "ALTER_PARTITION":
-            message = _message(event)
-            keys = _read(hive.Table, message["tableObjJson"]).partitionKeys
+            message = _parse_message(event)
+            keys = _read_struct(hive.Table, message["tableObjJson"]).partitionKeys
             old, new = (
-                _read(hive.Partition, message[f"partitionObj{when}Json"])
+                _read_struct(hive.Partition, message[f"partitionObj{when}Json"])
                 for when in ("Before", "After")
             )
             if old.values != new.values:
                 yield _dropped_partition(event, keys, old.values)
 
 
-def _dropped_partition(event: Any, keys: Any, values: list[str]) -> Change:
+def _dropped_partition(event: Any, keys: Any, values: list[str]) -> LoggedChange:
     name = partition_name([key.name for key in keys], values)
-    return _change(event.dbName, event.tableName, name)
+    return _logged_change(event.dbName, event.tableName, name)
 
 
-def _change(database: str, table: str | None = None, partition: str | None = None) -> Change:
+def _logged_change(
+    database: str, table: str | None = None, partition: str | None = None
+) -> LoggedChange:
     """A change. What a client has sent to the server may have names in capitals."""
-    return Change(database.lower(), None if table is None else table.lower(), partition)
+    return LoggedChange(database.lower(), None if table is None else table.lower(), partition)
 
 
 def table_meaning(raw: Any) -> tuple[Any, ...]:
-    """What a table's name means: which table that is, where it lies, its columns, and the query of
-    a view."""
+    """Return what a table's name means: database, name, location, columns (name, type), and the
+    query of a view."""
     columns = [(column.name.lower(), column.type.lower()) for column in raw.sd.cols]
     query = raw.viewExpandedText or raw.viewOriginalText or ""
     return raw.dbName.lower(), raw.tableName.lower(), raw.sd.location, columns, query
 
 
-def _message(event: Any) -> Any:
+def _parse_message(event: Any) -> Any:
+    """Return the JSON of an entry's message, which may be compressed."""
     text = event.message
     if event.messageFormat.startswith("gzip"):
         text = gzip.decompress(base64.b64decode(text))
     return json.loads(text)
 
 
-def _read(struct: Any, text: str) -> Any:
+def _read_struct(struct: Any, text: str) -> Any:
     """A struct in Thrift's JSON."""
     value = struct()
     value.read(TJSONProtocol(TMemoryBuffer(text.encode())))

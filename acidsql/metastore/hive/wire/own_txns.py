@@ -85,14 +85,14 @@ class OwnTxn:
         self.holder = self.holder or self.id
 
     def note_components(self, components: Iterable[LockComponent]) -> None:
-        """Note the components of a lock."""
+        """Note the components of a requested lock, and whether it came after the snapshot."""
         requested = list(components)
         self.requested_locks += requested
         if self.has_snapshot:
             self.locks_after_snapshot += requested
 
     def uncovered_components(self, components: Iterable[LockComponent]) -> list[LockComponent]:
-        """The components that no granted lock covers.
+        """Return the components that no granted lock covers.
 
         A second request for a lock that is held would wait for others that wait for the first.
         """
@@ -108,7 +108,8 @@ class OwnTxn:
         return [self.holder] if self.holder == self.id else [self.holder, self.id]
 
     def must_look_again(self, lock_id: int) -> bool:
-        """Whether Hive 3 may have granted a lock too early (see ``hive3``)."""
+        """Whether Hive 3 may have granted a lock too early, because the transaction has other locks
+        or the lock is EXCLUSIVE."""
         return bool(self.granted_locks) or any(
             component.lock_type is LockType.EXCLUSIVE
             for component in self.waiting_locks.get(lock_id, ())
@@ -127,8 +128,8 @@ class OwnTxn:
         self.requested_locks = list(components)
 
     def operations(self, table: TableName) -> list[Operation]:
-        """How the transaction changes a table that it has a write id for. CREATE TABLE … AS SELECT
-        locks the new table for no operation, and inserts."""
+        """Return how the transaction changes a table that it has a write id for. CREATE TABLE … AS
+        SELECT locks the new table for no operation, and inserts."""
         operations = dict.fromkeys(
             component.operation
             for component in self.requested_locks
@@ -139,7 +140,8 @@ class OwnTxn:
         ]
 
     def late_operations(self, table: TableName) -> set[Operation]:
-        """Those that the snapshot does not protect, because their lock came after it."""
+        """Return the changes of a table that the snapshot does not protect, because their lock came
+        after it."""
         return {
             component.operation
             for component in self.locks_after_snapshot
@@ -147,7 +149,8 @@ class OwnTxn:
         }.intersection(RECORDED)
 
     def shares(self, table: TableName) -> bool:
-        """Whether some lock with which it changes the table lets others change it, too."""
+        """Whether some lock with which the transaction changes the table lets others change it,
+        too."""
         return any(
             _is_on_table(component, table)
             and component.operation in RECORDED
@@ -156,7 +159,7 @@ class OwnTxn:
         )
 
     def partitions(self, table: TableName) -> set[str]:
-        """The partitions that it changes."""
+        """Return the names of the partitions of a table that the transaction changes."""
         return {
             name
             for (changed_table, _), names in self.changed_partitions.items()
@@ -165,7 +168,7 @@ class OwnTxn:
         }
 
     def has_reported(self, table: TableName) -> bool:
-        """Whether the server knows partitions of the table that it changes."""
+        """Whether the server knows partitions of the table that the transaction changes."""
         return any(
             names
             for (told_table, _), names in self.reported_partitions.items()
@@ -188,6 +191,8 @@ def _is_on_table(component: LockComponent, table: TableName) -> bool:
 
 
 def _covers(held: LockComponent, requested: LockComponent) -> bool:
+    """Whether a held lock makes a requested one needless: the same table, the same or all
+    partitions, as strong a type."""
     return (
         (held.database, held.table) == (requested.database, requested.table)
         and held.partition in (None, requested.partition)

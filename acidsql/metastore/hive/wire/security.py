@@ -15,7 +15,7 @@ from thrift.transport.THttpClient import THttpClient
 from thrift.transport.TTransport import TSaslClientTransport, TTransportException
 
 from acidsql.errors import SettingError
-from acidsql.metastore.hive.wire.address import PASSWORD, TOKEN, Address, place
+from acidsql.metastore.hive.wire.address import PASSWORD, TOKEN, Address, host_and_port
 
 # The numbers by which GSSAPI and, more exactly, MIT's Kerberos (krb5.h) give reasons.
 _CREDENTIALS_EXPIRED, _CONTEXT_EXPIRED = 11 << 16, 12 << 16
@@ -75,8 +75,9 @@ def user_of(address: Address) -> str:
     return address.user or getpass.getuser()
 
 
-def tls(address: Address) -> ssl.SSLContext:
-    """The context that checks the server's certificate and name. Raises SettingError."""
+def tls_context(address: Address) -> ssl.SSLContext:
+    """Make the context that checks the server's certificate and name. Raises SettingError if the
+    certificates cannot be read."""
     try:
         return ssl.create_default_context(cafile=address.cafile)
     except (OSError, ssl.SSLError) as error:
@@ -88,8 +89,9 @@ def tls(address: Address) -> ssl.SSLContext:
 # ── SASL ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def sasl(address: Address, opened: Any, host: str) -> Any:
-    """A transport that signs the user in, around a socket. Raises SettingError."""
+def sasl_transport(address: Address, opened: Any, host: str) -> Any:
+    """Make a transport around a socket that signs the user in. Raises SettingError if a package or
+    a password is missing."""
     try:
         if address.auth == "plain":
             return TSaslClientTransport(
@@ -136,7 +138,7 @@ class _Kerberos(TSaslClientTransport):  # type: ignore[misc]
 
 @contextmanager
 def _kerberos_errors() -> Iterator[None]:
-    """Make Thrift's error of each one of Kerberos or pure-sasl."""
+    """Run a block; errors of Kerberos and pure-sasl become KerberosError, which is Thrift's."""
     import kerberos
 
     try:
@@ -144,13 +146,14 @@ def _kerberos_errors() -> Iterator[None]:
     except (TTransportException, OSError, EOFError):
         raise
     except kerberos.KrbError as error:
-        raise KerberosError(*_words(error)) from error
+        raise KerberosError(*_reason_and_code(error)) from error
     except Exception as error:  # pure-sasl raises some that have no type of their own
         raise KerberosError(str(error), 0) from error
 
 
-def _words(error: Exception) -> tuple[str, int]:
-    """Text and number of the reason: that of Kerberos, if there is one; else GSSAPI's."""
+def _reason_and_code(error: Exception) -> tuple[str, int]:
+    """Return the text and number of the reason: that of Kerberos, if there is one; else GSSAPI's;
+    else the error's text and 0."""
     reasons = [
         argument for argument in error.args if isinstance(argument, tuple) and len(argument) == 2
     ]
@@ -186,12 +189,14 @@ class Http(THttpClient):  # type: ignore[misc]
     def __init__(self, address: Address, host: str, port: int) -> None:
         scheme = "https" if address.tls else "http"
         super().__init__(
-            f"{scheme}://{place(host, port)}/{address.path}",
-            ssl_context=tls(address) if address.tls else None,
+            f"{scheme}://{host_and_port(host, port)}/{address.path}",
+            ssl_context=tls_context(address) if address.tls else None,
         )
         self._address = address
 
     def flush(self) -> None:
+        """Send the request, with the user's name or the token as it is now. Raise HttpStatusError
+        if the status is not 200."""
         self.setCustomHeaders(self._headers())
         super().flush()
         if self.code != 200:
@@ -208,7 +213,8 @@ class Http(THttpClient):  # type: ignore[misc]
 
 
 def advice(address: Address, host: str, error: BaseException) -> str:
-    """Advice about a failure of a connection; empty if the failure is not about trust."""
+    """Return what a user can do about a failure of a connection; "" if the failure is not about
+    trust."""
     reason = getattr(error, "inner", None) or error  # Thrift's own errors do not say why
     for kind, advise in _ADVICE.items():
         if isinstance(reason, kind):
@@ -223,6 +229,7 @@ def _kerberos_advice(address: Address, _host: str, error: Any) -> str:
 
 
 def _certificate_advice(address: Address, host: str, error: Any) -> str:
+    """Return what to do about a server's certificate that is not trusted."""
     if error.verify_code in (_HOST_MISMATCH, _IP_MISMATCH):
         return f"The server's certificate is not for '{host}': use a name that it has."
     if error.verify_code == _EXPIRED:
@@ -234,6 +241,7 @@ def _certificate_advice(address: Address, host: str, error: Any) -> str:
 
 
 def _tls_advice(_address: Address, _host: str, error: Any) -> str:
+    """Return what to do if TLS fails for another reason than the certificate."""
     if "_ALERT_" in (error.reason or ""):  # said in TLS
         return "The server refuses this machine, for the reason that TLS gives here."
     if isinstance(error, ssl.SSLEOFError):  # perhaps the alert came too late
@@ -245,6 +253,7 @@ def _tls_advice(_address: Address, _host: str, error: Any) -> str:
 
 
 def _http_advice(address: Address, _host: str, error: Any) -> str:
+    """Return what to do about a status of HTTP."""
     if error.status not in (401, 403):
         return f"Does the server have metastore.server.thrift.http.path={address.path}?"
     if address.auth == "jwt":
@@ -253,6 +262,7 @@ def _http_advice(address: Address, _host: str, error: Any) -> str:
 
 
 def _sasl_advice(address: Address, message: str) -> str:
+    """Return what to do about a server that refuses the user or the mechanism."""
     if "Unsupported mechanism" in message:
         return f"The server does not know auth={address.auth}."
     if address.auth == "plain":

@@ -9,7 +9,8 @@ from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 
 
 def valid_txns(answer: Any, own: int) -> ValidTxnList:
-    """The snapshot in a ``GetOpenTxnsResponse``; the transaction ``own`` sees its own writes.
+    """Make the snapshot of a ``GetOpenTxnsResponse``; the transaction ``own`` is no exception in
+    it, so it sees its own writes.
 
     Hive's client cuts the list at its own number, and takes it before its locks. acidsql takes it
     under its locks, and must see what the others did for which it has waited.
@@ -23,7 +24,7 @@ def valid_txns(answer: Any, own: int) -> ValidTxnList:
 
 
 def valid_write_ids(answer: Any) -> ValidWriteIdList:
-    """The list in a ``TableValidWriteIds``."""
+    """Make the list of a ``TableValidWriteIds``."""
     opened, aborted = _split(answer.invalidWriteIds, answer.abortedBits)
     return ValidWriteIdList(
         answer.writeIdHighWaterMark, opened, aborted, table=answer.fullTableName
@@ -31,8 +32,8 @@ def valid_write_ids(answer: Any) -> ValidWriteIdList:
 
 
 def _split(numbers: Sequence[int], bits: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Open and aborted numbers. Bit i says that the number at place i is aborted; zeroes at the end
-    are not sent."""
+    """Return the open and the aborted numbers. Bit i of ``bits`` says that the number at place i is
+    aborted; zeroes at the end are not sent."""
     opened: list[int] = []
     aborted: list[int] = []
     for place, number in enumerate(numbers):

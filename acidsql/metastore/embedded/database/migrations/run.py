@@ -18,11 +18,12 @@ _one_at_a_time = threading.Lock()
 
 
 def migrate(connection: Connection, warehouse: str) -> None:
-    """Run the missing revisions in the caller's store transaction.
+    """Let Alembic run the revisions that the database lacks, in the caller's store transaction,
+    which the caller commits.
 
     Args:
         connection: The connection of that store transaction (see ``Dialect.upgrade``).
-        warehouse: Location of the database ``default``.
+        warehouse: The location of the database ``default``, if a revision makes this.
     """
     with _one_at_a_time, _scripts() as directory:
         config = Config()
@@ -34,7 +35,8 @@ def migrate(connection: Connection, warehouse: str) -> None:
 
 @contextmanager
 def _scripts() -> Iterator[Path]:
-    """The directory for Alembic; a copy if acidsql lies in a zip (spark-submit --py-files)."""
+    """Yield the directory with the revisions; a temporary copy if acidsql lies in a zip
+    (spark-submit --py-files)."""
     scripts = resources.files("acidsql.metastore.embedded.database.migrations")
     if isinstance(scripts, Path):
         yield scripts

@@ -1,7 +1,8 @@
 """The steps of revisions. Each step does only what is still to be done.
 
-``schema`` defines tables in the same way for all databases. ``dressed`` adds what a database needs
-to compare names as SQLite does: by code point, so that ``a``, ``A`` and ``a `` are three names.
+``schema`` defines tables in the same way for all databases. ``adapted_metadata`` adds what a
+database needs to compare names as SQLite does: by code point, so that ``a``, ``A`` and ``a `` are
+three names.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ def set_version(connection: Connection, version: int) -> None:
 
 
 def create(connection: Connection, tables: Iterable[Table]) -> None:
-    """Create the tables and indexes that do not exist."""
+    """Create those of the tables, and on MySQL of their indexes, that do not exist."""
     existing_tables = set(inspect(connection).get_table_names())
-    dressed_tables = dressed(VERSION.metadata, connection.dialect).tables
-    for table in (dressed_tables[table.name] for table in tables):
+    adapted_tables = adapted_metadata(VERSION.metadata, connection.dialect).tables
+    for table in (adapted_tables[table.name] for table in tables):
         if table.name not in existing_tables:
             table.create(connection, checkfirst=False)
         elif connection.dialect.name in MYSQLS:  # the last attempt may have died before an index
@@ -73,21 +74,24 @@ def seed(connection: Connection, table: Table, **values: object) -> None:
         connection.execute(insert(table).values(values))
 
 
-def dressed(metadata: MetaData, dialect: SqlDialect) -> MetaData:
-    """The tables as this kind of database needs them."""
+def adapted_metadata(metadata: MetaData, dialect: SqlDialect) -> MetaData:
+    """Return the tables as this kind of database needs them; SQLite's are the given ones
+    themselves."""
     if dialect.name == "sqlite":
         return metadata
     copy = MetaData()
     for table in metadata.sorted_tables:
         new = table.to_metadata(copy)
         if dialect.name in MYSQLS:
-            _for_mysql(new, dialect)
+            _adapt_to_mysql(new, dialect)
         elif dialect.name == "postgresql":
-            _for_postgresql(new)
+            _adapt_to_postgresql(new)
     return copy
 
 
-def _for_mysql(table: Table, dialect: SqlDialect) -> None:
+def _adapt_to_mysql(table: Table, dialect: SqlDialect) -> None:
+    """Change a table for MySQL or MariaDB: InnoDB, names compared by code point, MEDIUMTEXT for
+    TEXT, and texts in keys short enough."""
     binary = "utf8mb4_nopad_bin" if getattr(dialect, "is_mariadb", False) else "utf8mb4_0900_bin"
     options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": binary}
     table.dialect_options[dialect.name].update(options)
@@ -105,7 +109,8 @@ def _for_mysql(table: Table, dialect: SqlDialect) -> None:
             column.type = String(_IN_KEY.get(length, length))
 
 
-def _for_postgresql(table: Table) -> None:
+def _adapt_to_postgresql(table: Table) -> None:
+    """Give the texts of a table the collation C, so that they are compared by code point."""
     for column in table.columns:
         if isinstance(column.type, String):
             kind = Text if isinstance(column.type, Text) else String

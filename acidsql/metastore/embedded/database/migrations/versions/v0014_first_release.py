@@ -23,6 +23,8 @@ NUMBERS = (
 
 
 def upgrade(connection: Connection, warehouse: str) -> None:
+    """Create all tables, and the first rows of those that have some; ``warehouse``: the location of
+    the database ``default``."""
     claim(connection)
     create(connection, schema.metadata.sorted_tables)
     for table in NUMBERS:
