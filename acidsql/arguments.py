@@ -81,7 +81,7 @@ def is_numpy_scalar(value: object) -> bool:
 
 
 def python_scalar(value: Any) -> Any:
-    """The Python value of a numpy scalar. Nanoseconds are cut, because Python lacks them."""
+    """Return the Python value of a numpy scalar. Nanoseconds are cut, because Python lacks them."""
     plain = value.item()
     if value.dtype.kind in "mM" and isinstance(plain, int):
         return value.astype(f"{value.dtype.kind}8[us]").item()

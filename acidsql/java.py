@@ -98,7 +98,8 @@ def probe(home: Path) -> Java | None:
 
 
 def use_java() -> Java:
-    """Find a Java and set JAVA_HOME to it, for a Spark that this process starts.
+    """Find a usable Java, set JAVA_HOME to it for a Spark that this process starts, and return it.
+    None is installed.
 
     Raises:
         SystemExit: There is no usable Java; the text says what to do.

@@ -37,7 +37,7 @@ class BucketProperty(NamedTuple):
 
 
 def encode(bucket_id: int, statement_id: int = NO_STATEMENT) -> int:
-    """The bucket property of version 1.
+    """Return the bucket property of version 1.
 
     Args:
         bucket_id: 0 to 4095.

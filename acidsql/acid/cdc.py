@@ -72,7 +72,8 @@ def cdc_table_names(target: TableName) -> tuple[TableName, TableName]:
 
 
 def target_name(state_table: TableName) -> TableName | None:
-    """The target whose state or pending table has this name; None if the name is no such name."""
+    """Return the name of the target whose state or pending table would have this name; None if no
+    target's would. The tables need not exist."""
     for suffix in _SUFFIXES:
         if state_table.name.endswith(suffix) and state_table.name != suffix:
             return TableName(state_table.database, state_table.name.removesuffix(suffix))
@@ -101,7 +102,7 @@ def is_cdc_table(table: Table) -> bool:
 
 
 def pending_table(target: TableName) -> Table:
-    """The pending table of a target. Its directory is chosen when it is created.
+    """Make the pending table of a target, without a location, which is chosen when it is created.
 
     A row is a record, or a commit point that came without one: then ``record`` is NULL.
     """

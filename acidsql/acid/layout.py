@@ -208,7 +208,8 @@ _ORIGINAL_BUCKET = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
 
 
 def bucket_id_of_original(path: str) -> int:
-    """The bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
+    """Return the bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
+    Directories before it are ignored.
 
     Raises:
         FormatError: The name has another form (for example Spark's ``part-00000…``).

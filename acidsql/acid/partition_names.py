@@ -83,9 +83,10 @@ class PartitionNames:
 
 
 def canonical(text: str | None, hive_type: str) -> str | None:
-    """The canonical text of a value, for a directory's name; ``text`` is Spark's cast to STRING.
+    """Return the canonical text of a value, for a directory's name, without escapes; ``text`` is
+    Spark's cast to STRING.
 
-    None means the default partition, which holds NULL and the empty text.
+    None means the default partition, which holds NULL, the empty text and a CHAR of blanks.
     """
     if text is None or text in ("", DEFAULT_PARTITION):
         return None

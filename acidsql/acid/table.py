@@ -157,7 +157,8 @@ class Table:
         return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
 
     def with_zlib(self) -> Table:
-        """The table with ZLIB as its ORC compression, unless a property names another one."""
+        """Return the table with ZLIB as its ORC compression; unchanged if it names another one or
+        is not ORC."""
         has_compression = any(key.lower() == ORC_COMPRESSION for key in self.properties)
         if has_compression or self.file_format != ORC:
             return self

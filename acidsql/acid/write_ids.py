@@ -156,7 +156,8 @@ class ValidWriteIdList(_ValidIdList):
         return visible
 
     def intersect(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
-        """The list of the ids that are visible in both lists."""
+        """Return the list of the ids that are visible in both lists. What the other one hides is
+        open in it."""
         common_range = self.up_to(other_list.high_water_mark)
         return common_range.hide(
             number for number in other_list.exceptions if common_range.is_valid(number)
@@ -179,7 +180,7 @@ class NewWriteIds:
     after: ValidWriteIdList
 
     def has_any(self, first: int, last: int) -> bool:
-        """True if one of ``first..last`` (both included) is new."""
+        """Whether one of ``first..last`` (both included) is visible now, and was not before."""
         first_above = max(first, self.before.high_water_mark + 1)
         if first_above <= last and self.after.range_validity(first_above, last) is not Range.NONE:
             return True

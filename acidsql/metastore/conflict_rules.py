@@ -100,7 +100,9 @@ def rival_operations(own_operations: Iterable[Operation]) -> frozenset[Operation
 
 
 def is_conflict(own_change: RecordedChange, rival_change: RecordedChange) -> bool:
-    """Whether two changes of a common object conflict, by the table in the module's docstring."""
+    """Whether two changes of a common object conflict. Two INSERTs, and an INSERT and an UPDATE or
+    DELETE, do not. An OVERWRITE conflicts with an INSERT only if it has the higher write id, or the
+    rival's is unknown. All others conflict."""
     pair = (own_change.operation, rival_change.operation)
     if Operation.INSERT not in pair:
         return True
@@ -208,7 +210,8 @@ class _Author(Protocol):
 
 
 def author_text(author: _Author) -> str:
-    """The text that names a transaction with its user, host and statement.
+    """Return the text that names a transaction with its user, host and statement, cut to 200
+    characters.
 
     "Another program" if the metastore does not know the transaction.
     """

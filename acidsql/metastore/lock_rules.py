@@ -71,7 +71,8 @@ def strength(lock_type: LockType) -> int:
 
 
 def overlaps(first: LockObject, second: LockObject) -> bool:
-    """True if one object contains the other: a database its tables, a table its partitions."""
+    """Whether two objects are the same, or one contains the other: a database its tables, a table
+    its partitions."""
     if first.database != second.database:
         return False
     if first.table is None or second.table is None:
@@ -138,7 +139,8 @@ class LocksByObject(Generic[FiledValue]):
             partitions.setdefault(lock_object.partition, []).append(value)
 
     def overlapping(self, lock_object: LockObject) -> Iterator[FiledValue]:
-        """The values of all objects that overlap an object, by the rule of ``overlaps``."""
+        """Yield the values of all objects that are the same as an object, contain it, or lie in
+        it."""
         tables = self._databases.get(lock_object.database, {})
         for partitions in _entries_and_whole(tables, lock_object.table):
             for values in _entries_and_whole(partitions, lock_object.partition):
@@ -201,7 +203,7 @@ def _covers(held: LockInfo, requested: LockInfo) -> bool:
 
 
 def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
-    """A shortest circle of transactions that wait for each other, beginning with ``txn_id``.
+    """Return a shortest circle of transactions that wait for each other, beginning with ``txn_id``.
 
     A transaction that waits for a session waits for the session's waiting statements.
 

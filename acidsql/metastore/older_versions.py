@@ -35,7 +35,7 @@ def commit_at(metastore: Metastore, time_ms: int) -> int:
 def write_ids_at_commit(
     table: TableName, committed: ValidWriteIdList, versions: Sequence[Version], commit: int
 ) -> ValidWriteIdList:
-    """The write ids that a table showed after a commit.
+    """Return the write ids that a table showed after a commit.
 
     Args:
         table: The table.
@@ -44,7 +44,7 @@ def write_ids_at_commit(
         commit: The number of the commit.
 
     Raises:
-        VersionNotFoundError: Nothing is known of that time.
+        VersionNotFoundError: The commit is older than all versions that are remembered.
     """
     if not versions or versions[-1].commit > commit:
         since = f" before {_time(versions[-1].committed_ms)}" if versions else ""
@@ -101,7 +101,7 @@ def state_write_ids(
 def oldest_version_after_loss(
     store: Metastore, table: TableName, shown: ValidWriteIdList
 ) -> int | None:
-    """The oldest version that can be read, if files of a snapshot may have been deleted.
+    """Return the oldest version that can be read, if files of a snapshot may have been deleted.
 
     The caller asks after it has listed the files.
 

@@ -52,7 +52,8 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def watch(self, txn: HasTxnId) -> None:
-        """Send heartbeats for a transaction from now on; the first one starts the thread."""
+        """Send heartbeats for a transaction from now on; the first one starts the thread. The
+        transaction is only weakly referenced."""
         with self._guard:
             self._alive[txn.id] = weakref.ref(txn)
             if self._thread is None and not self._stopped:

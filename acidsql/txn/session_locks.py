@@ -56,7 +56,8 @@ class SessionLocks:
         return None if self._holder is None else self._holder.id
 
     def need_held(self) -> None:
-        """Check that the locks are still held. A loss is told once: then the session has none.
+        """Raise if the session has lost its locks; do nothing if it has them or never had any. A
+        loss is told once: then the session has none.
 
         Raises:
             TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.

@@ -29,8 +29,10 @@ def can_change(old: HiveType, new: HiveType) -> bool:
 
 
 def adds_fields(old: HiveType, new: HiveType) -> bool:
-    """True if the type ``new`` has more fields behind those of a STRUCT, at any depth, or is the
-    same. Readers find the fields of old files by name and by position, and show NULL for the rest.
+    """Whether the types are the same, or ``new`` has more fields behind those of a STRUCT, at any
+    depth. No two names of fields may be equal but for case.
+
+    Readers find the fields of old files by name and by position, and show NULL for the rest.
     """
     if old.kind != new.kind or not old.children:
         return old == new
@@ -58,7 +60,8 @@ def has_no_cast(old: HiveType, new: HiveType) -> bool:
 
 
 def can_widen(old: HiveType, new: HiveType) -> bool:
-    """True if every value of the type ``old`` is the same value in the type ``new``."""
+    """Whether every value of the type ``old`` is the same value in the type ``new``. Only equal
+    types are, if they are nested."""
     if old == new:
         return True
     if old.kind in _DIGITS:

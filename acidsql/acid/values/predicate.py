@@ -101,7 +101,8 @@ EVERYTHING = Demand()
 
 
 def merge_demands(demands: Sequence[Demand]) -> Demand:
-    """Merge the demands of several readers: all rows and columns that at least one reader needs."""
+    """Return the demand of several readers together: all rows and columns that at least one of them
+    needs."""
     columns = frozenset[str]()
     for demand in demands:
         if demand.columns is None:

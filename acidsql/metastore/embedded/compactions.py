@@ -343,7 +343,8 @@ class EmbeddedCompactions:
 
 
 def _database_time(connection: Connection) -> datetime:
-    """The database's clock in the database's own time zone, as in CTC_TIMESTAMP."""
+    """Return the database's time in its own time zone, without a zone, as in CTC_TIMESTAMP. It is
+    not the store's clock."""
     is_sqlite = connection.dialect.name == "sqlite"
     clock = func.current_timestamp() if is_sqlite else func.localtimestamp()
     now: datetime = connection.execute(select(type_coerce(clock, DateTime))).scalar_one()

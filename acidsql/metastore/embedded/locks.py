@@ -239,7 +239,8 @@ def _locks_near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
 
 
 def _may_overlap(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
-    """The condition for locks that can overlap: on the same tables, or on their databases."""
+    """Make the condition for rows of locks that can overlap one of these: on the same tables or
+    their whole database, or, for a whole database, on anything in it."""
     tables_locked = {(lock.database, lock.table) for lock in locks}
     whole_databases = {database for database, table in tables_locked if table is None}
     near: list[ColumnElement[bool]] = [HL.HL_DB.in_(whole_databases)]

@@ -66,7 +66,7 @@ class HiveStreams(HiveTxns):
         return super()._make_entry(place)
 
     def _forget_void(self) -> None:
-        """Forget this user's entries about tables that have gone. A failure is only logged.
+        """Delete this user's entries about tables that have gone. A failure is only logged.
 
         Others' tables may only be hidden from this user. A table that others rename meanwhile may
         be in no list, so a second look must agree.

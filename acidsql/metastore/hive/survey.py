@@ -41,7 +41,8 @@ class Survey(HiveMetastore):
 
     @property
     def security(self) -> str:
-        """The security of the connection in words, without a password or token."""
+        """The security of the connection in words (auth, TLS, Kerberos, user), without a password
+        or token."""
         address = self._client.address
         over = "" if address.path is None else " over HTTP"
         how = ["TLS" if address.tls else "no TLS"]
@@ -57,7 +58,7 @@ class Survey(HiveMetastore):
         return address.auth in ("plain", "jwt") and not address.tls
 
     def setting(self, name: str) -> str:
-        """A setting of the server's; empty if the server does not tell it."""
+        """Return a setting of the server's, as text; "" if the server does not tell it."""
         try:
             return str(self._call("get_config_value", name, ""))
         except AcidSqlError:

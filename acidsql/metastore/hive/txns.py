@@ -285,7 +285,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         return None
 
     def _tell_writes(self, own: OwnTxn, changes: RowChanges) -> None:
-        """Tell the server the files of a transaction; its listeners tell others at the commit."""
+        """Tell the server the files of a transaction, by table and partition; its listeners tell
+        others at the commit."""
         for table, partitions in changes.items():
             for name, change in partitions.items() if table in own.write_ids else ():
                 files = [
@@ -372,8 +373,9 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
             self._uncount_without_locks(own)
 
     def _uncount_without_locks(self, own: OwnTxn) -> None:
-        """Take back what was told about a transaction that has ended, and so holds no lock on the
-        numbers of rows. Another transaction holds it meanwhile."""
+        """Take back the numbers of rows that the server was told of a transaction that has ended,
+        and so holds no lock on them. Another transaction locks them meanwhile. Errors are ignored.
+        """
         if own.reported_row_counts:
             holder = OwnTxn(0, own.user, own.host, own.agent_info, type=TxnType.READ_ONLY)
             with suppress(AcidSqlError):  # the transaction's own error is more important

@@ -90,7 +90,8 @@ def table_names(connection: Connection, database: str, kind: str) -> list[str]:
 
 
 def temporary_tables(connection: Connection) -> list[TableName]:
-    """The temporary tables of all sessions, in order."""
+    """Return the temporary tables of all sessions, under the names that the metastore keeps, in
+    order."""
     query = select(DBS.c.NAME, TBLS.c.TBL_NAME).join_from(TBLS, DBS)
     query = query.where(TBLS.c.TBL_NAME.contains(TEMPORARY, autoescape=True))
     names = (TableName(*row) for row in connection.execute(query.order_by(*query.selected_columns)))
@@ -164,7 +165,8 @@ def _read_properties(connection: Connection, table_id: int, *, statistics: bool)
 
 @functools.cache
 def _properties_query(statistics: bool) -> Select[Any]:
-    """The properties of a table, or its statistics, which are kept among them."""
+    """Make the query of a table's properties, with the parameter ``id``. ``statistics``: instead,
+    that of its statistics, which are kept among them."""
     is_statistic = TABLE_PARAMS.c.PARAM_KEY.startswith(STATISTICS, autoescape=True)
     return _rows_query(TABLE_PARAMS, "PARAM_KEY").where(
         is_statistic if statistics else ~is_statistic

@@ -369,7 +369,7 @@ AUX_TABLE = Table(
 
 
 def _of_compactions(prefix: str) -> list[Column[Any]]:
-    """The columns that the queue and its history have in common."""
+    """Make the columns that the queue (``prefix`` CQ) and its history (CC) have in common."""
     return [
         Column(f"{prefix}_ID", BigInteger, primary_key=True, autoincrement=False),
         Column(f"{prefix}_DATABASE", NAME, nullable=False),

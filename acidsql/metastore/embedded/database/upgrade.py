@@ -31,7 +31,8 @@ def is_up_to_date(connection: Connection) -> bool:
 
 
 def create_or_upgrade(connection: Connection, warehouse: str) -> None:
-    """Create the schema in an empty database, or upgrade an older schema.
+    """Create the schema in an empty database, or upgrade an older schema; do nothing if it is up to
+    date.
 
     The caller must begin the store transaction with ``Dialect.upgrade``, so that only one of two
     processes does it.
@@ -75,7 +76,8 @@ def _stored_version(connection: Connection) -> int:
 
 
 def _is_barely_begun(connection: Connection, names: set[str]) -> bool:
-    """True if a process died before it wrote VERSION's row (if DDL commits by itself)."""
+    """Whether a process died before it wrote VERSION's row. Only MySQL and MariaDB, where DDL
+    commits by itself, can be in this state."""
     if connection.dialect.name not in ("mysql", "mariadb") or not names <= {_ALEMBICS, "VERSION"}:
         return False
     quote = connection.dialect.identifier_preparer.quote

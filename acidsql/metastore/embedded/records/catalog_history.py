@@ -35,7 +35,7 @@ def is_catalog_change() -> ColumnElement[bool]:
 def note(
     connection: Connection, txn_id: int | None, name: TableName, partition: str | None = None
 ) -> None:
-    """Note a change.
+    """Note a change of the catalog, so that older snapshots find it.
 
     Args:
         connection: The connection of the store transaction that makes the change.

@@ -44,7 +44,8 @@ def refuse(
     changed: Sequence[RecordedChange],
     resolved: Collection[int],
 ) -> None:
-    """Raise WriteConflictError if ``find`` finds a transaction that is not in ``resolved``."""
+    """Raise WriteConflictError if changes conflict with others' commits that the snapshot does not
+    see, except those of the transactions in ``resolved``."""
     conflicts = find(connection, txn_id, snapshot, changed)
     unresolved = [conflict for conflict in conflicts if conflict.txn_id not in resolved]
     if unresolved:

@@ -183,7 +183,8 @@ def drop_partitions(
 
 
 def forget_old(connection: Connection, before_ms: int) -> None:
-    """Forget the changes that were committed before a time, except the newest of each table.
+    """Delete the records of changes that were committed before a time, except the newest of each
+    table.
 
     Only the first commits are forgotten, without gaps: an older version would show the rows of a
     forgotten commit that came after it. If the clock was set back, a time alone could leave gaps.

@@ -68,8 +68,11 @@ def is_of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[
 
 
 def _is_of_bound_table(table: SqlTable, prefix: str) -> ColumnElement[bool]:
-    """The same with the parameters ``database`` and ``name``, for queries that are built only
-    once. Each statement asks for write ids, and building the query takes longer than running it."""
+    """Make the condition that a row is of the table in the parameters ``database`` and ``name``,
+    for queries that are built only once.
+
+    Each statement asks for write ids, and building the query takes longer than running it.
+    """
     return and_(
         table.c[f"{prefix}_DATABASE"] == bindparam("database"),
         table.c[f"{prefix}_TABLE"] == bindparam("name"),
@@ -190,7 +193,8 @@ def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnLis
 def begin_table(
     connection: Connection, name: TableName, first_write_id: int, txn_id: int | None = None
 ) -> int:
-    """Prepare a name for a new table. Returns the table's FIRST_WRITE_ID.
+    """Prepare a name for a new table: hide what earlier tables of the name have left. Return the
+    new table's FIRST_WRITE_ID.
 
     Args:
         connection: The connection of a store transaction that writes.
@@ -241,8 +245,8 @@ def leave_write_ids(connection: Connection, name: TableName, location: str) -> N
 
 
 def take_over_write_ids(connection: Connection, name: TableName, location: str) -> None:
-    """Continue the write ids of a new table above those of earlier tables at its location,
-    or in a directory above its place."""
+    """Let the write ids of a new table begin above those of dropped tables at its location or in a
+    directory above it, and hide those of them that never committed."""
     places = [_name_of_place(location)]
     while location := location.rpartition("/")[0]:
         places.append(_name_of_place(location))

@@ -96,7 +96,8 @@ class HiveAlterations(HiveCatalog):
 
     @contextmanager
     def _alter_cdc_table_first(self, cdc_table: Table | None) -> Iterator[None]:
-        """Change the table of AUTO CDC before the block, which changes its target.
+        """Change the table of AUTO CDC before the block, which changes its target. None, or a table
+        that is gone, is skipped.
 
         So the same statement goes on after a crash. If the server refuses to change the target, the
         change of the table of AUTO CDC is taken back.

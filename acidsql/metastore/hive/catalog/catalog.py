@@ -251,7 +251,8 @@ class HiveCatalog(HiveConstraints):
         self._check_created(table)
 
     def _create_on_server(self, request: Any, database: str) -> None:
-        """Create a table or view on the server. Raises CatalogError if it has no such database."""
+        """Send a request to create a table or view. Raise CatalogError if there is no such
+        database, or the server refuses."""
         try:
             self._call("create_table_req", request)
         except CatalogError as error:

@@ -25,7 +25,8 @@ class HiveCdcTables(HiveAlterations):
     def drop_table(
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> None:
-        """Drop a table, then its tables of AUTO CDC.
+        """Drop a table, then its tables of AUTO CDC; with ``delete_data`` their files, too. Raise
+        CatalogError if there is no such table.
 
         If the table itself cannot be dropped, nothing is lost.
         """
@@ -42,9 +43,11 @@ class HiveCdcTables(HiveAlterations):
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """Rename the tables of AUTO CDC of a table, then the table.
+        """Rename the tables of AUTO CDC of a table, then the table. So the same call goes on after
+        a crash. If the server refuses, they get their old names back.
 
-        So the same call goes on after a crash.
+        Raises:
+            CatalogError: There is no such table or database, or the new name is taken.
         """
         raw_tables = self._find_acid_tables([name, *cdc.cdc_table_names(name)])
         cdc_tables = _cdc_tables_of(raw_tables, name)
@@ -81,7 +84,8 @@ class HiveCdcTables(HiveAlterations):
             self._alter(target_name, raw)
 
     def _find_acid_tables(self, names: Sequence[TableName]) -> dict[TableName, Any]:
-        """The server's structs of the ACID tables among these names of one database."""
+        """Return the ACID tables among these names, all of one database: name → the server's
+        struct."""
         raws = self._raw_tables(names[0].database, [name.name for name in names])
         return {
             TableName(raw.dbName, raw.tableName): raw

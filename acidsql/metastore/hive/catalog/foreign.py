@@ -61,8 +61,8 @@ class HiveForeign(Calls):
         ``rows`` (by directory). The server lets the table's write ids begin above 10,000,000.
 
         Hive adds to the numbers of rows of an ACID table, and believes them after its next
-        compaction (see ``statistics``). Those of a plain table may be wrong or missing, because
-        nobody has told the server about files that Spark, for example, has added.
+        compaction. Those of a plain table may be wrong or missing, because nobody has told the
+        server about files that Spark, for example, has added.
         """
         if txn_id is not None:
             self.heartbeat(txn_id)

@@ -47,7 +47,7 @@ class HiveHistory(Calls):
             self.heartbeat(txn_id)  # raises, because the transaction has ended
             return []
         if not self.features.logs_changes:
-            return self._compared(own, table)
+            return self._changes_since_first_look(own, table)
         if own.log is None:
             return []  # a statement of its own, whose locks keep the catalog as it is, or a lease
         self._read_log(own.log)
@@ -83,7 +83,7 @@ class HiveHistory(Calls):
             log.last = numbers[-1]
             last = max(last, log.last)
 
-    def _compared(self, own: OwnTxn, table: TableName) -> list[CatalogChange]:
+    def _changes_since_first_look(self, own: OwnTxn, table: TableName) -> list[CatalogChange]:
         """Return how a table differs from what it was when this transaction first asked: another
         meaning, or partitions that are gone. The first call gives no change."""
         raw = self._raw(table)

@@ -88,12 +88,17 @@ class HivePartitions(Calls):
         partitions: Sequence[Partition],
         rows: Mapping[tuple[str | None, ...], RowChange],
     ) -> None:
-        """Add partitions to a table; those that exist stay.
+        """Add partitions to a table on the server; those that exist stay.
 
         Args:
             raw: The table's struct.
             partitions: The partitions.
-            rows: How many rows each gets, by its values.
+            rows: The change of each partition's rows, by its values; without one, the number of
+                rows is not known.
+
+        Raises:
+            UnsupportedError: The server's word for NULL in names of partitions is not the usual
+                one.
         """
         if partitions:
             self._need_usual_null(TableName(raw.dbName, raw.tableName))

@@ -77,11 +77,14 @@ class HiveStatistics(HivePartitions, HiveLocks):
         changes: RowChanges,
         added: Mapping[TableName, Iterable[Partition]],
     ) -> None:
-        """Tell the server, before COMMIT, which rows and partitions there will be.
+        """Change the numbers of rows on the server, and add the partitions, before COMMIT. What an
+        earlier attempt told the server is taken back first.
+
+        Where the lock on a number is not granted, the number gets lost.
 
         Args:
             own: The transaction.
-            changes: How it changes the numbers of rows.
+            changes: How it changes the numbers of rows, by table and partition.
             added: The partitions that it has written to; the catalog may know them.
         """
         self._uncount(own)
@@ -112,7 +115,8 @@ class HiveStatistics(HivePartitions, HiveLocks):
             own.reported_row_counts[table] = row_changes
 
     def _uncount(self, own: OwnTxn) -> None:
-        """Take back what was told the server about a transaction that did not commit.
+        """Take back the numbers of rows that the server was told of a transaction that did not
+        commit. Errors are ignored.
 
         A number that is not locked gets lost, because others may write it at the same time.
         """

@@ -163,7 +163,7 @@ class HiveConflicts(Calls):
         return operations_by_partition
 
     def _at_commit(self, own: OwnTxn, snapshot: ValidTxnList | None) -> list[WriteConflict]:
-        """The conflicts of a transaction that commits.
+        """Return the conflicts of a transaction that commits.
 
         What was locked before the snapshot was taken cannot have conflicts, with one exception:
         Hive's TRUNCATE does not wait for inserts, nor do inserts wait for it. Only this one is

@@ -71,7 +71,8 @@ class Calls:
         self._call("heartbeat", hive.HeartbeatRequest(txnid=txn_id))
 
     def _raw(self, name: TableName) -> Any | None:
-        """The server's struct of a table or view; None if there is none.
+        """Fetch the server's struct of a table or view, of any kind; None if there is none. Whether
+        the table is partitioned is remembered.
 
         No capabilities of a processor are sent: the server would hide what it thinks a processor
         without them cannot handle.
@@ -100,7 +101,8 @@ class Calls:
         return raw
 
     def _need_usual_null(self, name: TableName) -> None:
-        """Refuse a partitioned table if the server's word for NULL is not the usual one.
+        """Raise UnsupportedError if the server's word for NULL in names of partitions is not the
+        usual one.
 
         acidsql would show this word where Hive means NULL, and Hive would show acidsql's.
         """
@@ -115,11 +117,12 @@ class Calls:
     def _alter(
         self, name: TableName, raw: Any, write_id: int | None = None, **context: str
     ) -> None:
-        """Replace a table's struct. Statistics are left as they are in the struct.
+        """Replace a table's struct on the server, which keeps the statistics as they are in the
+        struct.
 
         Args:
-            name: The table.
-            raw: The struct.
+            name: The table as it is called now; the struct may have a new name.
+            raw: The struct. Its ``writeId`` is set.
             write_id: Of the transaction that changes the statistics; None: nobody does.
             context: More entries of the call's context.
         """

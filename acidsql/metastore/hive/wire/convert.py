@@ -212,7 +212,7 @@ def raw_view(view: Table, owner: str, catalog: str) -> Any:
 
 
 def _new_raw_table(table: Table, owner: str, catalog: str) -> Any:
-    """The struct of a new table or view without its storage and columns."""
+    """Make the struct of a new table or view without its storage and columns."""
     comment = {} if table.comment is None else {COMMENT: table.comment}
     return hive.Table(
         tableName=table.name.name,

@@ -53,7 +53,7 @@ def blocking_locks(
 
     Args:
         lock_id: The lock.
-        family: The numbers of the lock's own transaction (see ``renewals``).
+        family: The numbers of the lock's own transaction, which may have two.
         locks: All locks.
     """
     locks_as_one = unified_locks(lock_id, family, locks)

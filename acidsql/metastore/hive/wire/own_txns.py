@@ -177,8 +177,8 @@ class OwnTxn:
 
     @property
     def excludes(self) -> bool:
-        """Whether no other transaction could change the rows that this one updates or deletes. An
-        insert changes no row that was there."""
+        """Whether no other transaction could change the rows that this one updates, deletes or
+        overwrites. Inserts do not count, because they change no row that was there."""
         return all(
             component.lock_type in _EXCLUDING
             for component in self.requested_locks

@@ -15,7 +15,7 @@ def valid_txns(answer: Any, own: int) -> ValidTxnList:
     Hive's client cuts the list at its own number, and takes it before its locks. acidsql takes it
     under its locks, and must see what the others did for which it has waited.
     """
-    opened, aborted = _split(answer.open_txns, answer.abortedBits)
+    opened, aborted = _split_open_and_aborted(answer.open_txns, answer.abortedBits)
     return ValidTxnList(
         answer.txn_high_water_mark,
         tuple(number for number in opened if number != own),
@@ -25,13 +25,15 @@ def valid_txns(answer: Any, own: int) -> ValidTxnList:
 
 def valid_write_ids(answer: Any) -> ValidWriteIdList:
     """Make the list of a ``TableValidWriteIds``."""
-    opened, aborted = _split(answer.invalidWriteIds, answer.abortedBits)
+    opened, aborted = _split_open_and_aborted(answer.invalidWriteIds, answer.abortedBits)
     return ValidWriteIdList(
         answer.writeIdHighWaterMark, opened, aborted, table=answer.fullTableName
     )
 
 
-def _split(numbers: Sequence[int], bits: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _split_open_and_aborted(
+    numbers: Sequence[int], bits: bytes
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the open and the aborted numbers. Bit i of ``bits`` says that the number at place i is
     aborted; zeroes at the end are not sent."""
     opened: list[int] = []

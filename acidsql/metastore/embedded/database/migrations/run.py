@@ -22,7 +22,8 @@ def migrate(connection: Connection, warehouse: str) -> None:
     which the caller commits.
 
     Args:
-        connection: The connection of that store transaction (see ``Dialect.upgrade``).
+        connection: The connection of that store transaction, which keeps other processes from
+            changing the schema.
         warehouse: The location of the database ``default``, if a revision makes this.
     """
     with _one_at_a_time, _scripts() as directory:
