@@ -247,7 +247,7 @@ class AutoCdc(Applier[Table]):
 
     def prepare_target(self, runner: Runner, target: Table, rows: DataFrame) -> None:
         if self._bad_records is not None:
-            self._bad_records.prepare_target(runner)
+            self._bad_records.create_if_missing(runner)
 
     def make_tables(self, runner: Runner, target: Table, rows: DataFrame) -> None:
         self.prepare_target(runner, target, rows)

@@ -41,7 +41,7 @@ class BadRecords:
     def __init__(self, table: str) -> None:
         self.table = table
 
-    def prepare_target(self, runner: Runner) -> None:
+    def create_if_missing(self, runner: Runner) -> None:
         """Create the table of bad records, unless it exists. Its columns are not checked.
 
         Raises:

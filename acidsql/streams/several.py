@@ -87,7 +87,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     def make_tables(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
         """Make the table of bad records, and the missing state tables of all targets."""
         if self._bad_records is not None:
-            self._bad_records.prepare_target(runner)
+            self._bad_records.create_if_missing(runner)
         column, no_rows = self._column(rows), rows.where(F.lit(False))
         for value, applier in self._targets.items():
             table = target[value]

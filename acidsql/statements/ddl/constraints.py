@@ -55,7 +55,7 @@ class ConstraintStatements(Family):
         self._context, self._existing = context, ExistingRows(context)
 
     @runs(st.AddConstraint)
-    def _add(self, statement: st.AddConstraint, text: str) -> Receipt:
+    def _add_constraint(self, statement: st.AddConstraint, text: str) -> Receipt:
         """Run ADD CONSTRAINT under the table's EXCLUSIVE lock. An enforced CHECK must be true for
         all rows, which a job reads, unless the statement says NOVALIDATE."""
         definition = statement.constraint
@@ -75,7 +75,7 @@ class ConstraintStatements(Family):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.DropConstraint)
-    def _drop(self, statement: st.DropConstraint, text: str) -> Receipt | None:
+    def _drop_constraint(self, statement: st.DropConstraint, text: str) -> Receipt | None:
         """Run DROP CONSTRAINT under the table's EXCLUSIVE lock. Return None if there is no such
         constraint, and the statement has IF EXISTS."""
         table = self._names.require_table(statement.name, text)

@@ -34,7 +34,7 @@ class PartitionStatements(Family):
         self._places = Places(context.metastore)
 
     @runs(st.TruncateTable)
-    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
+    def _truncate_table(self, statement: st.TruncateTable, text: str) -> Receipt:
         """Run TRUNCATE TABLE, in the session's transaction or its own: publish a base without rows
         in each partition that it means. Old files stay for the cleaner."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)

@@ -284,7 +284,7 @@ class TableStatements(ConstraintStatements):
         return cdc_table if is_own else None
 
     @runs(st.SetTableProperties)
-    def _run_set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
+    def _set_table_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         """Run SET TBLPROPERTIES, under the table's EXCLUSIVE lock. An insert-only table may become
         full-ACID, if its files allow that."""
         table = self._names.require_table(statement.name, text)
@@ -302,7 +302,7 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.UnsetTableProperties)
-    def _run_unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
+    def _unset_table_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
         """Run UNSET TBLPROPERTIES, under the table's EXCLUSIVE lock."""
         table = self._names.require_table(statement.name, text)
         name = table.name
@@ -314,7 +314,7 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.ConvertTable)
-    def _run_convert(self, statement: st.ConvertTable, text: str) -> Receipt:
+    def _convert_table(self, statement: st.ConvertTable, text: str) -> Receipt:
         """Turn a plain table of the metastore into a full-ACID table, in place: its files get
         Hive's names, and are counted."""
         name = self._convertible_table(
@@ -351,7 +351,7 @@ class TableStatements(ConstraintStatements):
             )  # fmt: skip
 
     @runs(st.RenameTable)
-    def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
+    def _rename_table(self, statement: st.RenameTable, text: str) -> Receipt:
         """Run RENAME TO: rename a table, and AUTO CDC's tables beside it. Its directory stays.
         Raise TxnError if this session holds a lock on the table."""
         name = self._names.require_table(statement.name, text, at_a_glance=True).name

@@ -91,7 +91,7 @@ class TransactionStatements(Family):
     # ── BEGIN … COMMIT ───────────────────────────────────────────────────────────────────────
 
     @runs(st.StartTransaction)
-    def _begin(self, statement: st.StartTransaction, text: str) -> None:
+    def _start_transaction(self, statement: st.StartTransaction, text: str) -> None:
         self._transactions.begin(text, read_only=statement.read_only)
 
     @runs(st.Commit)
@@ -118,7 +118,7 @@ class TransactionStatements(Family):
         self._transactions.require_transaction().savepoint(statement.name.parts[-1])
 
     @runs(st.ReleaseSavepoint)
-    def _release(self, statement: st.ReleaseSavepoint, text: str) -> None:
+    def _release_savepoint(self, statement: st.ReleaseSavepoint, text: str) -> None:
         self._transactions.require_transaction().release(statement.name.parts[-1])
 
     def _refuse_in_block(self, label: str) -> None:
@@ -204,7 +204,7 @@ class TransactionStatements(Family):
     # ── settings, others' transactions ───────────────────────────────────────────────────────
 
     @runs(st.SetOption)
-    def _set(self, statement: st.SetOption, text: str) -> DataFrame | None:
+    def _set_option(self, statement: st.SetOption, text: str) -> DataFrame | None:
         """Change a setting of the session and return None; without a value, return the setting as a
         row."""
         if statement.value is None:
@@ -214,7 +214,7 @@ class TransactionStatements(Family):
         return None
 
     @runs(st.ResetOption)
-    def _reset(self, statement: st.ResetOption, text: str) -> None:
+    def _reset_option(self, statement: st.ResetOption, text: str) -> None:
         default = dict(Settings().items())[statement.key]
         self._txns.settings = self._txns.settings.with_(statement.key, default)
 

@@ -20,7 +20,7 @@ class ViewStatements(Family):
         self._view_of_statement = ViewDefinitions(context).view_of_statement
 
     @runs(st.CreateView)
-    def _create(self, statement: st.CreateView, text: str) -> Receipt | None:
+    def _create_view(self, statement: st.CreateView, text: str) -> Receipt | None:
         """Run CREATE VIEW. Return None if the view exists, and the statement has IF NOT EXISTS."""
         name = self._names.new_table_name(statement.name, text)
         if self._has_nothing_to_create_or_replace(statement, name):
@@ -34,7 +34,7 @@ class ViewStatements(Family):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.AlterView)
-    def _alter(self, statement: st.AlterView, text: str) -> Receipt:
+    def _alter_view(self, statement: st.AlterView, text: str) -> Receipt:
         """Run ALTER VIEW … AS: replace a view's query, and keep its comment and properties."""
         name = self._require_view(statement.name, text)
         self._view_of_statement(statement, text, name)  # raises before a transaction is opened
@@ -47,7 +47,7 @@ class ViewStatements(Family):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.RenameView)
-    def _rename(self, statement: st.RenameView, text: str) -> Receipt:
+    def _rename_view(self, statement: st.RenameView, text: str) -> Receipt:
         """Run ALTER VIEW … RENAME TO. Raise CatalogError if the new name is taken."""
         name = self._require_view(statement.name, text)
         new_name = self._names.new_table_name(statement.new_name, text)
@@ -58,7 +58,7 @@ class ViewStatements(Family):
         return Receipt(text, txn_id=txn.id)
 
     @runs(st.DropView)
-    def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
+    def _drop_view(self, statement: st.DropView, text: str) -> Receipt | None:
         """Run DROP VIEW. Return None if the view went meanwhile, and the statement has IF
         EXISTS."""
         name = self._require_view(statement.name, text)

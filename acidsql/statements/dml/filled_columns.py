@@ -40,7 +40,7 @@ class FilledColumns(Family):
         self._holder, self._writer = holder, writer
 
     @runs(st.AddFilledColumns)
-    def _add(self, statement: st.AddFilledColumns, text: str) -> Receipt:
+    def _add_filled_columns(self, statement: st.AddFilledColumns, text: str) -> Receipt:
         """Run ADD COLUMNS … WITH VALUES in a transaction of its own: an UPDATE of all rows, whose
         commit adds the columns."""
         clock = Clock()

@@ -45,7 +45,7 @@ class PartitionRenames(Family):
         self._places = Places(context.metastore)
 
     @runs(st.RenamePartition)
-    def _rename(self, statement: st.RenamePartition, text: str) -> Receipt:
+    def _rename_partition(self, statement: st.RenamePartition, text: str) -> Receipt:
         """Run RENAME TO PARTITION in a transaction of its own, under the table's EXCLUSIVE lock: an
         UPDATE moves the rows, and the old directories are deleted after the commit."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)

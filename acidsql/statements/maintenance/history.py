@@ -33,7 +33,7 @@ class HistoryStatements(Family):
         self._table_rows = TableRows(context)
 
     @runs(st.DescribeHistory)
-    def _describe(self, statement: st.DescribeHistory, text: str) -> DataFrame:
+    def _describe_history(self, statement: st.DescribeHistory, text: str) -> DataFrame:
         """Run DESCRIBE HISTORY. If the name is no table of acidsql's, but Spark may know it or a
         column ``history``, Spark runs the statement."""
         parts = statement.name.parts
@@ -69,12 +69,12 @@ class HistoryStatements(Family):
                 )
                 for number in other_ids[: None if limit is None else limit - len(rows)]
             ]
-        rows = [*self._compactions(table), *rows]
+        rows = [*self._compaction_rows(table), *rows]
         # The sort is stable: a compaction is newer than the versions that it covers.
         rows.sort(key=lambda row: row[0], reverse=True)
         return rows_frame(self._spark, _HISTORY, [row for _, row in rows[:limit]])
 
-    def _compactions(self, table: Table) -> list[tuple[int, tuple[Any, ...]]]:
+    def _compaction_rows(self, table: Table) -> list[tuple[int, tuple[Any, ...]]]:
         """Return the highest write id and the row of each finished compaction, the newest first."""
         finished_states = (CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED)
         compactions = [

@@ -42,7 +42,7 @@ class StatisticsStatements(Family):
         self._rows = TableRows(context)
 
     @runs(st.AnalyzeTable)
-    def _analyze(self, statement: st.AnalyzeTable, text: str) -> Receipt:
+    def _analyze_table(self, statement: st.AnalyzeTable, text: str) -> Receipt:
         """Run ANALYZE TABLE under a read lock, and note the statistics in the metastore. A job
         reads the rows, unless the statement says NOSCAN."""
         table = self._names.require_table(statement.name, text)
@@ -55,7 +55,7 @@ class StatisticsStatements(Family):
         return Receipt(text, txn_id=txn.id, notes=(note,))
 
     @runs(st.AnalyzeTables)
-    def _analyze_all(self, statement: st.AnalyzeTables, text: str) -> Receipt | None:
+    def _analyze_tables(self, statement: st.AnalyzeTables, text: str) -> Receipt | None:
         """Analyze each ACID table of a database, under a read lock, and let Spark analyze its own
         tables of this database. Return None for a database of another catalog."""
         if self._spark_databases.is_elsewhere(statement.database):

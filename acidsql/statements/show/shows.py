@@ -71,7 +71,7 @@ class ShowStatements(Family):
         return dump_events(self._spark, path)
 
     @runs(st.ShowDatabases)
-    def _databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
+    def _show_databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
         """Run SHOW DATABASES: the ACID databases and Spark's, filtered by the pattern. The column
         ``catalog`` tells them apart.
 
@@ -87,7 +87,7 @@ class ShowStatements(Family):
         return self._frame("namespace string, catalog string", sorted(matching_rows))
 
     @runs(st.ShowTables, st.ShowViews)
-    def _tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
+    def _show_tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
         """Run SHOW TABLES or SHOW VIEWS of a database, both of acidsql's and Spark's, sorted and
         filtered by the pattern. Tables of AUTO CDC are left out. Spark answers for another catalog.
 
@@ -165,12 +165,12 @@ class ShowStatements(Family):
         return self._frame("partition string", [(name,) for name in partitions])
 
     @runs(st.ShowCreateTable)
-    def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
+    def _show_create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
         table = self._names.require_table_or_view(statement.name, text)
         return self._frame("createtab_stmt string", [(create_statement(table),)])
 
     @runs(st.ShowTableProperties)
-    def _table_properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
+    def _show_table_properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
         """Run SHOW TBLPROPERTIES of a table or view. For a key that is missing, the value is a
         message, as in Spark."""
         table = self._names.require_table_or_view(statement.name, text)
@@ -181,12 +181,12 @@ class ShowStatements(Family):
         return self._frame("key string, value string", rows)
 
     @runs(st.ShowColumns)
-    def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
+    def _show_columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
         table = self._names.require_table_or_view(statement.name, text)
         return self._frame("col_name string", [(column.name,) for column in table.all_columns])
 
     @runs(st.DescribeTable)
-    def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
+    def _describe_table(self, statement: st.DescribeTable, text: str) -> DataFrame:
         """Run DESCRIBE of a table or view, or of one column: names, types and comments; EXTENDED
         adds facts and statistics."""
         table = self._names.require_table_or_view(statement.name, text)
@@ -239,7 +239,7 @@ class ShowStatements(Family):
         return self._frame("info_name string, info_value string", rows)
 
     @runs(st.ShowTransactions)
-    def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
+    def _show_transactions(self, _: st.ShowTransactions, __: str) -> DataFrame:
         """Run SHOW TRANSACTIONS: the open and aborted ones, times in milliseconds as text, in
         Hive's columns."""
         rows = [
@@ -260,7 +260,7 @@ class ShowStatements(Family):
         )
 
     @runs(st.ShowStreams)
-    def _stream_rows(self, _: st.ShowStreams, __: str) -> DataFrame:
+    def _show_streams(self, _: st.ShowStreams, __: str) -> DataFrame:
         """Run SHOW STREAMS: the newest batch of each application and sink. A job may count the
         records that wait."""
         entries = self._metastore.streams()
@@ -280,7 +280,7 @@ class ShowStatements(Family):
         )  # fmt: skip
 
     @runs(st.ShowLocks)
-    def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
+    def _show_locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """Run SHOW LOCKS of all tables, a database, or a table with its partitions, in Hive's
         columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.require_table(statement.name, text)
@@ -298,7 +298,7 @@ class ShowStatements(Family):
         return self._frame(_LOCKS, map(_lock_row, locks))
 
     @runs(st.ShowCompactions)
-    def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
+    def _show_compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
         """Run SHOW COMPACTIONS, filtered by database, table and partition. A dropped table may be
         named."""
         if statement.database is not None:
