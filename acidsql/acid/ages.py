@@ -35,8 +35,9 @@ def ages(
     decided_write_ids: ValidWriteIdList,
     txns: ValidTxnList,
 ) -> list[Age]:
-    """Return the ages in one directory, the newest first; bases that have replaced nothing have
-    none.
+    """Return the ages in one directory, the newest first. An age is what one base has replaced: the
+    base below it, the deltas between both, and original files. Without any of these left there is
+    no age.
 
     Args:
         children: The visible children of the directory.

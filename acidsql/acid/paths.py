@@ -90,7 +90,7 @@ def url_of(path: str) -> str:
 
 def _in_url(character: str) -> str:
     """Return a character as Java's ``URI`` writes it: blanks, control characters and other special
-    characters of ASCII as %XX."""
+    characters as %XX of UTF-8. Letters of any alphabet stay."""
     if character.isascii():
         is_plain = character.isalnum() or character in _PLAIN_IN_URL
     else:

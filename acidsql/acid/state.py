@@ -111,7 +111,7 @@ def acid_state(
     """
     directories = _sort_children(children, write_ids, txns, since)
     if directories.base is None and directories.unusable_bases and not history_is_kept:
-        raise history_is_gone([base.name for base in directories.unusable_bases], write_ids)
+        raise history_gone_error([base.name for base in directories.unusable_bases], write_ids)
     deltas, hidden_names = best_deltas(directories.working, directories.base, write_ids)
     originals = sorted(directories.originals)
     return AcidState(
@@ -125,7 +125,7 @@ def acid_state(
     )
 
 
-def history_is_gone(newer: Sequence[str], write_ids: ValidWriteIdList) -> FormatError:
+def history_gone_error(newer: Sequence[str], write_ids: ValidWriteIdList) -> FormatError:
     """Make the error for a reader whose snapshot's files may have been deleted.
 
     Args:

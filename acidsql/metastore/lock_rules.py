@@ -192,7 +192,9 @@ def blockers(waiting: LockInfo, locks: LocksByObject[LockInfo]) -> list[LockInfo
 
 
 def _covers(held: LockInfo, requested: LockInfo) -> bool:
-    """True if a transaction that has ``held`` does not need ``requested``; the two overlap."""
+    """Whether a transaction that has ``held`` does not need ``requested``; the two overlap. A
+    waiting or weaker lock covers nothing, and SHARED_READ on a database does not cover its tables.
+    """
     is_weaker = strength(held.lock_type) < strength(requested.lock_type)
     if is_weaker or held.state is LockState.WAITING:
         return False

@@ -165,7 +165,7 @@ class SessionLocks:
         self._is_unsure = False
 
     def _forget_lost(self, holder: Txn, why: TxnError) -> TxnError:
-        """Forget the locks, and return the error SESSION_LOCKS_LOST."""
+        """Forget the locks of a holder that has ended, and return the error SESSION_LOCKS_LOST."""
         self._forget(holder)
         return TxnError(
             "This session has lost its locks, because the transaction that held them has ended. "

@@ -22,7 +22,7 @@ _NAMES_AT_ONCE = 500  # SQLite before 3.32 takes at most 999 parameters
 
 
 def read(connection: Connection, table_id: int) -> list[Partition]:
-    """A table's partitions, sorted by values, NULL first."""
+    """Return a table's partitions, sorted by values, NULL first; none if it is unpartitioned."""
     query = (
         select(PARTITIONS.c.PART_ID, PARTITIONS.c.LOCATION, PARTITION_KEY_VALS.c.PART_KEY_VAL)
         .join(PARTITION_KEY_VALS)

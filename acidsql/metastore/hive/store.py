@@ -66,7 +66,7 @@ class HiveMetastore(HiveCdcTables, HiveStreams, HiveForeign):
 
     @property
     def abilities(self) -> Abilities:
-        """The abilities, by the server's version and settings."""
+        """The abilities, which depend on the server's version and settings."""
         of_version = ABILITIES_OF_3 if self.features.is_hive3 else ABILITIES
         return replace(
             of_version,

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from acidsql.acid.paths import is_local
-from acidsql.acid.state import history_is_gone
+from acidsql.acid.state import history_gone_error
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.values.predicate import EVERYTHING, Demand
 from acidsql.acid.values.types import parse_type
@@ -132,7 +132,7 @@ def _list_partitions(
     )
     newer = [name for listing in listings for name in listing.state.newer]
     if newer and not is_kept():
-        raise history_is_gone(newer, write_ids)
+        raise history_gone_error(newer, write_ids)
     return listings
 
 

@@ -14,7 +14,7 @@ from acidsql.acid.layout import (
     is_original,
     parse_directory,
 )
-from acidsql.acid.state import AcidState, acid_state, history_is_gone
+from acidsql.acid.state import AcidState, acid_state, history_gone_error
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.files.entries import visible_entries
@@ -228,7 +228,7 @@ def list_plain(
         if write_ids.is_any_open(directory.min_write_id, directory.max_write_id)
     ]
     if folded:  # the rows of a file without events have no write ids
-        raise history_is_gone(folded, write_ids)
+        raise history_gone_error(folded, write_ids)
     groups = [
         _raw_files(list(_walk(fs, by_name[directory.name])), directory)
         for directory in state.directories

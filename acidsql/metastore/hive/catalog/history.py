@@ -61,7 +61,8 @@ class HiveHistory(Calls):
         return number
 
     def _read_log(self, log: LogReader) -> None:
-        """Read the new entries into ``log``.
+        """Read the entries since ``log.last``, and append the changes of this catalog to
+        ``log.changes``.
 
         Raises:
             SnapshotTooOldError: Some of them are gone: the server deletes old ones.

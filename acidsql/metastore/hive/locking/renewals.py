@@ -89,8 +89,8 @@ class HiveRenewals(Calls):
             self._need_locks(own)
 
     def _call(self, name: str, *values: Any) -> Any:
-        """Call a method. If it raises that one number of a transaction has ended, abort the
-        other."""
+        """Call a method of Hive 4. If it raises that one number of a transaction has ended, abort
+        the other number, and raise."""
         try:
             return super()._call(name, *values)
         except (NoSuchTxnError, TxnAbortedError):

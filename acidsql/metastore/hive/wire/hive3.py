@@ -44,7 +44,7 @@ def call(client: Client, name: str, *values: Any) -> Any:
 
 
 def blocking_locks(
-    lock_id: int, family: Collection[int], locks: Sequence[LockInfo]
+    lock_id: int, own_numbers: Collection[int], locks: Sequence[LockInfo]
 ) -> list[LockInfo]:
     """Return the locks of others that a lock must wait for, granted ones first, whatever the server
     says.
@@ -53,10 +53,10 @@ def blocking_locks(
 
     Args:
         lock_id: The lock.
-        family: The numbers of the lock's own transaction, which may have two.
+        own_numbers: The numbers of the lock's own transaction, which may have two.
         locks: All locks.
     """
-    locks_as_one = unified_locks(lock_id, family, locks)
+    locks_as_one = unified_locks(lock_id, own_numbers, locks)
     near = LocksByObject((lock, lock) for lock in locks_as_one)
     blocking = [
         blocker
@@ -68,15 +68,15 @@ def blocking_locks(
 
 
 def unified_locks(
-    lock_id: int, family: Collection[int], locks: Sequence[LockInfo]
+    lock_id: int, own_numbers: Collection[int], locks: Sequence[LockInfo]
 ) -> list[LockInfo]:
     """Return the locks as if a transaction had only its first number, and its lock ``lock_id`` was
-    not granted yet. ``family``: the transaction's numbers."""
-    first = min(family)
+    not granted yet. ``own_numbers``: the transaction's numbers."""
+    first = min(own_numbers)
     return [
         replace(
             lock,
-            txn_id=first if lock.txn_id in family else lock.txn_id,
+            txn_id=first if lock.txn_id in own_numbers else lock.txn_id,
             state=LockState.WAITING if lock.lock_id == lock_id else lock.state,
         )
         for lock in locks
