@@ -53,7 +53,7 @@ BARE = CompactionInfo(7, U, None, CompactionType.REBALANCE, CompactionState.INIT
 
 
 def statement_of(text: str) -> Any:
-    return parse(text, is_acid=lambda parts: True)
+    return parse(text, is_ours=lambda parts: True)
 
 
 def rows(text: str, *entries: CompactionInfo, **keywords: Any) -> list[dict[str, str]]:

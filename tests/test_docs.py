@@ -110,7 +110,7 @@ def test_a_block_of_code_is_right_in_itself(block: Block):
         compile(block.text.replace("…", "..."), str(block), "exec")
     elif block.language == "sql":
         for span in split_statements(block.text):
-            found = parse(span.slice(block.text), is_acid=lambda parts: True)
+            found = parse(span.slice(block.text), is_ours=lambda parts: True)
             assert not block.reason or not isinstance(found, SparkStatement)
     else:
         assert block.reason is None, "such a block is never run"

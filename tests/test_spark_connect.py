@@ -485,7 +485,7 @@ def test_the_compactor_in_the_background_has_a_session_of_its_own_until_the_end(
         assert (beside.session_id != remote.session_id) == has_its_own
         if has_its_own:
             beside.client.release_session()  # as a server does after an hour without a call
-            session._runner._background._need_session()
+            session._runner._background._renew_lost_session()
             assert session._runner._background._own_session is not beside
             assert beside.is_stopped
             beside = session._runner._background._own_session

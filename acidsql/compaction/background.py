@@ -45,14 +45,14 @@ _GIVES_WAY = 3  # so many times in a row it gives up for a statement
 _LOOK_S = 1.0  # the pause between two checks whether a transaction waits for our lock
 FAIR_POOL = "acidsql-compactor"
 
-Place = tuple[TableName, str | None]
+WrittenPlace = tuple[TableName, str | None]
 
 
 class CommittedTransaction(Protocol):
     """The part of a committed transaction that the compactor uses."""
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[WrittenPlace]:
         """The changed tables and partitions; the partition is None for an unpartitioned table."""
 
     compaction: list[str]
@@ -99,7 +99,7 @@ class Background:
         )  # fmt: skip
         self._spark, self._id = spark, f"{host}-{id(self)}"
         self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
-        self._written: dict[Place, list[list[str]]] = {}
+        self._written: dict[WrittenPlace, list[list[str]]] = {}
         self._written_since: float | None = None
         self._statements = self._given_way = 0
         self._idle_since = time.monotonic()
@@ -136,7 +136,7 @@ class Background:
             resources = Resources(tag, self._tasks, pool)
         return Worker(own, self._metastore, self._txns, self._id, resources)
 
-    def _need_session(self) -> None:
+    def _renew_lost_session(self) -> None:
         """Make the compactor's own session and its worker anew if the server has forgotten the
         session."""
         if (
@@ -173,7 +173,7 @@ class Background:
             self._given_way += 1
             self._worker.stop()
 
-    def committed(self, transaction: CommittedTransaction) -> None:
+    def on_committed(self, transaction: CommittedTransaction) -> None:
         """Note which places a committed transaction has written, so that the thread checks whether
         they need a compaction; start the thread if there is none. In mode ``inline``, do this work
         before returning: queue the compactions that are due, run the queue, and clean. Errors are
@@ -188,7 +188,7 @@ class Background:
                 self._begin()
             self._wake.notify_all()
         if self._inline:
-            self._once()
+            self._do_one_round()
 
     def _begin(self) -> None:
         """Start the thread. An error is only logged, because the transaction is committed."""
@@ -218,7 +218,7 @@ class Background:
 
     def _run(self) -> None:
         while self._wait_for_work() and not self._is_over:
-            self._once()
+            self._do_one_round()
 
     @property
     def _is_over(self) -> bool:
@@ -242,12 +242,12 @@ class Background:
                 self._wake.wait(_IDLE_S if since is not None else max(_IDLE_S, until - now))
         return False
 
-    def _once(self) -> None:
+    def _do_one_round(self) -> None:
         """Do one round: queue the compactions that are due, run the queue, also others' entries,
         and clean. Errors are logged; the next round tries again."""
         self._txns.settings = self._settings()
         try:
-            self._need_session()
+            self._renew_lost_session()
             with self._wake:
                 if not self._closed:
                     self._worker.go_on()

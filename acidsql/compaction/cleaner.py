@@ -43,8 +43,8 @@ from acidsql.compaction.kept_history import (
     LastLook,
     Limits,
     keep,
-    settings_of,
     total_bytes,
+    with_history_properties,
 )
 from acidsql.compaction.litter import orphaned_directories
 from acidsql.errors import AcidSqlError, FormatError
@@ -191,9 +191,11 @@ class Cleaner:
         if removed is None:
             return []
         last_look = self._last_looks.get(_place(entries))
-        holders = last_look.history.holders if last_look is not None else frozenset()
+        kept_compaction_ids = (
+            last_look.history.kept_compaction_ids if last_look is not None else frozenset()
+        )
         for entry in entries:
-            if entry.id not in holders:
+            if entry.id not in kept_compaction_ids:
                 self._metastore.mark_compaction_cleaned(entry.id)
         return removed
 
@@ -205,7 +207,7 @@ class Cleaner:
         if table is None or entry.highest_write_id is None:
             self._last_looks.pop(_place(entries), None)
             return []  # the directory of a dropped table is deleted as a whole
-        limits = self._limits(table)
+        limits = self._history_limits(table)
         last_look = self._last_looks.pop(_place(entries), None)
         if last_look is not None and last_look.still_holds(entries, limits):
             self._last_looks[_place(entries)] = last_look
@@ -241,7 +243,7 @@ class Cleaner:
             fs, entries_there, children, snapshot.write_ids[table.name], snapshot.valid_txns
         )
         history = keep(ages(children, state, decided, snapshot.valid_txns), entries, limits, sizes)
-        if history.holders:
+        if history.kept_compaction_ids:
             self._last_looks[_place(entries)] = LastLook(
                 history, tuple(compaction.id for compaction in entries), limits
             )
@@ -258,12 +260,12 @@ class Cleaner:
             if child.name in names
         ]
 
-    def _limits(self, table: Table) -> Limits:
+    def _history_limits(self, table: Table) -> Limits:
         """Return how much history a table keeps, from its properties and the settings; none if the
         metastore keeps no versions. Raise SettingError for a wrong property."""
         if not self._metastore.abilities.keeps_versions:
             return Limits(0, 0.0, 0, self._metastore.now_ms())
-        settings = settings_of(table.properties, self._txns.settings)
+        settings = with_history_properties(table.properties, self._txns.settings)
         return Limits(
             settings.history_retention_ms,
             settings.history_max_ratio,
@@ -355,7 +357,7 @@ class Cleaner:
         removed = []
         pending = self._metastore.pending_cleanups()
         # Ask after that: no transaction up to ``until`` can begin any more.
-        readers = self._readers() if any(cleanup.until for cleanup in pending) else []
+        readers = self._reader_txn_ids() if any(cleanup.until for cleanup in pending) else []
         for cleanup in pending:
             if only_replaced and not cleanup.until:
                 continue
@@ -382,7 +384,7 @@ class Cleaner:
             removed.append(RemovedPath(cleanup.table, cleanup.location, "dropped", size))
         return removed
 
-    def _readers(self) -> list[int]:
+    def _reader_txn_ids(self) -> list[int]:
         """Return the ids of the open transactions and leases that may read."""
         return [
             txn.txn_id

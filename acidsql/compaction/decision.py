@@ -63,13 +63,13 @@ class Decision:
 def decide(sizes: Sizes, settings: Settings) -> Decision:
     """Return which compaction is needed by the thresholds; the first rule that holds counts:
     aborts, size, number, quiet time. The type is None if none holds."""
-    for rule in (_aborts, _share, _number, _quiet):
+    for rule in (_decide_by_aborts, _decide_by_size, _decide_by_number, _decide_by_quiet_time):
         if (decision := rule(sizes, settings)) is not None:
             return decision
-    return Decision(None, f"{_facts(sizes)}; below the thresholds")
+    return Decision(None, f"{_delta_facts(sizes)}; below the thresholds")
 
 
-def _aborts(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_aborts(sizes: Sizes, settings: Settings) -> Decision | None:
     """Return a decision to compact if there are too many aborted transactions, or one is too old;
     else None."""
     if sizes.aborted_txns > (most := settings.compactor_abortedtxn_threshold):
@@ -85,29 +85,29 @@ def _aborts(sizes: Sizes, settings: Settings) -> Decision | None:
     return None
 
 
-def _share(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_size(sizes: Sizes, settings: Settings) -> Decision | None:
     """Return a decision for a major compaction if the deltas are too large beside the base, or a
     replaced base lies there; else None."""
     most = settings.compactor_delta_pct_threshold
     if sizes.base_bytes and sizes.delta_bytes / sizes.base_bytes > most:
-        return Decision(CompactionType.MAJOR, f"{_facts(sizes)}, more than {most:.1%}")
+        return Decision(CompactionType.MAJOR, f"{_delta_facts(sizes)}, more than {most:.1%}")
     if sizes.obsolete_bases and not sizes.deltas:
         return Decision(CompactionType.MAJOR, "a base that another has replaced")
     return None
 
 
-def _number(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_number(sizes: Sizes, settings: Settings) -> Decision | None:
     """Return a decision to compact if there are too many deltas: major without a base, else minor,
     perhaps size-tiered; else None."""
     if sizes.deltas <= (most := settings.compactor_delta_num_threshold):
         return None
     if not sizes.base_bytes:
         return Decision(CompactionType.MAJOR, f"{sizes.deltas} deltas, more than {most}, no base")
-    why = f"{_facts(sizes)}; more than {most} deltas"
+    why = f"{_delta_facts(sizes)}; more than {most} deltas"
     return Decision(CompactionType.MINOR, why, settings.compactor_size_tiered)
 
 
-def _quiet(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_quiet_time(sizes: Sizes, settings: Settings) -> Decision | None:
     """Return a decision for a major compaction if nothing was written for long and there are deltas
     to merge; else None. The setting 0 turns this off."""
     least = settings.compactor_quiet_time_ms
@@ -116,10 +116,10 @@ def _quiet(sizes: Sizes, settings: Settings) -> Decision | None:
     if not sizes.base_bytes and sizes.deltas < 2:
         return None
     minutes = sizes.quiet_ms / 60_000
-    return Decision(CompactionType.MAJOR, f"{_facts(sizes)}; quiet for {minutes:.0f} min")
+    return Decision(CompactionType.MAJOR, f"{_delta_facts(sizes)}; quiet for {minutes:.0f} min")
 
 
-def _facts(sizes: Sizes) -> str:
+def _delta_facts(sizes: Sizes) -> str:
     """Return the number of deltas and their share of the base's bytes, in words."""
     deltas = f"{sizes.deltas} delta{'' if sizes.deltas == 1 else 's'}"
     if not sizes.base_bytes:
@@ -184,7 +184,7 @@ def max_remaining_deltas(
 
 def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
     """The table for a compaction: the request's ``tblprops.…`` replace the table's properties."""
-    changed = {**table.properties, **_properties_below(requested, "tblprops.")}
+    changed = {**table.properties, **_properties_with_prefix(requested, "tblprops.")}
     return replace(table, properties=changed)
 
 
@@ -230,12 +230,12 @@ def has_failed_too_often(
 
 def apply_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
     """The settings, with the changes by ``compactorthreshold.…``. Raises SettingError."""
-    for name, value in _properties_below(properties, THRESHOLD).items():
+    for name, value in _properties_with_prefix(properties, THRESHOLD).items():
         settings = settings.with_(name, value)
     return settings
 
 
-def _properties_below(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
+def _properties_with_prefix(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the properties whose names begin with ``prefix`` (in lower case, while theirs may
     differ), without it."""
     return {

@@ -25,7 +25,7 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
     table. And a later table has other names for its files, because write ids go on.
     """
     fs = filesystem_for(cleanup.location)
-    leaves, parents = _tree(fs, cleanup.location)
+    leaves, parents = _leaves_and_parents(fs, cleanup.location)
     if cleanup not in metastore.pending_cleanups():
         return  # somebody else has done it
     for leaf in leaves:
@@ -66,7 +66,7 @@ def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
             fs.sync_directory(path)
 
 
-def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
+def _leaves_and_parents(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
     """Return the contents of a table's directory: first ACID directories, files and links; second
     the directories around these, innermost first. Links are not followed."""
     if fs.is_link(path):
@@ -76,7 +76,7 @@ def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
     for entry in fs.list_if_there(path):
         is_leaf = entry.is_link or parse_directory(entry.name) or is_hidden(entry.name)
         if entry.is_dir and not is_leaf:
-            inner, around = _tree(fs, entry.path)
+            inner, around = _leaves_and_parents(fs, entry.path)
             leaves += inner
             parents += around
         else:

@@ -16,10 +16,10 @@ def keep_house(metastore: Metastore, settings: Settings) -> None:
     """Do the housekeeping once. It may be called at any time."""
     metastore.abort_timed_out(settings.txn_timeout_ms)
     metastore.revoke(settings.compactor_worker_timeout_ms)
-    metastore.purge_compaction_history(retention(settings))
+    metastore.purge_compaction_history(history_retention(settings))
 
 
-def retention(settings: Settings) -> HistoryRetention:
+def history_retention(settings: Settings) -> HistoryRetention:
     """Return which part of the compaction history to keep, from the settings."""
     return HistoryRetention(
         settings.compactor_history_succeeded,

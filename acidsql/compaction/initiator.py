@@ -150,7 +150,7 @@ class Initiator:
             decision = self._decision(table, candidate)
         except (AcidSqlError, OSError) as error:
             return Decision(None, str(error))
-        if decision.type is not None and (why := self._failures(candidate)) is not None:
+        if decision.type is not None and (why := self._why_given_up(candidate)) is not None:
             return Decision(None, why)
         return decision
 
@@ -166,9 +166,11 @@ class Initiator:
         if table.is_insert_only and not self._settings.compactor_compact_insert_only:
             why = "insert-only, and hive.compactor.compact.insert.only is false"
             return Decision(None, why)
-        return self.decide(table, candidate, thresholds_of(table, self._settings))
+        return self.decide_by_thresholds(table, candidate, thresholds_of(table, self._settings))
 
-    def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
+    def decide_by_thresholds(
+        self, table: Table, candidate: Candidate, settings: Settings
+    ) -> Decision:
         """List the directory, and return what is due by the thresholds in ``settings``."""
         snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         write_ids = CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name])
@@ -225,7 +227,7 @@ class Initiator:
         if decision.size_tiered:
             properties = size_tiered_request(thresholds_of(table, self._settings))
         request = self._request(table, candidate, decision.type, decision.why, properties)
-        if (why := self._failures(candidate)) is not None:
+        if (why := self._why_given_up(candidate)) is not None:
             self._metastore.did_not_initiate(request, why)
             return CheckResult(*where, why)
         answer = self._metastore.compact(request)
@@ -234,7 +236,7 @@ class Initiator:
             return CheckResult(*where, decision.why, answer.id)
         return CheckResult(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
 
-    def _failures(self, candidate: Candidate) -> str | None:
+    def _why_given_up(self, candidate: Candidate) -> str | None:
         """Return the message that no compaction is tried any more, since the last ones failed; None
         if they have not."""
         newest_first = sorted(self._entries_of(candidate), key=lambda compaction: -compaction.id)

@@ -46,7 +46,7 @@ class KeptHistory:
     """
 
     names: frozenset[str]
-    holders: frozenset[int]
+    kept_compaction_ids: frozenset[int]
     due_ms: int | None
     oldest: int
 
@@ -102,7 +102,7 @@ class FileSizes:
         return self.total([*state.originals, *(directory.name for directory in state.directories)])
 
 
-def settings_of(properties: Mapping[str, str], settings: Settings) -> Settings:
+def with_history_properties(properties: Mapping[str, str], settings: Settings) -> Settings:
     """Return the settings, with the changes by a table's properties about history. Raise
     SettingError if one has a wrong value."""
     for name in (HISTORY_RETENTION, HISTORY_MAX_RATIO):
@@ -127,12 +127,12 @@ def keep(
         sizes: Measures the files.
     """
     names: set[str] = set()
-    holders: set[int] = set()
+    kept_compaction_ids: set[int] = set()
     due: list[int] = []
     bytes_left: float | None = None
     for age in history:
         # An age is as old as the first compaction that has left it behind.
-        holder = min(
+        leaving_compaction = min(
             (
                 compaction
                 for compaction in entries
@@ -140,18 +140,22 @@ def keep(
             ),
             key=lambda compaction: compaction.committed_ms or 0,
         )
-        ends_ms = (holder.committed_ms or 0) + limits.retention_ms
+        ends_ms = (leaving_compaction.committed_ms or 0) + limits.retention_ms
         if age.until <= limits.oldest or ends_ms <= limits.now_ms:
-            return KeptHistory(frozenset(names), frozenset(holders), _first(due), age.until)
+            return KeptHistory(
+                frozenset(names), frozenset(kept_compaction_ids), _first(due), age.until
+            )
         if bytes_left is None:
             bytes_left = limits.max_ratio * sizes.live()
         bytes_left -= sizes.total(age.names)
         if bytes_left < 0:
-            return KeptHistory(frozenset(names), frozenset(holders), _first(due), age.until)
+            return KeptHistory(
+                frozenset(names), frozenset(kept_compaction_ids), _first(due), age.until
+            )
         names |= age.names
-        holders.add(holder.id)
+        kept_compaction_ids.add(leaving_compaction.id)
         due.append(ends_ms)
-    return KeptHistory(frozenset(names), frozenset(holders), _first(due), 0)
+    return KeptHistory(frozenset(names), frozenset(kept_compaction_ids), _first(due), 0)
 
 
 def _first(times: Sequence[int]) -> int | None:

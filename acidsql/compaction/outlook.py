@@ -12,7 +12,7 @@ from acidsql.acid.properties import HISTORY_RETENTION
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.decision import Decision
 from acidsql.compaction.initiator import Initiator, entries_by_place
-from acidsql.compaction.kept_history import settings_of
+from acidsql.compaction.kept_history import with_history_properties
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
 from acidsql.metastore.conflict_rules import author_text
@@ -32,7 +32,7 @@ _NOTHING = "nothing: the cleaner deletes them when it runs next"
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class ObsoleteKeeper:
     """The reason why files still exist that readers of now do not need.
 
     Attributes:
@@ -91,7 +91,9 @@ class Outlook:
         numbers = {lock.txn_id for lock in self._locks.overlapping(place)} & self._open.keys()
         return self._open[min(numbers)] if numbers else None
 
-    def holder(self, table: Table, partition: str | None, states: frozenset[str]) -> Holder | None:
+    def keeper_of_obsolete(
+        self, table: Table, partition: str | None, states: frozenset[str]
+    ) -> ObsoleteKeeper | None:
         """Return the reason why files still exist that no reader of now needs.
 
         Args:
@@ -112,18 +114,18 @@ class Outlook:
         ]
         blocked = [compaction for compaction in waiting if compaction.id not in self._ready]
         if blocked:
-            return self._blocker(min(blocked, key=lambda compaction: compaction.id))
+            return self._why_not_ready(min(blocked, key=lambda compaction: compaction.id))
         try:
-            since_ms = self._history(table, waiting) if "history" in states else None
+            since_ms = self._oldest_kept_history(table, waiting) if "history" in states else None
         except SettingError as error:
-            return Holder(f"the cleaner fails: {error}")
+            return ObsoleteKeeper(f"the cleaner fails: {error}")
         if since_ms is not None:
-            return Holder(f"older versions ({HISTORY_RETENTION})", since_ms)
+            return ObsoleteKeeper(f"older versions ({HISTORY_RETENTION})", since_ms)
         if not waiting and states != {"aborted"}:
-            return Holder("they wait for the next compaction")
-        return Holder(_NOTHING)
+            return ObsoleteKeeper("they wait for the next compaction")
+        return ObsoleteKeeper(_NOTHING)
 
-    def _history(self, table: Table, waiting: Sequence[CompactionInfo]) -> int | None:
+    def _oldest_kept_history(self, table: Table, waiting: Sequence[CompactionInfo]) -> int | None:
         """Return since when files are kept for older versions, in ms since 1970; None: the cleaner
         keeps none any longer.
 
@@ -132,23 +134,27 @@ class Outlook:
         Raises:
             SettingError: A property of the table has a wrong value.
         """
-        retention_ms = settings_of(table.properties, self._settings).history_retention_ms
+        retention_ms = with_history_properties(
+            table.properties, self._settings
+        ).history_retention_ms
         times = [compaction.committed_ms or 0 for compaction in waiting]
         return min(
             (committed_ms for committed_ms in times if committed_ms + retention_ms > self._now_ms),
             default=None,
         )
 
-    def _blocker(self, entry: CompactionInfo) -> Holder:
+    def _why_not_ready(self, entry: CompactionInfo) -> ObsoleteKeeper:
         """Return why a compaction's old files are not ready for the cleaner: an open transaction,
         the retention time, or a failed cleaning."""
         readers = [txn for txn in self._open.values() if not txn.is_session]
         oldest = min(readers, key=lambda txn: txn.txn_id, default=None)
         if oldest is not None and oldest.txn_id < (entry.next_txn_id or 0):
-            return Holder(author_text(oldest), oldest.started_ms)
+            return ObsoleteKeeper(author_text(oldest), oldest.started_ms)
         retention_ms, since_ms = self._settings.compactor_cleaner_retention_ms, entry.committed_ms
         if (since_ms or 0) + retention_ms > self._now_ms:
-            return Holder("hive.compactor.cleaner.retention.time.seconds", since_ms)
+            return ObsoleteKeeper("hive.compactor.cleaner.retention.time.seconds", since_ms)
         if entry.retry_retention_ms:
-            return Holder(f"a cleaning failed, and is tried again: {entry.message}", since_ms)
-        return Holder(_NOTHING)
+            return ObsoleteKeeper(
+                f"a cleaning failed, and is tried again: {entry.message}", since_ms
+            )
+        return ObsoleteKeeper(_NOTHING)

@@ -44,7 +44,7 @@ def plan_text(
     if plan is None:
         lines.append("  nothing to merge")
     else:
-        lines += _merged(plan)
+        lines += _merge_lines(plan)
     replaced = [*state.obsolete, *state.aborted]
     if replaced:
         lines.append(
@@ -53,7 +53,7 @@ def plan_text(
     return "\n".join([*lines, ""])
 
 
-def _merged(plan: CompactionPlan) -> list[str]:
+def _merge_lines(plan: CompactionPlan) -> list[str]:
     """Return the lines about what a compaction reads, merges, drops, writes and frees."""
     data, deletes = plan.listing.data, plan.listing.deletes
     rows = f"{_rows(data):,} insert events"

@@ -80,7 +80,7 @@ class Service:
         )
         try:
             while not self._ended.is_set():
-                self._round()
+                self._do_one_round()
                 if once or self._ended.wait(pause_s):
                     return
         finally:
@@ -94,7 +94,7 @@ class Service:
         self._ended.set()
         self._worker.stop()
 
-    def _round(self) -> None:
+    def _do_one_round(self) -> None:
         """Do one round: housekeeping, checks, compactions, cleaning. An error ends only its step,
         and is logged once."""
         now_s = time.monotonic()
@@ -102,7 +102,12 @@ class Service:
         self._is_due = self._checked_s is None or now_s - self._checked_s >= interval_s
         if self._is_due:
             self._checked_s = now_s
-        for step in (self._keep_house, self._look, self._compact, self._clean):
+        for step in (
+            self._keep_house,
+            self._queue_due_compactions,
+            self._run_queued_compactions,
+            self._clean,
+        ):
             try:
                 step()
                 self._failed.pop(step.__name__, None)
@@ -121,7 +126,7 @@ class Service:
     def _keep_house(self) -> None:
         keep_house(self._metastore, self._settings)
 
-    def _look(self) -> None:
+    def _queue_due_compactions(self) -> None:
         """Queue the compactions that are due, if it is time to check and the metastore lets us."""
         if not self._is_due or not self._metastore.abilities.can_initiate:
             return
@@ -129,7 +134,7 @@ class Service:
             if outcome.id is not None:
                 self._tell(f"queued {outcome.id}: {outcome.place}: {outcome.why}")
 
-    def _compact(self) -> None:
+    def _run_queued_compactions(self) -> None:
         """Run queued compactions of this pool until the queue is empty or the service ends. A
         failed one is logged; a MetastoreError is raised."""
         while not self._ended.is_set():

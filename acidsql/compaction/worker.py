@@ -143,14 +143,14 @@ class Worker:
             )
             if entry is not None:
                 self.txn_id = txn.id
-                self._try(txn, entry)
+                self._compact_or_give_back(txn, entry)
         finally:
             self.txn_id = None
             if txn.phase is Phase.OPEN:
                 txn.end_quietly()  # the transaction has no write ids, so this loses nothing
         return None if entry is None else entry.id
 
-    def _try(self, txn: Txn, entry: CompactionInfo) -> None:
+    def _compact_or_give_back(self, txn: Txn, entry: CompactionInfo) -> None:
         """Compact an entry. If this fails, abort the transaction, give the entry back (after `stop`
         or Ctrl-C) or mark it as failed, and raise the error."""
         try:
@@ -200,12 +200,14 @@ class Worker:
             return
         with CompactionRun(fs, plan, txn.id) as work:
             with self._reporting_progress(txn, entry, work):
-                self._run(entry, fs, work)
+                self._merge_or_rebalance(entry, fs, work)
                 work.publish(lambda: self._metastore.heartbeat(txn.id))
             summary = _summary(plan, work.written, time.perf_counter() - started)
             self._commit(txn, entry, write_ids, summary)
 
-    def _run(self, entry: CompactionInfo, fs: FileSystem, work: CompactionRun) -> None:
+    def _merge_or_rebalance(
+        self, entry: CompactionInfo, fs: FileSystem, work: CompactionRun
+    ) -> None:
         """Do the compaction's work: in the driver if it is small, else as a Spark job. Raise
         TransientTxnError if a rebalance must wait for an open transaction."""
         is_rebalance = entry.type is CompactionType.REBALANCE

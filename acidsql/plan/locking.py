@@ -53,7 +53,7 @@ from acidsql.sql.parsed.statements import (
 )
 
 # The partitions that a query can change, as far as its text tells; None means any.
-Touched = Collection[str] | None
+PossiblePartitions = Collection[str] | None
 # For more partitions the whole table is locked: each lock is a row in the store, and is compared
 # with all others. COMMIT still compares changes by partition.
 PARTITION_LOCKS_MAX = 200
@@ -61,7 +61,7 @@ PARTITION_LOCKS_MAX = 200
 
 def statement_locks(
     statement: Dml | AutoCdc | Undo,
-    targets: Iterable[tuple[EventQuery, Touched]],
+    targets: Iterable[tuple[EventQuery, PossiblePartitions]],
     reads: Iterable[TableName],
     settings: Settings,
 ) -> list[LockComponent]:
@@ -72,8 +72,8 @@ def statement_locks(
     """
     locks = [
         lock
-        for query, touched in targets
-        for lock in _target_locks(statement, query, touched, settings)
+        for query, possible_partitions in targets
+        for lock in _target_locks(statement, query, possible_partitions, settings)
     ]
     return [*locks, *map(read_lock, reads)]
 
@@ -105,50 +105,60 @@ def database_lock(name: str) -> LockComponent:
     return LockComponent(LockType.EXCLUSIVE, name)
 
 
-def insert_locks(name: TableName, touched: Touched = None) -> list[LockComponent]:
+def insert_locks(
+    name: TableName, possible_partitions: PossiblePartitions = None
+) -> list[LockComponent]:
     """The locks of a statement that adds rows to a table or to some partitions."""
-    return _components(name, LockType.SHARED_READ, [Operation.INSERT], touched)
+    return _components(name, LockType.SHARED_READ, [Operation.INSERT], possible_partitions)
 
 
 def overwrite_locks(
-    name: TableName, settings: Settings, touched: Touched = None
+    name: TableName, settings: Settings, possible_partitions: PossiblePartitions = None
 ) -> list[LockComponent]:
     """The locks of a statement that replaces the rows of a table or of some partitions."""
     kind = LockType.EXCLUSIVE if settings.xlock_iow else LockType.EXCL_WRITE
-    return _components(name, kind, [Operation.OVERWRITE], touched)
+    return _components(name, kind, [Operation.OVERWRITE], possible_partitions)
 
 
 def _components(
-    name: TableName, kind: LockType, operations: Iterable[Operation], touched: Touched
+    name: TableName,
+    kind: LockType,
+    operations: Iterable[Operation],
+    possible_partitions: PossiblePartitions,
 ) -> list[LockComponent]:
     """Return a lock component for each operation, on each of the touched partitions; on the whole
     table if these are unknown (None) or too many."""
-    are_few = touched is not None and len(touched) <= PARTITION_LOCKS_MAX
+    are_few = possible_partitions is not None and len(possible_partitions) <= PARTITION_LOCKS_MAX
     return [
         LockComponent(kind, name.database, name.name, partition or None, operation)
         for operation in operations
-        for partition in (touched if touched is not None and are_few else [None])
+        for partition in (
+            possible_partitions if possible_partitions is not None and are_few else [None]
+        )
     ]
 
 
 def _target_locks(
-    statement: Dml | AutoCdc | Undo, query: EventQuery, touched: Touched, settings: Settings
+    statement: Dml | AutoCdc | Undo,
+    query: EventQuery,
+    possible_partitions: PossiblePartitions,
+    settings: Settings,
 ) -> list[LockComponent]:
     """Return the locks on a target: exclusive ones for an overwrite, by the settings; exclusive
     writes for AUTO CDC and undo; shared reads for inserts alone; else those of UPDATE, DELETE and
     MERGE, by the settings."""
     name = query.table.name
     if query.overwrite:
-        return overwrite_locks(name, settings, touched)
+        return overwrite_locks(name, settings, possible_partitions)
     if isinstance(statement, AutoCdc | Undo):
         operations = [Operation.INSERT, Operation.UPDATE]
-        return _components(name, LockType.EXCL_WRITE, operations, touched)
+        return _components(name, LockType.EXCL_WRITE, operations, possible_partitions)
     inserts = isinstance(statement, Insert) or _has_merge_insert(statement)
     operations = [Operation.INSERT] if inserts or not query.deletes else []
     if query.deletes:
         operations.append(Operation.DELETE if isinstance(statement, Delete) else Operation.UPDATE)
     kind = _change_lock_type(inserts, settings) if query.deletes else LockType.SHARED_READ
-    return _components(name, kind, operations, touched)
+    return _components(name, kind, operations, possible_partitions)
 
 
 def _change_lock_type(merge_inserts: bool, settings: Settings) -> LockType:

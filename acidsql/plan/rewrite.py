@@ -56,7 +56,7 @@ from acidsql.sql.parsed.statements import (
 )
 from acidsql.sql.parser import parse
 from acidsql.sql.text.frames import frame_name
-from acidsql.sql.text.tokens import Kind, Span, Token, tokenize
+from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize
 from acidsql.storage.columns import quote
 
 # Asks Spark for the columns of a query over these stand-ins and this view.
@@ -147,7 +147,7 @@ def plan_dml(
         CatalogError: The target was dropped after the text was parsed.
     """
     if isinstance(statement, Insert) and isinstance(statement.source, Literals):
-        plain = plan_plain(text, statement, _target(text, statement, resolve))
+        plain = plan_plain(text, statement, _resolve_target(text, statement, resolve))
         if plain is not None and policy is not Policy.STRICT:
             return PreparedStatement((plain,), ())
         statement = _parse_as_expressions(text, double_quoted)
@@ -161,7 +161,7 @@ def plan_dml(
     blank = blank_hiding(())
     if isinstance(statement, MultiInsert):
         return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins, policy)
-    table = _target(text, statement, resolve)
+    table = _resolve_target(text, statement, resolve)
     standins, view, source = rewritten.standins, "", None
     if not isinstance(statement, Insert) or statement.replacing is not None:
         _refuse_insert_only(text, statement, table)
@@ -219,13 +219,13 @@ def _own_edits(
     if not isinstance(statement, Insert) or statement.replacing is None:
         return []
     where = [] if statement.replacing.where is None else [statement.replacing.where]
-    name = _target(text, statement, resolve).name
+    name = _resolve_target(text, statement, resolve).name
     return [edit for edit, _ in database_prefix_edits(text, where, [name])]
 
 
 def _parse_as_expressions(text: str, double_quoted: bool) -> Insert:
     """Parse an INSERT of plain literals again, as expressions that Spark evaluates."""
-    statement = parse(text, is_acid=lambda _: True, double_quoted_identifiers=double_quoted)
+    statement = parse(text, is_ours=lambda _: True, double_quoted_identifiers=double_quoted)
     assert isinstance(statement, Insert)
     return statement
 
@@ -269,7 +269,7 @@ def _multi_insert(
     """Rewrite ``FROM s INSERT … INSERT …``: a query for each branch. All branches read one
     evaluation of the source. Refuse a join as the source, and an overwrite of an unpartitioned
     table that another branch writes to."""
-    relation, alias = _relation(text, statement.source)
+    relation, alias = _source_relation_and_alias(text, statement.source)
     source = blank.new(statement.ctes).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()
     derived = DerivedView(view, source)
@@ -279,8 +279,8 @@ def _multi_insert(
 
     queries: list[EventQuery] = []
     for branch in statement.branches:
-        table = _target(text, branch, resolve)
-        _refuse_hidden(text, branch, table, queries)
+        table = _resolve_target(text, branch, resolve)
+        _refuse_hiding_overwrite(text, branch, table, queries)
         query = blank.new(statement.ctes).raw(f"FROM {view}")
         if alias is not None:
             query.raw(f" AS {quote(alias)}")
@@ -291,11 +291,11 @@ def _multi_insert(
     return PreparedStatement(tuple(queries), standins, derived)
 
 
-def _relation(text: str, source: Span) -> tuple[Span, str | None]:
+def _source_relation_and_alias(text: str, source: Span) -> tuple[Span, str | None]:
     """Return the place of the relation in a multi-insert's FROM, and its alias or the last part of
     its name (None for a subquery without an alias). Raise UnsupportedError if more than one
     relation stands there."""
-    tokens = [token for token in tokenize(source.slice(text)) if token.kind is not Kind.END]
+    tokens = [token for token in tokenize(source.slice(text)) if token.kind is not TokenKind.END]
     length = _relation_length(tokens)
     alias_tokens = [token for token in tokens[length:] if token.upper != "AS"]
     if length == 0 or len(alias_tokens) > 1 or any(not token.is_name for token in alias_tokens):
@@ -329,7 +329,7 @@ def _relation_length(tokens: list[Token]) -> int:
     return length
 
 
-def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table:
+def _resolve_target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table:
     """Return the target's table. Raise CatalogError if it was dropped after the text was parsed,
     and AnalysisError if it is a view."""
     assert not isinstance(statement, MultiInsert)
@@ -351,7 +351,7 @@ def _refuse_insert_only(
         raise _refusal(text, statement.target.span, operation)
 
 
-def _refuse_hidden(
+def _refuse_hiding_overwrite(
     text: str, branch: InsertBranch, table: Table, branch_queries: list[EventQuery]
 ) -> None:
     """Refuse INSERT OVERWRITE of an unpartitioned table that another branch writes to.

@@ -81,7 +81,7 @@ def bind_insert(
         return InsertColumns(tuple(remaining_columns), static, ())
     named: list[Column] = []
     for name in columns:
-        column, fields = _resolve(text, table, alias or table.name.shown, name)
+        column, fields = _resolve_column(text, table, alias or table.name.shown, name)
         if fields:
             raise _error(
                 text, name.span, NO_FIELD, "42K09",
@@ -112,7 +112,7 @@ def bind_assignments(
     bound: list[BoundAssignment] = []
     for assignment in assignments:
         target = assignment.target
-        column, names = _resolve(text, table, alias, target)
+        column, names = _resolve_column(text, table, alias, target)
         fields = _resolve_fields(text, column, names, target.span)
         new = BoundAssignment(column, assignment.value, fields)
         if fields and isinstance(new.value, Default):
@@ -199,13 +199,15 @@ def bind_partition(
     return tuple(static)
 
 
-def _resolve(text: str, table: Table, alias: str, name: Name) -> tuple[Column, tuple[str, ...]]:
+def _resolve_column(
+    text: str, table: Table, alias: str, name: Name
+) -> tuple[Column, tuple[str, ...]]:
     """Return the column that a name means, and the names of fields behind the column, which are not
     checked. Raise AnalysisError if the table has no such column."""
     column, fields = column_part(table, alias, name)
     if any(column == table_column.name for table_column in table.all_columns):
-        return need_column(text, table, Name((column,), name.span)), fields
-    raise _no_column(text, table, ".".join((column, *fields)), name.span)
+        return require_column(text, table, Name((column,), name.span)), fields
+    raise _no_column_error(text, table, ".".join((column, *fields)), name.span)
 
 
 def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, ...]]:
@@ -233,7 +235,7 @@ def _resolve_fields(text: str, column: Column, names: Sequence[str], span: Span)
     for name in names:
         path = ".".join((column.name, *field_names))
         if node.kind != "struct":
-            raise _no_struct(text, path, node, span)
+            raise _no_struct_error(text, path, node, span)
         field = _resolve_field(text, path, node, name, span)
         field_names.append(field)
         node = node.children[node.names.index(field)]
@@ -260,7 +262,7 @@ def _resolve_field(text: str, path: str, node: HiveType, name: str, span: Span) 
     )  # fmt: skip
 
 
-def _no_struct(text: str, path: str, node: HiveType, span: Span) -> AnalysisError:
+def _no_struct_error(text: str, path: str, node: HiveType, span: Span) -> AnalysisError:
     """Return the error for a SET that names a field of a value that is no struct: arrays and maps
     get advice of their own."""
     kind = str(node).upper()
@@ -286,7 +288,7 @@ def _unqualified_parts(table: Table, parts: tuple[str, ...]) -> tuple[str, ...]:
     return parts
 
 
-def need_column(text: str, table: Table, name: Name) -> Column:
+def require_column(text: str, table: Table, name: Name) -> Column:
     """Return the column of that name, whatever its case; the table's name may stand before it.
 
     Raises:
@@ -296,10 +298,10 @@ def need_column(text: str, table: Table, name: Name) -> Column:
     for column in table.all_columns:
         if len(parts) == 1 and column.name == parts[0].lower():
             return column
-    raise _no_column(text, table, ".".join(parts), name.span)
+    raise _no_column_error(text, table, ".".join(parts), name.span)
 
 
-def _no_column(text: str, table: Table, name: str, span: Span) -> AnalysisError:
+def _no_column_error(text: str, table: Table, name: str, span: Span) -> AnalysisError:
     """Return the error for a column that a table lacks; it lists the table's columns."""
     names = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
     return _error(
@@ -308,7 +310,7 @@ def _no_column(text: str, table: Table, name: str, span: Span) -> AnalysisError:
     )  # fmt: skip
 
 
-def column_of(text: str, table: Table, name: Name) -> Column:
+def require_column_of_ddl(text: str, table: Table, name: Name) -> Column:
     """Return the column that a statement of DDL names, whatever its case. No qualifier is allowed.
 
     Raises:

@@ -32,7 +32,7 @@ from acidsql.sql.commands.views import parse_alter_view, parse_create_view, pars
 from acidsql.sql.grammar.cdc import parse_auto_cdc
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.grammar.effects import effect_and_name, effect_of_word
-from acidsql.sql.grammar.insert import QUERY_STARTS, IsAcid, parse_insert, parse_multi_insert
+from acidsql.sql.grammar.insert import QUERY_STARTS, IsOurs, parse_insert, parse_multi_insert
 from acidsql.sql.grammar.load import parse_load_data
 from acidsql.sql.grammar.modify import parse_delete, parse_merge, parse_update
 from acidsql.sql.grammar.plain_values import LiteralRules, plain_insert
@@ -55,9 +55,9 @@ from acidsql.sql.parsed.statements import (
 )
 from acidsql.sql.queries.references import declared_names
 from acidsql.sql.text.lookahead import is_cte
-from acidsql.sql.text.tokens import Kind, Span, Token, tokenize, words
+from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, words
 
-__all__ = ["IsAcid", "IsSetting", "LiteralRules", "parse"]
+__all__ = ["IsOurs", "IsSetting", "LiteralRules", "parse"]
 
 # The text after these words is not SQL (`SET x=it's`, `ADD JAR /a'b`) and is not cut into tokens.
 _RAW_WORDS = ("SET", "RESET", "ADD", "LIST", "DFS")
@@ -67,7 +67,7 @@ _RAW = re.compile(rf"\s*({'|'.join(_RAW_WORDS)})\b", re.IGNORECASE)
 def parse(
     text: str,
     *,
-    is_acid: IsAcid,
+    is_ours: IsOurs,
     is_setting: IsSetting = lambda name: False,
     double_quoted_identifiers: bool = False,
     plain: LiteralRules | None = None,
@@ -76,7 +76,7 @@ def parse(
 
     Args:
         text: The statement, with at most one ``;`` at its end.
-        is_acid: Whether a name (its parts unquoted, perhaps qualified) is that of an ACID table, or
+        is_ours: Whether a name (its parts unquoted, perhaps qualified) is that of an ACID table, or
             of a view of ACID tables.
         is_setting: Whether a name is a setting of acidsql. SET of any other name is Spark's.
         double_quoted_identifiers: Whether ``"…"`` is a name; otherwise it is a string.
@@ -95,7 +95,7 @@ def parse(
         UnsupportedError: The statement is known, but not supported.
     """
     literal_insert = None if plain is None else plain_insert(text, plain)
-    if literal_insert is not None and is_acid(literal_insert.target.parts):
+    if literal_insert is not None and is_ours(literal_insert.target.parts):
         return literal_insert
     try:
         tokens = tokenize(text, double_quoted_identifiers=double_quoted_identifiers)
@@ -109,7 +109,7 @@ def parse(
     if tokens[0].upper in _RAW_WORDS:
         return _parse_raw(text, Span(tokens[0].start, tokens[-1].end), tokens[0].upper, is_setting)
     c = Cursor(text, tokens)
-    statement = _parse_statement(c, is_acid)
+    statement = _parse_statement(c, is_ours)
     if isinstance(statement, SparkStatement):
         c.index = 0
         effect, name = effect_and_name(c)
@@ -145,7 +145,7 @@ def _single_statement(text: str, tokens: list[Token]) -> list[Token]:
     return tokens
 
 
-def _parse_statement(c: Cursor, is_acid: IsAcid) -> Statement:
+def _parse_statement(c: Cursor, is_ours: IsOurs) -> Statement:
     """Parse all tokens that are left as one statement; a SparkStatement, unread, if it is not
     ours."""
     start = c.index
@@ -153,7 +153,7 @@ def _parse_statement(c: Cursor, is_acid: IsAcid) -> Statement:
     reader = _READERS.get(c.token.upper)
     if reader is None:
         return SparkStatement(statement_span, Reads.QUERY if _is_query(c) else Reads.NOTHING)
-    statement = reader(c, is_acid, statement_span)
+    statement = reader(c, is_ours, statement_span)
     if statement is not None:
         if not isinstance(statement, SparkStatement):
             c.expect_end()
@@ -185,7 +185,7 @@ def _reads(c: Cursor) -> Reads:
 # ── the statements by their first word ───────────────────────────────────────────────────────
 
 
-def _parse_with(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+def _parse_with(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``; return None for a query or an INSERT of
     Spark's, and a SparkStatement that reads nothing for another change of Spark's tables."""
     start = c.index
@@ -197,7 +197,7 @@ def _parse_with(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement |
         return None
     clause = c.tokens[start : c.index]
     is_change = c.is_at_any(("UPDATE", "DELETE", "MERGE"))
-    statement = reader(c, is_acid, ctes)
+    statement = reader(c, is_ours, ctes)
     if isinstance(statement, Merge):
         return _with_cte_as_source(statement, c.text, clause)
     if statement is None and is_change:
@@ -214,7 +214,7 @@ def _with_cte_as_source(merge: Merge, text: str, clause: list[Token]) -> Merge:
     return merge
 
 
-def _parse_explain(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
+def _parse_explain(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
     """Parse ``EXPLAIN [mode] statement``: return an Explain of a statement of ours; a
     SparkStatement if Spark runs the inner statement. EXPLAIN of transaction statements is refused;
     EXPLAIN EXPLAIN is a syntax error."""
@@ -223,25 +223,25 @@ def _parse_explain(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statemen
     if c.is_at_any(("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")):
         mode = c.take().upper
     elif c.is_at("CHANGES"):
-        return _parse_explain_changes(c, is_acid)
+        return _parse_explain_changes(c, is_ours)
     if c.is_at_end or c.is_at("EXPLAIN"):
         c.fail("Expected a statement to explain")
     if c.is_at_any(transaction.TRANSACTION_WORDS):
         c.refuse(f"EXPLAIN {c.token.upper} is not supported: it has no plan")
     only_a_query = mode != "LOGICAL" and _is_only_query(c)
-    statement = _parse_statement(c, is_acid)
+    statement = _parse_statement(c, is_ours)
     if isinstance(statement, SparkStatement):
         explained = (mode, statement.span) if only_a_query else None
         return SparkStatement(statement_span, statement.reads, explained=explained)
     return Explain(mode, statement)
 
 
-def _parse_explain_changes(c: Cursor, is_acid: IsAcid) -> Explain:
+def _parse_explain_changes(c: Cursor, is_ours: IsOurs) -> Explain:
     """Parse ``CHANGES statement`` behind EXPLAIN. Raise SqlSyntaxError if the statement changes no
     rows of an ACID table."""
     c.expect("CHANGES")
     first = c.token
-    statement = None if c.is_at_end else _parse_statement(c, is_acid)
+    statement = None if c.is_at_end else _parse_statement(c, is_ours)
     if not isinstance(statement, Dml | AutoCdc | Undo):
         statement_names = "INSERT, UPDATE, DELETE, MERGE, AUTO CDC, RESTORE or REVERT"
         c.fail(f"Expected {statement_names} of ACID tables", first)
@@ -259,7 +259,7 @@ def _is_only_query(c: Cursor) -> bool:
     return is_plain_query
 
 
-def _parse_create(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+def _parse_create(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse CREATE of a database, table or view; return a SparkStatement for any other object, and
     for tables and views of Spark's."""
     if c.peek().upper in DATABASE_WORDS[:2] or c.peek().upper == "NAMESPACE":
@@ -269,12 +269,12 @@ def _parse_create(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement
     leading = list(takewhile(_CREATE_WORDS.__contains__, following_words))
     object_type = c.peek(1 + len(leading)).upper
     if object_type == "TABLE":
-        return parse_create_table(c, is_acid, statement_span)
+        return parse_create_table(c, is_ours, statement_span)
     temporary = bool({"TEMP", "TEMPORARY"} & set(leading))
     if object_type == "VIEW" and temporary:
         return SparkStatement(statement_span, Reads.QUERY)
     view = (
-        parse_create_view(c, is_acid)
+        parse_create_view(c, is_ours)
         if object_type == "VIEW" and leading in ([], ["OR", "REPLACE"])
         else None
     )
@@ -284,51 +284,51 @@ def _parse_create(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement
 _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSACTIONAL")
 
 
-def _parse_drop(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+def _parse_drop(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse DROP of a database, view or table; return None if Spark runs it."""
     if c.peek().upper in DATABASE_WORDS:
         return parse_drop_database(c)
     if c.peek().upper == "VIEW":
-        return parse_drop_view(c, is_acid)
-    return parse_drop_table(c, is_acid) if c.peek().upper == "TABLE" else None
+        return parse_drop_view(c, is_ours)
+    return parse_drop_table(c, is_ours) if c.peek().upper == "TABLE" else None
 
 
-def _refuse_export(c: Cursor, is_acid: IsAcid, statement_span: Span) -> None:
-    refuse_export(c, is_acid)
+def _refuse_export(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
+    refuse_export(c, is_ours)
 
 
-def _refuse_import(c: Cursor, is_acid: IsAcid, statement_span: Span) -> None:
+def _refuse_import(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
     refuse_import(c)
 
 
-def _refuse_foreign(c: Cursor, is_acid: IsAcid, statement_span: Span) -> None:
-    refuse_foreign_statement(c, is_acid)
+def _refuse_foreign(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
+    refuse_foreign_statement(c, is_ours)
 
 
-def _parse_alter(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+def _parse_alter(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse ALTER of a view, database or table; return None if Spark runs it."""
     if c.peek().upper == "VIEW":
-        return parse_alter_view(c, is_acid)
+        return parse_alter_view(c, is_ours)
     if c.peek().upper in DATABASE_WORDS:
         return parse_alter_database(c)
-    return parse_alter_table(c, is_acid) if c.peek().upper == "TABLE" else None
+    return parse_alter_table(c, is_ours) if c.peek().upper == "TABLE" else None
 
 
-def _parse_describe(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
+def _parse_describe(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse DESCRIBE of a database or of a table of ours; return a SparkStatement for a query, a
     function, or a table of Spark's."""
     following = c.peek()
     is_query = following.upper in ("QUERY", *QUERY_STARTS) and following.upper != "TABLE"
-    if is_query and c.peek(2).kind is not Kind.END:
+    if is_query and c.peek(2).kind is not TokenKind.END:
         return SparkStatement(statement_span, Reads.QUERY)
     if following.upper in DATABASE_WORDS and c.peek(2).is_name:
         return parse_describe_database(c)
     if following.upper in ("FUNCTION", "CATALOG", "PROCEDURE") and c.peek(2).is_name:
         return SparkStatement(statement_span, Reads.NOTHING)
-    return parse_describe(c, is_acid) or SparkStatement(statement_span, Reads.NOTHING)
+    return parse_describe(c, is_ours) or SparkStatement(statement_span, Reads.NOTHING)
 
 
-def _parse_cache(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
+def _parse_cache(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
     """Parse ``CACHE [LAZY] TABLE t [OPTIONS …] [AS] query`` as a SparkStatement.
 
     Without a query the statement caches a table, which must not be an ACID table: it reads nothing
@@ -345,32 +345,32 @@ def _parse_cache(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
     return SparkStatement(statement_span, Reads.NOTHING)
 
 
-def _parse_load(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
-    return parse_load_data(c, is_acid)
+def _parse_load(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
+    return parse_load_data(c, is_ours)
 
 
-def _parse_show(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
-    return parse_show(c, is_acid)
+def _parse_show(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
+    return parse_show(c, is_ours)
 
 
-def _parse_auto_cdc(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
-    return parse_auto_cdc(c, is_acid)
+def _parse_auto_cdc(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
+    return parse_auto_cdc(c, is_ours)
 
 
-def _parse_truncate(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement | None:
-    return parse_truncate_table(c, is_acid)
+def _parse_truncate(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
+    return parse_truncate_table(c, is_ours)
 
 
-def _without_ctes(read: Callable[[Cursor, IsAcid, Span | None], Statement | None]) -> _Reader:
-    return lambda c, is_acid, statement_span: read(c, is_acid, None)
+def _without_ctes(read: Callable[[Cursor, IsOurs, Span | None], Statement | None]) -> _Reader:
+    return lambda c, is_ours, statement_span: read(c, is_ours, None)
 
 
 def _without_catalog(read: Callable[[Cursor], Statement | None]) -> _Reader:
-    return lambda c, is_acid, statement_span: read(c)
+    return lambda c, is_ours, statement_span: read(c)
 
 
-_Reader = Callable[[Cursor, IsAcid, Span], Statement | None]
-_WITH_READERS: dict[str, Callable[[Cursor, IsAcid, Span | None], Statement | None]] = {
+_Reader = Callable[[Cursor, IsOurs, Span], Statement | None]
+_WITH_READERS: dict[str, Callable[[Cursor, IsOurs, Span | None], Statement | None]] = {
     "INSERT": with_returning(parse_insert),
     "UPDATE": with_returning(parse_update),
     "DELETE": with_returning(parse_delete),

@@ -27,7 +27,7 @@ from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.analysis.missing_names import MissingNames
 from acidsql.plan.locking import read_lock
 from acidsql.plan.rewrite import may_need_workers
-from acidsql.plan.standins.names import Names, need_acid_table
+from acidsql.plan.standins.names import NameResolver, need_acid_table
 from acidsql.plan.standins.query import Resolve
 from acidsql.settings import Settings, is_setting
 from acidsql.sql.parsed import statements as st
@@ -118,7 +118,7 @@ class Runner:
         self.session_locks = self._txns.session_locks
         self.transactions = Transactions(metastore, self._txns, self._is_row_conflict)
         self._temporary = TemporaryTables(metastore, self._txns)
-        self._names = Names(spark, self.transactions, self._temporary.names)
+        self._names = NameResolver(spark, self.transactions, self._temporary.names)
         self._missing = MissingNames(spark, metastore, self._names)
         self._partitions = Partitions(spark, self.transactions)
         context = Context(
@@ -151,7 +151,7 @@ class Runner:
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
             end_old_leases=self.transactions.end_old_leases, session_locks=self.session_locks,
         )  # fmt: skip
-        self.transactions.on_commit = self._background.committed
+        self.transactions.on_commit = self._background.on_committed
 
     def runner_for(self, spark: SparkSession) -> Runner:
         """A runner on another Spark session, with the same metastore, settings and compactor.
@@ -283,7 +283,7 @@ class Runner:
             resolve = cache(lambda parts: self._names.acid_table_or_view(parts, peek_entry(parts)))
             statement = parse(
                 text,
-                is_acid=lambda parts: resolve(parts) is not None,
+                is_ours=lambda parts: resolve(parts) is not None,
                 is_setting=is_setting,
                 double_quoted_identifiers=statement_text.double_quoted,
                 plain=None if args else self._literal_rules(),

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import Column, Table
 from acidsql.errors import AnalysisError, ConstraintError
 from acidsql.plan.analysis.lower import hive_type
-from acidsql.plan.values.assignment import assign, read_back_sql
+from acidsql.plan.values.assignment import assignment_sql, read_back_sql
 from acidsql.plan.values.struct_fields import FieldRules
 from acidsql.sql.text.tokens import Span
 from acidsql.statements.context.statement_text import is_case_sensitive
@@ -89,5 +89,7 @@ def _typed_value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
     an error if the types do not fit."""
     source_type, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
     by_case = FieldRules(is_case_sensitive=is_case_sensitive(rows.sparkSession))
-    sql = assign(name, source_type, column.name, column.type, "", Span(0, 0), fields=by_case)
+    sql = assignment_sql(
+        name, source_type, column.name, column.type, "", Span(0, 0), field_rules=by_case
+    )
     return read_back_sql(sql, column, is_partition=is_partition)

@@ -208,6 +208,6 @@ def test_a_session_compacts_what_it_wrote_only_if_it_is_told_to(both):
         session.sql("CREATE TABLE t (id INT, v INT)")
         for number in range(4):
             session.sql(f"INSERT INTO t VALUES ({number}, 0)")
-        session._runner._background._once()
+        session._runner._background._do_one_round()
         assert len(entries(both)) >= expected and bool(entries(both)) == bool(expected)
         assert len(both.rows_with_ids("t")) == 4

@@ -39,14 +39,14 @@ def test_who_was_stopped_once_compacts_the_next_time(warehouse, inline):
     warehouse.change([0])
     warehouse.change([0])
     inline._worker.stop()
-    inline.committed(Committed())
+    inline.on_committed(Committed())
     assert warehouse.directories()[0] == "base_0000002"
 
 
 def test_what_is_found_is_told_to_the_statement(warehouse, inline):
     warehouse.change([0])
     told = Committed()
-    inline.committed(told)
+    inline.on_committed(told)
     assert told.compaction == ["default.t: not compacted: 1 delta, no base; below the thresholds"]
 
 
@@ -56,7 +56,7 @@ def test_a_session_that_writes_nothing_makes_no_worker(warehouse):
     )
     with made.statement():
         pass
-    made.committed(Committed(places=[]))
+    made.on_committed(Committed(places=[]))
     made.close()
     assert "_worker" not in vars(made)
 

@@ -8,7 +8,7 @@ import pytest
 from table_of_events import NAME
 
 from acidsql.compaction.initiator import Initiator
-from acidsql.compaction.kept_history import settings_of
+from acidsql.compaction.kept_history import with_history_properties
 from acidsql.metastore.compaction_queue import CompactionState, CompactionType
 from acidsql.settings import Settings
 
@@ -30,7 +30,7 @@ def clock(warehouse, monkeypatch):
 def test_a_property_in_small_letters_holds_beside_one_in_capitals():
     small, large = dict.fromkeys(KEPT, "2"), {name.upper(): "1" for name in KEPT}
     for properties in (large, small, large | small, small | large):
-        kept = settings_of(properties, Settings())
+        kept = with_history_properties(properties, Settings())
         wanted = 2 if small.items() <= properties.items() else 1
         assert kept.history_retention_ms == wanted * 3_600_000
         assert kept.history_max_ratio == wanted

@@ -108,7 +108,9 @@ def test_times_and_older_versions_hold_files_too(warehouse):
     one = health(warehouse, **KEPT)
     assert one.held_by == "older versions (acidsql.history.retention)"
     wrong = replace(warehouse.store.find(NAME), properties={"acidsql.history.retention": "x"})
-    holder = Outlook(warehouse.store, Settings()).holder(wrong, None, frozenset({"history"}))
+    holder = Outlook(warehouse.store, Settings()).keeper_of_obsolete(
+        wrong, None, frozenset({"history"})
+    )
     assert holder.description.startswith("the cleaner fails: ") and "'x'" in holder.description
     assert one.held_since.timestamp() == entry.committed_ms / 1000
 

@@ -319,7 +319,7 @@ def test_a_service_tells_once_that_its_metastore_is_away(warehouse, monkeypatch,
             broken.setattr(warehouse.store, name, away)
         for _ in range(3):
             service._checked_s = None  # the tables are due, too
-            service._round()
+            service._do_one_round()
     (told,) = [one.message for one in caplog.records if one.name.startswith("acidsql")]
     assert "the metastore is away" in told
     number = warehouse.queue()

@@ -374,7 +374,7 @@ def test_the_compactor_beside_a_session_has_its_keys(store, spark):
         spark, store.metastore, lambda: few, user="me", host="here", mode="background"
     )
     beside._written[TableName("default", "t"), None] = [[]]
-    beside._once()
+    beside._do_one_round()
     beside.close()
     assert [one.state for one in store.metastore.compactions()] == [CompactionState.SUCCEEDED]
     assert rows(store, "SELECT id FROM t") == [(0,), (1,)]

@@ -70,7 +70,9 @@ def test_every_pair_of_types_is_assigned_as_spark_does(spark, parquet, ours, con
     described = ours.sql("DESCRIBE t").collect()
     types = {name: row.data_type for name, row in zip(columns, described, strict=True)}
     fields = FieldRules(FieldMatching.BY_POSITION)
-    assert [n for n in TARGETS if can_assign(kind, parse_type(types[n]), fields=fields)] == accepted
+    assert [
+        n for n in TARGETS if can_assign(kind, parse_type(types[n]), field_rules=fields)
+    ] == accepted
     for name in [name for name in TARGETS if name not in accepted][:1]:
         refused(ours, f"INSERT INTO t ({name}) SELECT {source}", "INCOMPATIBLE_DATA_FOR_TABLE")
     if ansi == "true":

@@ -28,7 +28,7 @@ def read() -> Callable[..., Statement]:
     """``parse`` with the catalog and settings of these tests."""
 
     def parse_here(text: str, **keywords: Any) -> Statement:
-        return parse(text, **{"is_acid": is_acid, "is_setting": is_setting, **keywords})
+        return parse(text, **{"is_ours": is_acid, "is_setting": is_setting, **keywords})
 
     return parse_here
 

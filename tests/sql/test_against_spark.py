@@ -263,7 +263,7 @@ def test_every_keyword_is_a_name_wherever_spark_takes_it(
         if catalyst(text) is None:
             continue
         try:
-            read(text, is_acid=lambda parts: True)
+            read(text, is_ours=lambda parts: True)
         except SqlError as error:
             refused.append(str(error))
     assert not refused, f"{len(refused)}:\n" + "\n".join(refused[:20])
@@ -354,7 +354,7 @@ def test_spark_reads_the_same_structure(
     text: str, parser: Callable[[], Any], catalyst: Catalyst
 ) -> None:
     try:
-        statement = parse(text, is_acid=lambda parts: True)
+        statement = parse(text, is_ours=lambda parts: True)
     except SqlError:
         return
     # Spark refuses Hive's INSERT without columns, and names for a MERGE source's columns.
@@ -368,7 +368,7 @@ def test_spark_reads_the_same_structure(
 def test_spark_agrees_on_the_accepted_cases(
     case: Case, parser: Callable[[], Any], catalyst: Catalyst
 ) -> None:
-    statement = parse(case.text, is_acid=lambda parts: True)
+    statement = parse(case.text, is_ours=lambda parts: True)
     if catalyst(case.text) is not None:
         check_structure(case.text, statement, parser())
 

@@ -173,7 +173,7 @@ def test_compactions_are_aborted_by_number(read: Read) -> None:
 @pytest.mark.parametrize("word", sorted(WORDS))
 def test_every_word_is_a_name(template: str, word: str, read: Read) -> None:
     text = template.replace("{}", word)
-    statement = read(text, is_acid=lambda parts: True)
+    statement = read(text, is_ours=lambda parts: True)
     assert isinstance(statement, CompactTable | ShowCompactions)
     name = statement.name
     if isinstance(statement, ShowCompactions) and "DATABASE {}" in template:
@@ -186,7 +186,7 @@ def test_every_word_is_a_name(template: str, word: str, read: Read) -> None:
 @given(sentences("compact"))
 def test_a_compaction_of_the_ebnf_is_parsed(text: str) -> None:
     whole = f"ALTER TABLE t {text}"
-    statement = parse(whole, is_acid=lambda parts: True)
+    statement = parse(whole, is_ours=lambda parts: True)
     assert isinstance(statement, CompactTable)
     assert all(0 <= span.start < span.end <= len(whole) for span in spans(statement))
     assert (statement.order_by is None) == ("ORDER BY" not in text)
@@ -195,7 +195,7 @@ def test_a_compaction_of_the_ebnf_is_parsed(text: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(sentences("filters"))
 def test_filters_of_the_ebnf_are_parsed(text: str) -> None:
-    found = parse(f"SHOW COMPACTIONS t {text}", is_acid=lambda parts: True)
+    found = parse(f"SHOW COMPACTIONS t {text}", is_ours=lambda parts: True)
     assert isinstance(found, ShowCompactions)
     assert found.name == Name(("t",), Span(17, 18))
     said = (found.pool, found.type, found.state, found.order_by or None, found.limit)

@@ -6,7 +6,12 @@ from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.values.predicate import ANYTHING, And, Comparison, TypedValue
 from acidsql.plan.standins.standins import StandIn
 from acidsql.plan.standins.text_predicates import condition_predicate, where_predicate
-from acidsql.sql.queries.conditions import may_correlate, plain_comparisons, terms_about, terms_of
+from acidsql.sql.queries.conditions import (
+    may_correlate,
+    plain_comparisons,
+    terms_decided_by,
+    terms_of,
+)
 from acidsql.sql.queries.references import references
 from acidsql.sql.text.tokens import Span
 
@@ -16,7 +21,7 @@ COLUMNS, QUALIFIERS = {"p", "day"}, {"t"}
 def terms(condition):
     text = f"DELETE FROM t WHERE {condition}"
     span = Span(text.index("WHERE") + 6, len(text))
-    return [term.slice(text) for term in terms_about(text, span, COLUMNS, QUALIFIERS)]
+    return [term.slice(text) for term in terms_decided_by(text, span, COLUMNS, QUALIFIERS)]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ WITH = "WITH orders AS (SELECT id FROM orders WHERE id = 2)"
 
 
 def source_of(text: str, *, double_quoted: bool = False) -> Merge:
-    statement = parse(text, is_acid=lambda _: True, double_quoted_identifiers=double_quoted)
+    statement = parse(text, is_ours=lambda _: True, double_quoted_identifiers=double_quoted)
     assert isinstance(statement, Merge)
     return statement
 

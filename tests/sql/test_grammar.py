@@ -57,7 +57,7 @@ def test_every_production_is_named_by_an_accepted_case() -> None:
 @given(sentences("statement"))
 def test_what_the_ebnf_derives_is_parsed(text: str) -> None:
     try:
-        statement = parse(text, is_acid=every_name, is_setting=every_setting)
+        statement = parse(text, is_ours=every_name, is_setting=every_setting)
     except SqlError as raised:
         error = raised
     else:
@@ -144,7 +144,7 @@ def test_any_text_parses_or_raises_a_sql_error(text: str) -> None:
 
 def _parses_or_raises(text: str) -> None:
     try:
-        statement = parse(text, is_acid=every_name, is_setting=every_setting)
+        statement = parse(text, is_ours=every_name, is_setting=every_setting)
     except SqlError as raised:
         error = raised
     else:

@@ -42,7 +42,7 @@ def assert_same(text: str) -> bool:
     found = plain_insert(text, UTC)
     if found is None:
         return False
-    grammar = parse(text, is_acid=lambda _: True)
+    grammar = parse(text, is_ours=lambda _: True)
     assert isinstance(grammar, Insert) and isinstance(grammar.source, Values)
     rows = [tuple(value.slice(text) for value in row) for row in grammar.source.rows]
     assert list(zip(*found.source.columns, strict=True)) == rows

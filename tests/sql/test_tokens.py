@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from acidsql.errors import SqlError, SqlSyntaxError
-from acidsql.sql.text.tokens import Kind, Span, split_statements, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, split_statements, tokenize
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
@@ -39,7 +39,7 @@ def test_words_are_never_keywords_and_numbers_may_look_like_words() -> None:
 )
 def test_a_string_says_what_spark_says(literal: str, value: str) -> None:
     (token,) = tokenize(literal)
-    assert (token.kind, token.value) == (Kind.STRING, value)
+    assert (token.kind, token.value) == (TokenKind.STRING, value)
 
 
 def test_quoted_names_keep_their_case_and_double_quotes_follow_the_session() -> None:

@@ -84,7 +84,7 @@ def test_a_lock_is_of_a_table_a_partition_or_a_database(read: Read) -> None:
 
 
 def test_what_is_unlocked_is_a_table_that_may_be_gone_a_partition_or_a_database(read: Read) -> None:
-    gone = read("UNLOCK TABLE u", is_acid=lambda parts: False)
+    gone = read("UNLOCK TABLE u", is_ours=lambda parts: False)
     assert gone == UnlockTable(Name(("u",), Span(13, 14)), (), Span(0, 14))
     unlock = read("UNLOCK TABLE db.t PARTITION (p = 1)")
     assert isinstance(unlock, UnlockTable)
@@ -211,7 +211,7 @@ def test_every_word_is_a_name_in_our_statements(
     template: str, keywords: list[str], read: Read
 ) -> None:
     for word in {*keywords, *WORDS}:
-        statement = read(template.replace("{}", word), is_acid=lambda parts: True)
+        statement = read(template.replace("{}", word), is_ours=lambda parts: True)
         assert not isinstance(statement, SparkStatement)
         assert word in str(statement) or statement == ShowLocks(extended=True)
 
@@ -237,7 +237,7 @@ def test_our_words_are_names_wherever_spark_takes_them(
     for word in WORDS:
         text = template.replace("{}", word)
         if catalyst(text) is not None:
-            read(text, is_acid=lambda parts: True)
+            read(text, is_ours=lambda parts: True)
 
 
 @pytest.mark.parametrize("text", ["BEGIN SELECT 1; END", "BEGIN END", "BEGIN NOT ATOMIC END;"])

@@ -28,7 +28,7 @@ from acidsql.compaction.worker import Resources, Worker
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import Database, LockComponent, LockType, Operation
-from acidsql.plan.standins.names import Names
+from acidsql.plan.standins.names import NameResolver
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
 from acidsql.statements.context.current_txn import Transactions
@@ -127,7 +127,7 @@ class Session:
         self.store = store
         self.txns = TxnManager(store, Settings(), user="u", host="h", sleep=sleep)
         self.transactions = Transactions(store, self.txns, lambda *_: True)
-        self.names = Names(NO_SPARK, self.transactions, {})  # type: ignore[arg-type]
+        self.names = NameResolver(NO_SPARK, self.transactions, {})  # type: ignore[arg-type]
         partitions = Partitions(NO_SPARK, self.transactions)  # type: ignore[arg-type]
         databases = SparkDatabases(NO_SPARK, store)  # type: ignore[arg-type]
         temporary = TemporaryTables(store, self.txns)
@@ -144,7 +144,7 @@ class Session:
 
     def run(self, text: str) -> None:
         """Run a statement that returns no rows."""
-        statement = parse(text, is_acid=lambda parts: self.names.find_acid_table(parts) is not None)
+        statement = parse(text, is_ours=lambda parts: self.names.find_acid_table(parts) is not None)
         self.handlers[type(statement)](statement, text)
 
     def insert(self, name: str, partition: str, value: str) -> None:

@@ -55,7 +55,7 @@ class _Tree:
         self.children = [_Tree(nodes) for _ in range(self.node["num-children"])]
 
 
-def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
+def demands_of_plan(plan: str, views: Collection[str]) -> dict[str, Demand]:
     """Return which rows and columns of the views an optimised plan needs.
 
     Args:
@@ -155,7 +155,7 @@ def _comparison(tree: _Tree) -> Comparison | None:
     operator = _COMPARISONS.get(tree.name, "in")
     if first.name == "Literal" and operator != "in":
         first, operands, operator = operands[0], [first], _MIRRORED[operator]
-    column, values = _column(first), [_value(operand) for operand in operands]
+    column, values = _column(first), [_literal_value(operand) for operand in operands]
     known_values = tuple(value for value in values if value is not None)
     if column is None or len(known_values) < len(values):
         return None
@@ -170,7 +170,7 @@ def _name(column: _Tree) -> str:
     return str(column.node["name"]).lower()
 
 
-def _value(tree: _Tree) -> TypedValue | None:
+def _literal_value(tree: _Tree) -> TypedValue | None:
     """Return a literal's value; None if the tree is no literal, or NULL, or of a type whose
     comparisons have special rules (double, timestamp)."""
     if tree.name != "Literal" or tree.node["value"] is None:

@@ -366,7 +366,7 @@ def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Tex
     """Return an error of ours in the place of Spark's: the same condition, the message without our
     own SQL and with a hint, and a caret in the user's text (the whole text if the place is not
     known)."""
-    place = _place(error, text) or Span(0, len(text.source))
+    place = _place_in_text(error, text) or Span(0, len(text.source))
     return kind(
         _message_without_sql(error) + _name_hint(error),
         text.source,
@@ -422,7 +422,7 @@ def _without_own_names(message: str) -> str:
     return _OWN_SQL.sub('"…"', _NO_SUGGESTION.sub("", _OWN_COLUMN.sub("", shortened)))
 
 
-def _place(error: Any, text: Text) -> Span | None:
+def _place_in_text(error: Any, text: Text) -> Span | None:
     """Return the place in the user's text that an error of Spark's is about; None if Spark gives
     none, or it is in SQL of our own."""
     for context in error.getQueryContext() or ():

@@ -15,7 +15,7 @@ from acidsql.errors import AcidSqlError, AnalysisError
 from acidsql.metastore.catalog import Catalog
 from acidsql.plan.analysis.lower import no_log
 from acidsql.plan.rows.targets import Targets, place_of_name
-from acidsql.plan.standins.names import Names
+from acidsql.plan.standins.names import NameResolver
 from acidsql.sql.text.tokens import Span, tokenize
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.catalog_names import table_names
@@ -34,7 +34,7 @@ class MissingNames:
         names: Resolves names.
     """
 
-    def __init__(self, spark: SparkSession, catalog: Catalog, names: Names) -> None:
+    def __init__(self, spark: SparkSession, catalog: Catalog, names: NameResolver) -> None:
         self._spark, self._catalog, self._names = spark, catalog, names
         self._targets = Targets(spark, names)
 
@@ -59,12 +59,14 @@ class MissingNames:
         except (AnalysisException, AnalysisError) as error:
             if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or _is_of_view(error):
                 raise
-            parts = self._parts(error, text)
+            parts = self._parts_of_missing_name(error, text)
             if (foreign := self._names.find_foreign(parts) if parts else None) is not None:
                 raise foreign.refused_error() from error
             raise self._with_suggestions(error, parts, text) from None
 
-    def _parts(self, error: AnalysisException | AnalysisError, text: str) -> tuple[str, ...]:
+    def _parts_of_missing_name(
+        self, error: AnalysisException | AnalysisError, text: str
+    ) -> tuple[str, ...]:
         """Return the parts of the missing name, as Spark's error gives it, or as it stands in the
         text, without ``spark_catalog``; () if the error has no name."""
         if isinstance(error, AnalysisError):

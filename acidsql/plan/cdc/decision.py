@@ -70,7 +70,9 @@ def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
     state table's. Its ``source`` is the view over the folded records."""
     floor = _floor_query(rules, sides)
     full_query, reduced_query = (
-        _query(rules, context, _join_records(rules, context, sides, hint), below=floor, newest=None)
+        _decision_query(
+            rules, context, _join_records(rules, context, sides, hint), below=floor, newest=None
+        )
         for hint in (None, BROADCAST)
     )
     return keyed_query(rules, context, sides, full_query, reduced_query)
@@ -127,7 +129,9 @@ def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> Ev
     # The floor belongs to the record that truncates.
     joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
     floor, newest = _floor_query(rules, sides), _newest_truncation(sides)
-    return EventQuery(context.table, _query(rules, context, joined, below=floor, newest=newest))
+    return EventQuery(
+        context.table, _decision_query(rules, context, joined, below=floor, newest=newest)
+    )
 
 
 def decide_first(rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType) -> EventQuery:
@@ -150,7 +154,9 @@ def decide_first(rules: Rules, context: RewriteContext, sides: Sides, kind: Hive
     joined = context.new().raw("SELECT\n").commas(["f.*", *columns])
     joined.raw(f"\nFROM {sides.files} AS f")
     newest = _newest_truncation(sides) if rules.truncate_when else None
-    return EventQuery(context.table, _query(rules, context, joined, below=None, newest=newest))
+    return EventQuery(
+        context.table, _decision_query(rules, context, joined, below=None, newest=newest)
+    )
 
 
 # Relations of one row. As such, and not as values, they tell which rows of a table they need.
@@ -264,7 +270,7 @@ def newest_sql(path: str, old: str, kind: HiveType) -> str:
     )
 
 
-def _query(
+def _decision_query(
     rules: Rules, context: RewriteContext, joined: Text, *, below: str | None, newest: str | None
 ) -> Text:
     """Compose the query that decides about each key: one row for each, with its ``act``, ``note``,
@@ -292,8 +298,8 @@ def _query(
         "m",
         ROW,
         f"{_FATE} AS fate",
-        f"{_act(' AND '.join(unchanged_places) or 'true')} AS act",
-        f"{_note(is_in_target=bool(rules.order))} AS note",
+        f"{_act_sql(' AND '.join(unchanged_places) or 'true')} AS act",
+        f"{_note_sql(is_in_target=bool(rules.order))} AS note",
         "false AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
     ]
@@ -353,7 +359,7 @@ _FATE = (
 )
 
 
-def _act(stays_in_place: str) -> str:
+def _act_sql(stays_in_place: str) -> str:
     """Return SQL of the `Act` on the target's row. ``stays_in_place``: SQL that tells whether an
     update leaves the row in its partition and bucket."""
     is_new = f"{ew.PARTITION} IS NULL"
@@ -366,7 +372,7 @@ def _act(stays_in_place: str) -> str:
     )
 
 
-def _note(*, is_in_target: bool) -> str:
+def _note_sql(*, is_in_target: bool) -> str:
     """Return SQL of the `Act` on the state table's row. If the target has the order values, the
     state table has only deleted keys."""
     is_new = f"{ROW} IS NULL"

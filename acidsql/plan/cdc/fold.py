@@ -27,7 +27,7 @@ from acidsql.acid.table import Column
 from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
 from acidsql.plan.cdc.order import as_struct, comparable, has_null, plain_order, stored_type
-from acidsql.plan.cdc.rules import Expression, Rules
+from acidsql.plan.cdc.rules import RuleExpression, Rules
 from acidsql.plan.rows.event_query import Fields, RewriteContext, assigned_sql
 from acidsql.plan.values.assignment import read_back_sql
 from acidsql.plan.values.sqltext import Text
@@ -41,14 +41,14 @@ _TRUNCATES = f"{ew.PREFIX}t"
 _ORDER = f"{ew.PREFIX}q"
 _TRUNCATED = f"coalesce({_TRUNCATES}, false)"  # a condition that is the word NULL is no BOOLEAN
 
-# The column of ``Fold.faults``: the condition of the error that the record is; NULL: it is none.
+# The column of ``CdcFold.faults``: the condition of the error that the record is; NULL: it is none.
 FAULT = f"{ew.PREFIX}fault"
 NULL_KEY = "AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY"
 NULL_SEQUENCE = "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE"
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class CdcFold:
     """The fold.
 
     Attributes:
@@ -62,9 +62,9 @@ class Fold:
     sequence: HiveType
 
 
-def fold(
+def compose_fold(
     rules: Rules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
-) -> Fold:
+) -> CdcFold:
     """Compose the query that gives one row for each key: its newest record, and what is wrong with
     the key's records.
 
@@ -112,7 +112,7 @@ def fold(
     records_with_faults.raw("\nFROM (").add(
         _records(rules, context, source, source_values, f"{prefix}*")
     )
-    return Fold(text, records_with_faults.raw("\n)"), kind)
+    return CdcFold(text, records_with_faults.raw("\n)"), kind)
 
 
 def _converted_columns(
@@ -244,7 +244,7 @@ def _sequence(
 
 
 def _check_condition(
-    condition: Expression | None,
+    condition: RuleExpression | None,
     words: str,
     context: RewriteContext,
     rules: Rules,

@@ -99,13 +99,13 @@ def decide_history(
         kind: The type of order values.
     """
     full_query, reduced_query = (
-        _query(rules, context, _records(rules, context, sides, kind, hint), kind)
+        _decision_query(rules, context, _all_records(rules, context, sides, kind, hint), kind)
         for hint in ("", BROADCAST)
     )
     return keyed_query(rules, context, sides, full_query, reduced_query)
 
 
-def _records(
+def _all_records(
     rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType, hint: str
 ) -> Text:
     """Compose all records of the keys of the batch, from the batch, the state table and the target:
@@ -128,7 +128,9 @@ def _records(
     set_columns = [quote(column.name) for column in rules.columns]
     null_keys = [f"NULL AS {name}" for name in ew.KEYS]
     sequence, deleted = (column.name for column in cdc.state_columns(sides.state)[:2])
-    start, end = (_plain(f"t.{quote(name)}", context.table, name, kind) for name in cdc.VERSION)
+    start, end = (
+        _plain_order_sql(f"t.{quote(name)}", context.table, name, kind) for name in cdc.VERSION
+    )
     old = ", ".join(
         f"'o{i}', t.{quote(column.name)}" for i, column in enumerate(context.table.all_columns)
     )
@@ -165,7 +167,7 @@ def _records(
     return text.raw(f"\n)\nGROUP BY {', '.join(keys)}, s")
 
 
-def _plain(sql: str, table: Table, name: str, kind: HiveType) -> str:
+def _plain_order_sql(sql: str, table: Table, name: str, kind: HiveType) -> str:
     """Return SQL of the target's order value in the column ``name``, in the plain form in which
     order values compare; NULL stays NULL."""
     (column,) = (column for column in table.all_columns if column.name == name)
@@ -174,7 +176,7 @@ def _plain(sql: str, table: Table, name: str, kind: HiveType) -> str:
     return f"CASE WHEN {sql} IS NOT NULL THEN CAST({plain[0]} AS {shown_type(str(kind))}) END"
 
 
-def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType) -> Text:
+def _decision_query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType) -> Text:
     """Compose the query that decides about each record of the batch's keys (SCD type 2): which
     version rows are inserted, changed, moved or deleted, and what the state table notes. ``kind``:
     the type of order values."""
@@ -202,8 +204,8 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
         ROW,
         f"CASE WHEN n IS NOT NULL THEN "
         f"CASE WHEN src = {_BATCH} THEN '{APPLIED}' ELSE '{DUPLICATE}' END END AS fate",
-        f"{_act(' OR '.join(changes), ' OR '.join(changed_places) or 'false')} AS act",
-        f"{_note()} AS note",
+        f"{_act_sql(' OR '.join(changes), ' OR '.join(changed_places) or 'false')} AS act",
+        f"{_note_sql()} AS note",
         "copies > 1 AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(columns)),
         *(f"rec.val.v{i} AS w{i}" for i in range(len(rules.columns))),
@@ -213,7 +215,7 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
     run_window = f"PARTITION BY {keys}, run ORDER BY s {whole_run}"
     steps = [
         [f"lag(rec) OVER ({by_order}) AS prev"],
-        [f"{_begins(rules)} AS begins"],
+        [f"{_begins_run_sql(rules)} AS begins"],
         [
             f"count_if(begins) OVER ({by_order}) AS run",
             f"lead(CASE WHEN begins THEN s END) IGNORE NULLS OVER ({by_order}) AS until",
@@ -231,7 +233,7 @@ def _query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType)
     )
 
 
-def _begins(rules: Rules) -> str:
+def _begins_run_sql(rules: Rules) -> str:
     """Return SQL that tells whether a record begins a run, that is, a version or a delete. Each
     delete is a run of its own."""
     changed = [
@@ -268,7 +270,7 @@ def _new_values(rules: Rules, context: RewriteContext, kind: HiveType) -> dict[s
     return new
 
 
-def _act(changes: str, moves: str) -> str:
+def _act_sql(changes: str, moves: str) -> str:
     """Return SQL of the `Act` on the row that begins with a record. ``changes`` and ``moves``: SQL
     that tells whether a version's columns differ from its row's, and whether it belongs to another
     partition or bucket."""
@@ -282,7 +284,7 @@ def _act(changes: str, moves: str) -> str:
     )
 
 
-def _note() -> str:
+def _note_sql() -> str:
     """Return SQL of the `Act` on the state table, which keeps deletes, and the records of runs of
     several records.
 

@@ -31,7 +31,7 @@ from acidsql.plan.cdc.decision import (
     decide_first,
     decide_truncation,
 )
-from acidsql.plan.cdc.fold import fold
+from acidsql.plan.cdc.fold import compose_fold
 from acidsql.plan.cdc.history import check_history, decide_history
 from acidsql.plan.cdc.rules import Rules, bind_rules, refuse_target
 from acidsql.plan.cdc.state import find_or_plan_state, no_rows, now_sql
@@ -58,7 +58,7 @@ from acidsql.sql.parsed.statements import AutoCdc
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
-Analyse = Callable[[Text, tuple[StandIn, ...], None], Fields]
+AnalyseCdc = Callable[[Text, tuple[StandIn, ...], None], Fields]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class PreparedCdc(PreparedStatement):
         state: The state table.
         is_new: The state table does not exist yet.
         fold: The query of ``fold``, and the stand-ins that it reads.
-        faults: ``Fold.faults``, over the same stand-ins.
+        faults: ``CdcFold.faults``, over the same stand-ins.
         files: The temporary view, over the files of the folded records, that ``decide`` reads.
         decisions: The queries that decide.
         decision_view: The view over the decisions that ``queries`` read.
@@ -118,7 +118,7 @@ def plan_auto_cdc(
     text: str,
     statement: AutoCdc,
     resolve: Resolve,
-    analyse: Analyse,
+    analyse: AnalyseCdc,
     *,
     double_quoted: bool,
     is_case_sensitive: bool = False,
@@ -137,7 +137,7 @@ def plan_auto_cdc(
         SqlError, CatalogError: A name, a type or a clause is wrong, or a table does not fit.
     """
     refuse_reserved_names(text)
-    target = _target(text, statement, resolve)
+    target = _resolve_target(text, statement, resolve)
     target_standin = new_standin(target, is_target=True)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
     blank = Text(text, [*rewritten.edits, *placeholders(text)])
@@ -145,16 +145,18 @@ def plan_auto_cdc(
         text, target, target_standin.view, blank,
         lambda query: analyse(query, rewritten.standins, None), is_case_sensitive=is_case_sensitive,
     )  # fmt: skip
-    source = _source(statement, blank, rewritten.source_view)
+    source = _source_relation(statement, blank, rewritten.source_view)
     virtual = source_virtual_columns(text, statement, resolve)
     fields = context.analyse(blank.new().raw("SELECT * FROM ").add(source))
     fields = [field for field in fields if field[0] not in virtual]
     rules = bind_rules(statement, context, fields)
-    folded = fold(rules, context, source, statement.source_alias, [name for name, _ in fields])
+    folded = compose_fold(
+        rules, context, source, statement.source_alias, [name for name, _ in fields]
+    )
     if rules.tracked_columns is not None:
         check_history(target, folded.sequence, text, statement.target.span)
     state, is_new = find_or_plan_state(context, statement, rules, folded, resolve)
-    sides, state_standins = _sides(target_standin.view, state, is_new)
+    sides, state_standins = _views_and_standins(target_standin.view, state, is_new)
     standins = (target_standin, *state_standins)
     decisions = _decision_queries(rules, context, sides, folded.sequence, standins)
     decision_view = view_name()
@@ -174,7 +176,7 @@ def plan_auto_cdc(
     )
 
 
-def _target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
+def _resolve_target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
     """Return the target's table. Raise CatalogError if it was dropped after the text was parsed,
     and AnalysisError or UnsupportedError if its rows cannot be changed."""
     target = resolve(statement.target.parts)
@@ -184,7 +186,9 @@ def _target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
     return target
 
 
-def _sides(target: str, state: Table, is_new: bool) -> tuple[Sides, tuple[StandIn, ...]]:
+def _views_and_standins(
+    target: str, state: Table, is_new: bool
+) -> tuple[Sides, tuple[StandIn, ...]]:
     """Return the views that the queries read, and the state table's stand-ins; a new state table
     has none."""
     if is_new:
@@ -217,7 +221,7 @@ def _decision_queries(
     )
 
 
-def _source(statement: AutoCdc, blank: Text, view: str | None) -> Text:
+def _source_relation(statement: AutoCdc, blank: Text, view: str | None) -> Text:
     """Compose the statement's source as a relation, with its alias. ``view``: the stand-in of a
     source that is a table, or None."""
     text = blank.new().raw("(SELECT * FROM ")
@@ -245,7 +249,7 @@ def _both_event_queries(
 
     ``is_first``: both tables have no rows yet, so all events are inserts.
     """
-    events = _inserts if is_first else _events
+    events = _insert_query if is_first else _event_query
     keys = {name: name for name in ew.KEYS}
     ids = {ew.WRITE_ID: "writeid", ew.BUCKET_PROPERTY: "bucketid", ew.ROW_ID: "rowid"}
     state_keys = {name: f"{ROW}.{field}" for name, field in ids.items()} | {ew.PARTITION: "''"}
@@ -282,7 +286,7 @@ def _state_values(state: Table, rules: Rules) -> list[str]:
     ]
 
 
-def _events(
+def _event_query(
     context: RewriteContext,
     table: Table,
     decision_view: str,
@@ -308,7 +312,7 @@ def _events(
     return EventQuery(table, query, deletes=True, merge=True, may_collect=True, only_if_small=True)
 
 
-def _inserts(
+def _insert_query(
     context: RewriteContext,
     table: Table,
     decision_view: str,

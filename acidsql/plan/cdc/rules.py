@@ -21,11 +21,11 @@ from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.parsed.cdc_statements import EVERY, Choice
 from acidsql.sql.parsed.statements import AutoCdc, Name
 from acidsql.sql.queries.conditions import has_subquery, window_function
-from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class RuleExpression:
     """An expression of a clause or of a property.
 
     Attributes:
@@ -67,11 +67,11 @@ class Rules:
     keys: tuple[Column, ...]
     columns: tuple[Column, ...]
     unset_columns: tuple[Column, ...]
-    sequence: Expression
+    sequence: RuleExpression
     order: tuple[Column, ...]
     is_struct: bool
-    delete_when: Expression | None
-    truncate_when: Expression | None
+    delete_when: RuleExpression | None
+    truncate_when: RuleExpression | None
     tracked_columns: tuple[Column, ...] | None
     ignore_null_columns: tuple[Column, ...]
     place: Span
@@ -94,17 +94,17 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
     table = context.table
     _check_source(statement, context, fields)
     kinds = {name.lower(): kind for name, kind in fields}
-    keys = _keys(statement, context)
-    columns = _columns(statement, context, keys, list(kinds))
-    sequence = _expression(
+    keys = _bind_keys(statement, context)
+    columns = _bind_columns(statement, context, keys, list(kinds))
+    sequence = _bind_expression(
         statement, context, statement.sequence_by, cdc.SEQUENCE_BY, "SEQUENCE BY"
     )
     if sequence is None:
         raise _missing_clause_error(statement, context, "SEQUENCE BY …", cdc.SEQUENCE_BY)
-    delete_when = _expression(
+    delete_when = _bind_expression(
         statement, context, statement.delete_when, cdc.DELETE_WHEN, "APPLY AS DELETE WHEN"
     )
-    truncate_when = _expression(
+    truncate_when = _bind_expression(
         statement, context, statement.truncate_when, cdc.TRUNCATE_WHEN, "APPLY AS TRUNCATE WHEN"
     )
     versions = cdc.VERSION if statement.scd_type == 2 else ()
@@ -117,7 +117,7 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
                 f"The source has no value for the partition column '{column.name}'.",
             )  # fmt: skip
     exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
-    order, is_struct = _order(sequence, statement.source_alias, exact)
+    order, is_struct = _order_columns(sequence, statement.source_alias, exact)
     ignore_null_columns = _chosen_columns(statement.ignore_nulls, context, columns)
     tracked_columns = None
     if versions:
@@ -131,7 +131,7 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
 
 
 def _refuse_with_history(
-    statement: AutoCdc, context: RewriteContext, truncate_when: Expression | None
+    statement: AutoCdc, context: RewriteContext, truncate_when: RuleExpression | None
 ) -> None:
     """Refuse IGNORE NULL UPDATES and APPLY AS TRUNCATE WHEN with SCD type 2, which need records
     that cannot be derived from the versions."""
@@ -174,7 +174,7 @@ def _check_source(statement: AutoCdc, context: RewriteContext, fields: Fields) -
         source_names.add(name.lower())
 
 
-def _keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...]:
+def _bind_keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...]:
     """Return the target's columns that are the keys, from the clause KEYS or from the table's
     property. Raise AnalysisError if both differ, if none is given, or for an unknown or repeated
     key; raise UnsupportedError for a key of a nested type."""
@@ -221,7 +221,7 @@ def _declared_names(statement: AutoCdc, context: RewriteContext, text: str) -> t
         ) from None  # fmt: skip
 
 
-def _columns(
+def _bind_columns(
     statement: AutoCdc, context: RewriteContext, keys: Sequence[Column], source: Sequence[str]
 ) -> tuple[Column, ...]:
     """Return the target's columns, except for keys, that are set from the source's column of the
@@ -281,9 +281,9 @@ def _chosen_columns(
 # ── expressions ──────────────────────────────────────────────────────────────────────────────
 
 
-def _expression(
+def _bind_expression(
     statement: AutoCdc, context: RewriteContext, clause: Span | None, key: str, words: str
-) -> Expression | None:
+) -> RuleExpression | None:
     """Return the expression of a clause, or else of the table's property ``key``; None if neither
     is there. Raise AnalysisError if both differ or the property is no expression, and
     UnsupportedError for a subquery or a window function."""
@@ -299,7 +299,7 @@ def _expression(
                 context.text, clause.start, clause.end,
             )  # fmt: skip
         refuse_window(context, clause)
-        return Expression(clause.slice(context.text), clause)
+        return RuleExpression(clause.slice(context.text), clause)
     if declared is None:
         return None
     try:
@@ -314,7 +314,7 @@ def _expression(
             f"The property '{key}' of {context.table.name} is no expression over one record: "
             f"'{declared}'.",
         )  # fmt: skip
-    return Expression(declared, None)
+    return RuleExpression(declared, None)
 
 
 def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
@@ -325,15 +325,15 @@ def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
     except SqlError:
         return text
     return [
-        (token.kind is Kind.STRING, token.value)
-        if token.kind is Kind.STRING
+        (token.kind is TokenKind.STRING, token.value)
+        if token.kind is TokenKind.STRING
         else (False, token.value.lower())
         for token in tokens
     ]
 
 
-def _order(
-    sequence: Expression, alias: str | None, columns: Sequence[Column]
+def _order_columns(
+    sequence: RuleExpression, alias: str | None, columns: Sequence[Column]
 ) -> tuple[tuple[Column, ...], bool]:
     """Return the target's columns that already hold the order value, if SEQUENCE BY names only such
     columns: ``a`` or ``struct(a, b)``.

@@ -26,7 +26,7 @@ from acidsql.acid.table import (
 from acidsql.acid.values.types import parse_type
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.plan.cdc.fold import Fold
+from acidsql.plan.cdc.fold import CdcFold
 from acidsql.plan.cdc.rules import Rules, names_in
 from acidsql.plan.rows.event_query import RewriteContext
 from acidsql.plan.standins.query import Resolve
@@ -43,7 +43,7 @@ _BUCKETS = 4  # of the state table of a target without buckets
 
 
 def find_or_plan_state(
-    context: RewriteContext, statement: AutoCdc, rules: Rules, folded: Fold, resolve: Resolve
+    context: RewriteContext, statement: AutoCdc, rules: Rules, folded: CdcFold, resolve: Resolve
 ) -> tuple[Table, bool]:
     """Find and check the state table, or plan a new one. Nothing is created.
 
@@ -56,7 +56,7 @@ def find_or_plan_state(
         UnsupportedError: The state table's name would be too long.
     """
     name = cdc.state_name(context.table.name)
-    new_state = _new_state(context, statement, rules, folded)
+    new_state = _state_definition(context, statement, rules, folded)
     state = resolve((name.database, name.name))
     if state is not None and not is_state(state):
         raise _drift_error(
@@ -83,7 +83,7 @@ def find_or_plan_state(
             raise _drift_error(
                 context, statement, condition, f"{message}these have {new_value or 'none'}."
             )
-    _check_values(context, statement, state, new_state)
+    _check_value_columns(context, statement, state, new_state)
     return state, False
 
 
@@ -171,7 +171,7 @@ def forget_statement(state: Table, kept_ms: int) -> str:
     )
 
 
-def _check_values(
+def _check_value_columns(
     context: RewriteContext, statement: AutoCdc, state: Table, new_state: Table
 ) -> None:
     """Raise AnalysisError COLUMNS_DRIFT if the columns that records set differ from those of the
@@ -209,7 +209,9 @@ def _types(columns: tuple[Column, ...]) -> str:
     return ", ".join(sorted(f"{column.name} {column.type}" for column in columns))
 
 
-def _new_state(context: RewriteContext, statement: AutoCdc, rules: Rules, folded: Fold) -> Table:
+def _state_definition(
+    context: RewriteContext, statement: AutoCdc, rules: Rules, folded: CdcFold
+) -> Table:
     """Return the definition of the state table that this statement needs; nothing is created. Raise
     UnsupportedError if its name would be too long."""
     target = context.table

@@ -14,12 +14,12 @@ from acidsql.acid.values.predicate import ANYTHING, Predicate
 from acidsql.acid.values.types import HiveType
 from acidsql.errors import UnsupportedError
 from acidsql.plan.standins.standins import view_name
-from acidsql.plan.values.assignment import Policy, assign
+from acidsql.plan.values.assignment import Policy, assignment_sql
 from acidsql.plan.values.sqltext import Text
 from acidsql.plan.values.struct_fields import FieldMatching, FieldRules
 from acidsql.sql.binder import default_sql
-from acidsql.sql.queries.conditions import has_subquery, terms_about, window_function
-from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.sql.queries.conditions import has_subquery, terms_decided_by, window_function
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
@@ -195,10 +195,10 @@ def assigned_sql(
         AnalysisError: The column takes no values of this type.
     """
     is_literal = is_text(context, where) if is_literal is None else is_literal
-    return assign(
+    return assignment_sql(
         sql, kind, column.name, column.type, context.text, where,
-        is_literal=is_literal, policy=context.policy, old=old,
-        fields=FieldRules(matching, context.is_case_sensitive, context.evolves),
+        is_literal=is_literal, policy=context.policy, old_sql=old,
+        field_rules=FieldRules(matching, context.is_case_sensitive, context.evolves),
     )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def is_text(context: RewriteContext, where: Span) -> bool:
     tokens = tokenize(where.slice(context.text), double_quoted_identifiers=context.double_quoted)
     while len(tokens) > 2 and (tokens[0].text, tokens[-1].text) == ("(", ")"):
         tokens = tokens[1:-1]
-    return len(tokens) == 1 and tokens[0].kind is Kind.STRING
+    return len(tokens) == 1 and tokens[0].kind is TokenKind.STRING
 
 
 def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[str, HiveType]:
@@ -298,7 +298,7 @@ def touched_partitions(
     columns = {column.name.lower() for column in context.table.partition_columns}
     if where is None or not columns:
         return None
-    terms = terms_about(context.text, where, columns, {alias.lower()})
+    terms = terms_decided_by(context.text, where, columns, {alias.lower()})
     if not terms:
         return None
     view = view_name()  # other sessions of this Spark session may ask at the same time

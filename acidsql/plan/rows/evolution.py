@@ -21,7 +21,7 @@ from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.rows.event_query import Fields, RewriteContext
 from acidsql.plan.rows.insert import source_query
 from acidsql.plan.rows.merge_clauses import PRESENT
-from acidsql.plan.values.assignment import assign
+from acidsql.plan.values.assignment import assignment_sql
 from acidsql.plan.values.struct_fields import FieldRules, parts_of, shown_path
 from acidsql.sql.binder import column_part
 from acidsql.sql.parsed.statements import (
@@ -35,7 +35,7 @@ from acidsql.sql.parsed.statements import (
     UpdateAction,
     Value,
 )
-from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import PREFIX
 
@@ -140,7 +140,9 @@ def _is_of_source(value: Span, column: str, target: str, context: RewriteContext
     """Whether a value is ``column`` or ``alias.column``, where the alias is not the target's."""
     tokens = tokenize(value.slice(context.text), double_quoted_identifiers=context.double_quoted)
     names = [token.value.lower() for token in tokens if token.is_name]
-    texts = [token.text for token in tokens if token.kind is not Kind.END and not token.is_name]
+    texts = [
+        token.text for token in tokens if token.kind is not TokenKind.END and not token.is_name
+    ]
     is_path = (len(names), texts) in ((1, []), (2, ["."]))
     return is_path and names[-1] == column and names[0] != target.lower()
 
@@ -251,7 +253,7 @@ def _old_value(old: Column | None, new: Column) -> str:
         return f"CAST(NULL AS {shown_type(new.type)})"
     fields = FieldRules(is_case_sensitive=True, fills_missing=True)
     kind, place = parse_type(old.type), Span(0, 0)
-    return assign(quote(old.name), kind, new.name, new.type, "", place, fields=fields)
+    return assignment_sql(quote(old.name), kind, new.name, new.type, "", place, field_rules=fields)
 
 
 # ── columns of queries ───────────────────────────────────────────────────────────────────────

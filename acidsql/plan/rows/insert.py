@@ -40,7 +40,7 @@ def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
         AnalysisError: A name, a type or a number of values is wrong.
     """
     bound = bind_insert(context.text, context.table, statement.columns, statement.partition)
-    source, rows = _source(statement, bound, context)
+    source, rows = _source_query_and_length(statement, bound, context)
     return plan_source(context, bound, source, statement.source.span, rows,
                        statement.overwrite, statement.by_name,
                        lambda i: _is_literal(statement.source, i, bound, context))  # fmt: skip
@@ -181,7 +181,7 @@ def _static_partition(context: RewriteContext, bound: InsertColumns) -> Text | N
     return context.new().raw("SELECT ").commas(list(values))
 
 
-def _source(
+def _source_query_and_length(
     statement: Insert, bound: InsertColumns, context: RewriteContext
 ) -> tuple[Text, int | None]:
     """Compose the INSERT's source as a query, and return the number of its rows, which is None
@@ -189,7 +189,7 @@ def _source(
     assert not isinstance(statement.source, Literals), "read by the grammar"
     if not isinstance(statement.source, Values):
         return source_query(statement, context), None
-    values = _values(statement.source, bound, context)
+    values = _values_query(statement.source, bound, context)
     return context.new(statement.ctes).add(values), len(statement.source.rows)
 
 
@@ -216,7 +216,7 @@ def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> b
     return is_text(context, span) or span.slice(context.text).upper() == "NULL"
 
 
-def _values(values: Values, bound: InsertColumns, context: RewriteContext) -> Text:
+def _values_query(values: Values, bound: InsertColumns, context: RewriteContext) -> Text:
     """Compose the VALUES list, with each DEFAULT replaced by its column's default. Raise an error
     for a row that does not fit."""
     text = context.new().raw("SELECT * FROM VALUES\n")

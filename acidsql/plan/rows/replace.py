@@ -27,7 +27,7 @@ from acidsql.plan.standins.query import view_name
 from acidsql.plan.values.assignment import raise_sql
 from acidsql.plan.values.checks import new_values
 from acidsql.plan.values.sqltext import Text
-from acidsql.sql.binder import need_column
+from acidsql.sql.binder import require_column
 from acidsql.sql.parsed.statements import Insert
 from acidsql.sql.queries.conditions import has_subquery
 from acidsql.sql.text.tokens import Span
@@ -59,12 +59,12 @@ def plan_replace(
     old = context.new().raw(f"{context.standin} AS {quote(target)}")
     new = DerivedView(view_name(), _new_rows(context, inserts.query), chars=context.table)
     if replacing.where is not None:
-        condition = _condition(context, replacing.where)
+        condition = _checked_condition(context, replacing.where)
         _need_boolean(context, replacing.where, condition, old)
         old.raw("\nWHERE ").add(condition)
         rows, action = f"{new.view} AS {quote(target)}", _checked_action(condition)
     else:
-        columns = [need_column(context.text, context.table, name) for name in replacing.using]
+        columns = [require_column(context.text, context.table, name) for name in replacing.using]
         equalities = (f"{quote(target)}.{quote(c.name)} = {_NEW}.{quote(c.name)}" for c in columns)
         old.raw(f" LEFT SEMI JOIN {new.view} AS {_NEW}\nON " + " AND ".join(equalities))
         rows, action = new.view, context.new().raw(str(ew.INSERT))
@@ -75,7 +75,7 @@ def plan_replace(
     return EventQuery(context.table, query, deletes=True, merge=True), new
 
 
-def _condition(context: RewriteContext, where: Span) -> Text:
+def _checked_condition(context: RewriteContext, where: Span) -> Text:
     """Compose the condition of REPLACE WHERE. Raise UnsupportedError for a window function, a ``*``
     or a subquery."""
     refuse_window(context, where)

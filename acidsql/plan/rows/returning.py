@@ -75,7 +75,7 @@ def plan_returning(
     standin = StandIn(view_name(), table, returned=scope.shown)
     rows = f"\nFROM {standin.view} AS {quote(scope.qualifier)}"
     # With a plain column beside it, Spark refuses an aggregate function.
-    _analyse(
+    _analyse_without_aggregates(
         query.new().raw("SELECT\n").commas([*items, MERGE_ACTION]).raw(rows),
         clause, lambda checked: analyse(checked, (standin,)),
     )  # fmt: skip
@@ -83,7 +83,9 @@ def plan_returning(
     return ReturningQuery(query, standin.view, scope.shown)
 
 
-def _analyse(query: Text, clause: Returning, analyse: Callable[[Text], object]) -> None:
+def _analyse_without_aggregates(
+    query: Text, clause: Returning, analyse: Callable[[Text], object]
+) -> None:
     """Let Spark analyse the RETURNING query; raise AnalysisError with our own message for an
     aggregate function."""
     try:
@@ -127,7 +129,7 @@ class _Scope:
         qualifier, has_alias = statement.target.parts[-1], False
         if not isinstance(statement, Insert):
             qualifier, has_alias = statement.qualifier, statement.alias is not None
-        old, new = _names(text, clause, table, qualifier)
+        old, new = _row_names(text, clause, table, qualifier)
         has_old = isinstance(statement, Delete | Merge)
         if isinstance(statement, Update):
             words = {
@@ -153,7 +155,9 @@ class _Scope:
             if qualifier_name.is_value
         }
         if len(item_references.blocks) > 1 + len(lambdas):
-            raise self._refusal(item, "A subquery in RETURNING", "Join the DataFrame instead")
+            raise self._unsupported_error(
+                item, "A subquery in RETURNING", "Join the DataFrame instead"
+            )
         if not self.has_alias:
             for edit, _ in database_prefix_edits(text, [item], [table.name]):
                 yield edit
@@ -163,7 +167,7 @@ class _Scope:
         ]:
             if source is not None and qualifier == source.lower() != self.qualifier.lower():
                 subject = f"A column of the source ({source}) in RETURNING"
-                raise self._refusal(item, subject, "The rows of the target are returned")
+                raise self._unsupported_error(item, subject, "The rows of the target are returned")
         ids = [ROW__ID] if table.has_row_ids else []
         own_columns = [
             *ids,
@@ -225,7 +229,7 @@ class _Scope:
             alias = " AS merge_action" if place == item else ""
             yield Edit(place.start, place.end, f"{MERGE_ACTION}{alias}")
 
-    def _refusal(self, place: Span, subject: str, instead: str) -> UnsupportedError:
+    def _unsupported_error(self, place: Span, subject: str, instead: str) -> UnsupportedError:
         """Return an UnsupportedError at a place: ``subject`` is not supported, ``instead`` says
         what to do."""
         return UnsupportedError(
@@ -235,7 +239,7 @@ class _Scope:
         )  # fmt: skip
 
 
-def _names(
+def _row_names(
     text: str, clause: Returning, table: Table, qualifier: str
 ) -> tuple[str | None, str | None]:
     """Return the names of the old row and of the new row in RETURNING; None for a row that is

@@ -51,7 +51,7 @@ def star_edits(
     """
     if "*" not in text:
         return []
-    own_columns = _own_columns(text, statement, resolve)
+    own_columns = _hidden_columns_by_qualifier(text, statement, resolve)
     edits = []
     for span in expressions(statement):
         span_references = references(
@@ -61,14 +61,14 @@ def star_edits(
             if star.qualifier is None and not _is_argument(text, star, span):
                 continue  # a multiplication, of a column with the name "all"
             if star.qualifier is None and isinstance(statement, Merge):
-                raise _ambiguous(text, star)
+                raise _ambiguous_star_error(text, star)
             names = own_columns.get(tuple(part.lower() for part in star.qualifier or ()))
             if names is not None:
                 edits.append(except_edit(star, ", ".join([names, *hidden_columns])))
     return edits
 
 
-def _own_columns(
+def _hidden_columns_by_qualifier(
     text: str, statement: Update | Delete | Merge, resolve: Resolve
 ) -> Mapping[_Qualifier, str]:
     """Return, for each qualifier in lower case that the user may write before a ``*`` (() for
@@ -113,7 +113,7 @@ def _is_argument(text: str, star: Star, expression: Span) -> bool:
     return star.kind is StarKind.ARGUMENT and tokens_after[0].text in (")", ",")
 
 
-def _ambiguous(text: str, star: Star) -> UnsupportedError:
+def _ambiguous_star_error(text: str, star: Star) -> UnsupportedError:
     """Return the error for a ``*`` without a qualifier in a MERGE."""
     return UnsupportedError(
         "A * cannot stand alone in a MERGE, which has columns of the target and of the source. "

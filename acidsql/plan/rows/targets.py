@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from acidsql.errors import AcidSqlError, AnalysisError, SqlError, UnsupportedError
-from acidsql.plan.standins.names import Names
+from acidsql.plan.standins.names import NameResolver
 from acidsql.plan.standins.query import no_acid_table
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.grammar.effects import effect_and_name
@@ -57,7 +57,7 @@ class Targets:
         names: Resolves names.
     """
 
-    def __init__(self, spark: SparkSession, names: Names) -> None:
+    def __init__(self, spark: SparkSession, names: NameResolver) -> None:
         self._spark, self._names = spark, names
 
     @contextmanager
@@ -75,7 +75,7 @@ class Targets:
         try:
             yield
         except Exception as error:  # an error of Py4J has no class without a JVM
-            condition = _condition(error)
+            condition = _error_condition(error)
             if condition is None or not (condition == _UNNAMED or condition.startswith(_POSSIBLE)):
                 raise
             refusal = self._refusal(error, condition, text)
@@ -86,10 +86,10 @@ class Targets:
     def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
         """Return the error that says what the target is; None if the target is not the cause of the
         error."""
-        target = _target(text)
+        target = _target_parts(text)
         if target is None or self._names.peek_table_or_view(target) is not None:
             return None
-        statement, start = _head(text)
+        statement, start = _statement_word_and_start(text)
         place = place_of_name(target, text, start)
         if statement == "VIEW":  # ALTER VIEW and the like need no table
             return None
@@ -119,7 +119,7 @@ class Targets:
         return None
 
 
-def _condition(error: Exception) -> str | None:
+def _error_condition(error: Exception) -> str | None:
     """Return the name of an error's condition, if Spark or we have raised it; ``_UNNAMED`` if it
     has none; None for any other error."""
     if isinstance(error, AcidSqlError):
@@ -131,8 +131,8 @@ def _condition(error: Exception) -> str | None:
     return "INTERNAL_ERROR" if "[INTERNAL_ERROR]" in str(error) else _UNNAMED
 
 
-def _target(text: str) -> tuple[str, ...] | None:
-    """Return the parts of the first name for which the parser calls ``is_acid``: the target's name.
+def _target_parts(text: str) -> tuple[str, ...] | None:
+    """Return the parts of the first name for which the parser calls ``is_ours``: the target's name.
     None if there is none, or for a DataFrame."""
     asked_names: list[tuple[str, ...]] = []
 
@@ -141,11 +141,11 @@ def _target(text: str) -> tuple[str, ...] | None:
         return False
 
     with suppress(AcidSqlError):
-        parse(text, is_acid=ask)
+        parse(text, is_ours=ask)
     return asked_names[0] if asked_names and not is_frame(asked_names[0]) else None
 
 
-def _head(text: str) -> tuple[str, int]:
+def _statement_word_and_start(text: str) -> tuple[str, int]:
     """Return the word that tells what a statement does (REPLACE and RETURNING for such statements),
     and the offset at which it begins behind WITH."""
     tokens = tokenize(text)

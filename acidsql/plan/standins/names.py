@@ -35,7 +35,7 @@ class Tables(Protocol):
         """The entry of a name, perhaps with earlier constraints. See ``Catalog.glance``."""
 
 
-class Names:
+class NameResolver:
     """Resolves the names in one session's statements.
 
     Args:

@@ -52,7 +52,7 @@ class Namesakes:
             return None
         return str(self.tables[at].name)
 
-    def edits(self) -> Iterator[Edit]:
+    def qualifier_edits(self) -> Iterator[Edit]:
         """Yield the edits that replace the qualifiers of columns, as ``db.t`` in ``db.t.c``, by the
         new alias of their table. Columns without a qualifier stay.
 
@@ -201,10 +201,10 @@ class Namesakes:
         return [
             (relation, length)
             for relation in relations
-            if (length := self._qualifier_length(relation, chain))
+            if (length := self._matching_qualifier_length(relation, chain))
         ]
 
-    def _qualifier_length(self, relation: Qualifier, chain: Chain) -> int:
+    def _matching_qualifier_length(self, relation: Qualifier, chain: Chain) -> int:
         """Count the leading names of a chain that are the relation's name: ``db.t.c`` has two. The
         longest match counts. Return 0 if they are not its name, or if the next name is no column of
         the relation, as far as its columns are known."""

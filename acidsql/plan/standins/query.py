@@ -49,7 +49,7 @@ from acidsql.sql.queries.references import (
 )
 from acidsql.sql.queries.table_changes import parse_table_changes
 from acidsql.sql.text.frames import frame_name, is_frame, need_relations, relation
-from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 from acidsql.storage.columns import quote
 
 Resolve = Callable[[tuple[str, ...]], Table | None]
@@ -126,7 +126,9 @@ def placeholders(text: str) -> list[Edit]:
     change the order of the parameters."""
     if "?" not in text:  # cutting a long VALUES list into tokens is slow
         return []
-    marks = [token for token in tokenize(text) if token.kind is Kind.SYMBOL and token.text == "?"]
+    marks = [
+        token for token in tokenize(text) if token.kind is TokenKind.SYMBOL and token.text == "?"
+    ]
     return [
         Edit(token.start, token.end, f":{argument_name(number)}")
         for number, token in enumerate(marks)
@@ -300,7 +302,7 @@ class _Draft:
                 aliased = reference if alias is None else replace(reference, alias=alias)
                 virtual_by_block.setdefault(reference.block, []).append((aliased, standin.virtual))
         self.edits += [self._table_changes_edit(span) for span in slice_references.changes]
-        self.edits += namesakes.edits()
+        self.edits += namesakes.qualifier_edits()
         self.edits += virtual_column_exceptions(text, slice_references, virtual_by_block)
         return namesakes
 
@@ -322,7 +324,7 @@ class _Draft:
         ``virtual_names``: the virtual columns that the block of the table mentions.
         """
         if table.view is not None:
-            return self._view_standin(table)
+            return self._find_or_add_view_standin(table)
         enclosing_view = self.enclosing_views[-1] if self.enclosing_views else None
         standin = new_standin(
             table,
@@ -335,7 +337,7 @@ class _Draft:
         self.standins.append(standin)
         return standin
 
-    def _view_standin(self, view: Table) -> StandIn:
+    def _find_or_add_view_standin(self, view: Table) -> StandIn:
         """Return the stand-in for a view. If there is none yet, add it after the stand-ins of what
         the view reads.
 

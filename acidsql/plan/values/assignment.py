@@ -62,7 +62,7 @@ _HAS_ZONE = "[0-9]:[0-9]+.*[^0-9:. ]"
 _BY_NAME = FieldRules()
 
 
-def assign(
+def assignment_sql(
     sql: str,
     source: HiveType,
     column: str,
@@ -72,8 +72,8 @@ def assign(
     *,
     is_literal: bool = False,
     policy: Policy = Policy.ANSI,
-    fields: FieldRules = _BY_NAME,
-    old: str | None = None,
+    field_rules: FieldRules = _BY_NAME,
+    old_sql: str | None = None,
 ) -> str:
     """Return SQL that converts a value of type ``source`` to a column's type. At a value that does
     not fit, the job fails.
@@ -87,8 +87,8 @@ def assign(
         where: The value's place in the statement.
         is_literal: The value is a literal.
         policy: The session's policy.
-        fields: How the fields of structs correspond.
-        old: SQL of the column's old value. Fields of structs that the value lacks keep it.
+        field_rules: How the fields of structs correspond.
+        old_sql: SQL of the column's old value. Fields of structs that the value lacks keep it.
 
     Raises:
         AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
@@ -97,31 +97,31 @@ def assign(
     is_convertible_literal = is_literal and source.kind == "string" and takes_literals(target_type)
     if not is_convertible_literal or policy is Policy.STRICT:
         try:
-            need_assignable(source, target_type, policy, fields, (column,))
+            require_assignable(source, target_type, policy, field_rules, (column,))
         except TypeMismatchError as error:
             raise AnalysisError(
                 error.message, text, where.start, where.end,
                 condition=error.condition, sqlstate="KD000", column=column,
             ) from None  # fmt: skip
-    return _Assignment(column, policy, fields).sql(sql, source, target_type, old=old)
+    return _Assignment(column, policy, field_rules).sql(sql, source, target_type, old_sql=old_sql)
 
 
 def can_assign(
     source: HiveType,
     target: HiveType,
     policy: Policy = Policy.ANSI,
-    fields: FieldRules = _BY_NAME,
+    field_rules: FieldRules = _BY_NAME,
 ) -> bool:
     """Whether a column of type ``target`` takes values of type ``source``."""
     try:
-        need_assignable(source, target, policy, fields, ("",))
+        require_assignable(source, target, policy, field_rules, ("",))
     except TypeMismatchError:
         return False
     return True
 
 
-def need_assignable(
-    source: HiveType, target: HiveType, policy: Policy, fields: FieldRules, path: Sequence[str]
+def require_assignable(
+    source: HiveType, target: HiveType, policy: Policy, field_rules: FieldRules, path: Sequence[str]
 ) -> None:
     """Check that values of type ``source`` may be written to a column or field of type ``target``,
     under the session's store assignment policy.
@@ -139,7 +139,7 @@ def need_assignable(
             raise _type_mismatch(source, target, policy, path)
         return
     if source.kind == "struct":
-        ordinals = fields.ordinals(source, target, path)
+        ordinals = field_rules.ordinals(source, target, path)
         fields_of_target = zip(target.names, ordinals, target.children, strict=True)
         pairs = [
             (name, source.children[i], kind) for name, i, kind in fields_of_target if i is not None
@@ -147,7 +147,7 @@ def need_assignable(
     else:
         pairs = [*zip(parts_of(target), source.children, target.children, strict=True)]
     for name, source_part, target_part in pairs:
-        need_assignable(source_part, target_part, policy, fields, (*path, name))
+        require_assignable(source_part, target_part, policy, field_rules, (*path, name))
 
 
 def _type_mismatch(
@@ -246,7 +246,12 @@ class _Assignment:
         self._column, self._policy, self._fields = column, policy, fields
 
     def sql(
-        self, sql: str, source: HiveType, target: HiveType, depth: int = 0, old: str | None = None
+        self,
+        sql: str,
+        source: HiveType,
+        target: HiveType,
+        depth: int = 0,
+        old_sql: str | None = None,
     ) -> str:
         """Return SQL of the converted value.
 
@@ -255,12 +260,12 @@ class _Assignment:
             source: The value's type.
             target: The column's type.
             depth: How deep in the column's type the value is, for the names of lambda parameters.
-            old: SQL of the old value. A struct keeps its fields that the new value lacks.
+            old_sql: SQL of the old value. A struct keeps its fields that the new value lacks.
         """
         if source.kind == "void":
             return f"CAST({sql} AS {shown_type(str(target))})"
         if target.kind in _NESTED:
-            return self._nested_sql(sql, source, target, depth, old)
+            return self._convert_nested(sql, source, target, depth, old_sql)
         if target.kind in ("char", "varchar"):
             text = sql if source.kind == "string" else f"CAST({sql} AS STRING)"
             return _fitted_text_sql(text, target, self._column)
@@ -300,15 +305,15 @@ class _Assignment:
         message = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
         return raise_dynamic_sql("CAST_INVALID_INPUT", "22018", f"concat({message}, {sql})")
 
-    def _nested_sql(
-        self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
+    def _convert_nested(
+        self, sql: str, source: HiveType, target: HiveType, depth: int, old_sql: str | None
     ) -> str:
         """Return SQL of a struct, array or map in the target's type; ``sql`` itself if both types
         are stored alike. Only a struct keeps fields of its old value."""
         if _same_for_storage(source, target):
             return sql
         if source.kind == "struct":
-            return self._struct_sql(sql, source, target, depth, old)
+            return self._convert_struct(sql, source, target, depth, old_sql)
         sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
         return nested_sql(
             sql,
@@ -317,8 +322,8 @@ class _Assignment:
             depth,
         )
 
-    def _struct_sql(
-        self, sql: str, source: HiveType, target: HiveType, depth: int, old: str | None
+    def _convert_struct(
+        self, sql: str, source: HiveType, target: HiveType, depth: int, old_sql: str | None
     ) -> str:
         """Return SQL of a struct in the target's type. A field that the source lacks keeps its old
         value, or becomes NULL."""
@@ -327,7 +332,7 @@ class _Assignment:
             sql, source = _with_numbered_fields(sql, source)
         values = []
         for name, ordinal, field_type in zip(target.names, ordinals, target.children, strict=True):
-            old_field = None if old is None else f"{old}.{quote(name)}"
+            old_field = None if old_sql is None else f"{old_sql}.{quote(name)}"
             if ordinal is None:
                 value = old_field or f"CAST(NULL AS {shown_type(str(field_type))})"
             else:
@@ -335,8 +340,8 @@ class _Assignment:
                 value = self.sql(new_field, source.children[ordinal], field_type, depth, old_field)
             values.append(f"{literal(name)}, {value}")
         # The old value is not NULL: a NULL must not take the fields away that the source lacks.
-        keeps_old = old is not None and self._fields.lacks(source, target)
-        is_value = f"{sql} IS NOT NULL" + (f" OR {old} IS NOT NULL" if keeps_old else "")
+        keeps_old = old_sql is not None and self._fields.lacks(source, target)
+        is_value = f"{sql} IS NOT NULL" + (f" OR {old_sql} IS NOT NULL" if keeps_old else "")
         return f"CASE WHEN {is_value} THEN named_struct({', '.join(values)}) END"
 
 

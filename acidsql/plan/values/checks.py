@@ -15,7 +15,7 @@ from acidsql.acid.values.types import parse_type
 from acidsql.plan.values.assignment import raise_dynamic_sql, read_back_sql
 from acidsql.plan.values.sqltext import Edit, Text
 from acidsql.sql.queries.conditions import mentioned_columns
-from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import literal, quote, shown_sql, shown_type
 
@@ -43,7 +43,7 @@ def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> l
     return [
         Edit(condition.start + token.start, condition.start + token.end, quote(token.value))
         for token in tokens
-        if token.kind is Kind.QUOTED and token.text.startswith('"')
+        if token.kind is TokenKind.QUOTED and token.text.startswith('"')
     ]
 
 
@@ -78,16 +78,16 @@ def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if column.name in names]
 
 
-def constraints_naming(table: Table, column: str) -> list[str]:
+def constraints_that_mention(table: Table, column_name: str) -> list[str]:
     """Return the names of a table's constraints that mention a column, whose name is as in the
     catalog. A FOREIGN KEY counts, too, if it refers to the column from within the same table. So
     does a CHECK with a struct's field of the same name."""
     return [
         constraint.name
         for constraint in table.constraints
-        if column in constraint.columns
-        or (constraint.parent == str(table.name) and column in constraint.parent_columns)
-        or column
+        if column_name in constraint.columns
+        or (constraint.parent == str(table.name) and column_name in constraint.parent_columns)
+        or column_name
         in [
             checked_column.name
             for checked_column in columns_of(constraint.condition, table.all_columns)
@@ -178,7 +178,7 @@ def _violation_sql(table: Table, name: str, condition: str) -> str:
     condition_columns = columns_of(condition, table.all_columns)
     violation = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
     message_parts = (
-        [literal(f"{violation} for "), example(condition_columns)]
+        [literal(f"{violation} for "), values_text_sql(condition_columns)]
         if condition_columns
         else [literal(violation)]
     )
@@ -186,15 +186,15 @@ def _violation_sql(table: Table, name: str, condition: str) -> str:
     return raise_dynamic_sql("CHECK_CONSTRAINT_VIOLATION", "23001", message)
 
 
-def example(columns: Sequence[Column]) -> str:
+def values_text_sql(columns: Sequence[Column]) -> str:
     """Return SQL of the values of a row as text for a message: ``a = 1, b = 'x'``."""
     words = ["''"]
     for number, column in enumerate(columns):
-        words += [literal(f"{', ' if number else ''}{column.name} = "), _example(column)]
+        words += [literal(f"{', ' if number else ''}{column.name} = "), _value_text_sql(column)]
     return f"concat({', '.join(words)})"
 
 
-def _example(column: Column) -> str:
+def _value_text_sql(column: Column) -> str:
     """Return SQL of a column's value as text for a message: strings in quotes, binaries as 0x…,
     NULL as NULL, cut after `_SHOWN_CHARACTERS`."""
     name, kind = quote(column.name), parse_type(column.type)

@@ -22,7 +22,7 @@ from acidsql.sql.parsed.statements import (
     ReplaceColumns,
     Statement,
 )
-from acidsql.sql.text.tokens import Kind, Span
+from acidsql.sql.text.tokens import Span, TokenKind
 
 _WITH_VALUES = "WITH VALUES"  # SQL Server's words for it
 _ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
@@ -143,14 +143,14 @@ def _is_spark_change(c: Cursor) -> bool:
         ahead += 2
     word, after = c.peek(ahead), c.peek(ahead + 1)
     if word.upper == "COMMENT":
-        return after.kind is Kind.STRING
+        return after.kind is TokenKind.STRING
     if word.upper == "TYPE":
-        return after.kind is not Kind.END
+        return after.kind is not TokenKind.END
     if word.upper in ("SET", "DROP"):
         return after.upper in ("NOT", "DEFAULT")
     if word.upper == "FIRST":
-        return after.kind is Kind.END or after.upper == ","
-    return word.upper == "AFTER" and c.peek(ahead + 2).kind is Kind.END
+        return after.kind is TokenKind.END or after.upper == ","
+    return word.upper == "AFTER" and c.peek(ahead + 2).kind is TokenKind.END
 
 
 @dataclass(slots=True)

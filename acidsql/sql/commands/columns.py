@@ -15,8 +15,8 @@ from acidsql.sql.commands.constraints import (
 )
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.parsed.statements import ColumnDef, ConstraintDef, Name
-from acidsql.sql.text.tokens import Kind as TokenKind
 from acidsql.sql.text.tokens import Span, words
+from acidsql.sql.text.tokens import TokenKind as TokenKind
 
 _OPTIONS = words(
     "NOT NULL DEFAULT COMMENT CHECK GENERATED CONSTRAINT PRIMARY UNIQUE REFERENCES FOREIGN "

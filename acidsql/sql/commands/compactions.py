@@ -23,7 +23,7 @@ from acidsql.sql.parsed.statements import (
     PartitionItem,
     ShowCompactions,
 )
-from acidsql.sql.text.tokens import Kind, Span, Token, words
+from acidsql.sql.text.tokens import Span, Token, TokenKind, words
 
 # The columns for ORDER BY in SHOW COMPACTIONS. HIGHESTWRITEID is Hive's word here, though Hive's
 # column has the name hightestwriteid.
@@ -168,7 +168,7 @@ def _refuse_clause_word(c: Cursor, index: int) -> None:
     """Refuse a word that may begin a clause after ORDER BY. In doubt the word is refused, because
     rows could be lost."""
     token = c.tokens[index]
-    if token.upper == "POOL" and c.tokens[index + 1].kind is Kind.STRING:
+    if token.upper == "POOL" and c.tokens[index + 1].kind is TokenKind.STRING:
         _refuse_order(c, token, _COMPACT, "COMPACT")
     if token.upper in _NOT_IN_ORDER and c.tokens[index - 1].text != ".":
         c.refuse(
@@ -220,9 +220,9 @@ def _is_at_clause(c: Cursor, ahead: int = 0) -> bool:
     """Whether a clause begins here. Words such as POOL can also be the name of a table."""
     word, following = c.peek(ahead).upper, c.peek(ahead + 1)
     if word in ("POOL", "TYPE", "STATUS"):
-        return following.kind is Kind.STRING
+        return following.kind is TokenKind.STRING
     if word == "LIMIT":
-        return following.kind is Kind.NUMBER
+        return following.kind is TokenKind.NUMBER
     return (word, following.upper) in (("ORDER", "BY"), ("PARTITION", "("))
 
 
@@ -261,7 +261,7 @@ def _parse_order(c: Cursor) -> CompactionOrder:
     """Parse ``column [ASC|DESC]``, the column perhaps in quotes; raise AnalysisError for a column
     that SHOW COMPACTIONS cannot be ordered by."""
     start = c.index
-    is_text = c.token.kind is Kind.STRING
+    is_text = c.token.kind is TokenKind.STRING
     token = c.take() if is_text else c.take_name_part("the name of a column")
     column = token.value.upper()
     if column not in ORDERED:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from acidsql.sql.commands.columns import parse_columns_in_brackets, parse_table_elements
 from acidsql.sql.commands.properties import parse_properties, parse_properties_and_places
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid, parse_column_list
+from acidsql.sql.grammar.insert import IsOurs, parse_column_list
 from acidsql.sql.parsed.statements import (
     ColumnDef,
     ConstraintDef,
@@ -48,7 +48,7 @@ class _TableDraft:
     clause_words: set[str] = field(default_factory=set)
 
 
-def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Statement:
+def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
     """Parse ``CREATE … TABLE …``; refuse clauses that exclude each other. Return a SparkStatement
     if a clause, as USING, makes the table Spark's."""
     c.expect("CREATE")
@@ -56,9 +56,9 @@ def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Stat
     words: set[str] = set()
     while not c.is_at("TABLE"):
         words.add(c.take().upper)
-    foreign = _foreign_clause(c, is_acid, words)
+    foreign = _find_spark_clause(c, is_ours, words)
     if foreign is not None:
-        _refuse_half_ours(c, words, foreign)
+        _refuse_mixed_clauses(c, words, foreign)
         reads = Reads.NOTHING if foreign[0] == "LIKE" else Reads.QUERY
         return SparkStatement(statement_span, reads)
     c.expect("TABLE")
@@ -72,7 +72,7 @@ def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Stat
     elif c.is_at("("):
         draft.columns, draft.constraints = parse_table_elements(c)
     query = _parse_clauses(c, draft)
-    _check_draft(c, draft, query)
+    _refuse_excluded_clauses(c, draft, query)
     if replace and draft.location is not None:
         c.refuse(
             "CREATE OR REPLACE TABLE … LOCATION is not supported: the new table gets a directory "
@@ -113,7 +113,7 @@ def parse_create_table(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Stat
 # ── ours or Spark's ──────────────────────────────────────────────────────────────────────────
 
 
-def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, Span] | None:
+def _find_spark_clause(c: Cursor, is_ours: IsOurs, words: set[str]) -> tuple[str, Span] | None:
     """Return the first clause that makes the table Spark's, and its place; None if the table is
     ours. A LIKE of a table of Spark's counts, too. The cursor does not move."""
     start = c.index
@@ -125,22 +125,22 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
         c.accept("IF", "NOT", "EXISTS")
         name = c.take_name("the name of the new table")
         like = c.take_name() if c.accept("LIKE") else None
-        foreign_clause = _foreign_words(c)
-        if foreign_clause is None and like is not None and not is_acid(like.parts):
+        foreign_clause = _find_spark_clause_ahead(c)
+        if foreign_clause is None and like is not None and not is_ours(like.parts):
             return "LIKE", name.span
         return foreign_clause
     finally:
         c.index = start
 
 
-def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
+def _find_spark_clause_ahead(c: Cursor) -> tuple[str, Span] | None:
     """Return the first clause between the table's name and the query that makes the table Spark's,
     and its place; None if there is none. The cursor moves."""
     pairs: _Pairs = ()
     while not c.is_at_end and not c.is_at("AS"):
         if c.is_at("USING"):
             return "USING", c.token.span
-        if _accept_orc(c):
+        if _accept_orc_clause(c):
             continue
         if c.is_at("ROW", "FORMAT") or c.is_at("STORED", "BY"):
             return f"{c.token.upper} {c.peek().upper}", c.token.span
@@ -161,7 +161,7 @@ def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
     return None
 
 
-def _accept_orc(c: Cursor) -> bool:
+def _accept_orc_clause(c: Cursor) -> bool:
     """Take STORED AS ORC in the form in which Hive's SHOW CREATE TABLE prints the clause. Return
     whether it came next."""
     if c.is_at("ROW", "FORMAT", "SERDE") and c.peek(3).value == f"{_ORC}Serde":
@@ -187,7 +187,7 @@ def _is_ours(file_format: str, pairs: _Pairs) -> bool:
     return file_format == "ORC"
 
 
-def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
+def _refuse_mixed_clauses(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
     """Refuse a CREATE TABLE that says that the table is transactional and also has ``foreign``, a
     clause that only Spark's tables have. All other tables with such a clause are Spark's."""
     clause_name, span = foreign
@@ -233,7 +233,7 @@ def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
             return Query(c.take_rest()) if not c.is_at_end else c.fail("Expected a query")
         if c.is_at_any(("SELECT", "WITH", "(")):
             return Query(c.take_rest())
-        if _accept_orc(c):
+        if _accept_orc_clause(c):
             draft.stored_as = "ORC"
             continue
         at = c.token
@@ -330,7 +330,7 @@ _CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _TableDraft], None]] = {
 }
 
 
-def _check_draft(c: Cursor, draft: _TableDraft, query: Query | None) -> None:
+def _refuse_excluded_clauses(c: Cursor, draft: _TableDraft, query: Query | None) -> None:
     """Refuse clauses that exclude each other: with LIKE, a query, partitions or buckets; with a
     query, columns or constraints. Fail if there are no columns, no AS and no LIKE."""
     if draft.like is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.text.tokens import Kind, Span
+from acidsql.sql.text.tokens import Span, TokenKind
 
 
 def parse_properties(c: Cursor) -> tuple[tuple[str, str], ...]:
@@ -42,9 +42,9 @@ def _parse_property(c: Cursor) -> tuple[str, str]:
     if not c.accept("=") and not c.accept("=="):
         c.fail("Expected '='")
     token = c.token
-    if token.kind is Kind.STRING:
+    if token.kind is TokenKind.STRING:
         return key, c.take().value
-    if token.kind is Kind.NUMBER:
+    if token.kind is TokenKind.NUMBER:
         return key, c.take().text
     if token.upper in ("TRUE", "FALSE"):
         return key, c.take().text.lower()
@@ -53,6 +53,6 @@ def _parse_property(c: Cursor) -> tuple[str, str]:
 
 def parse_property_key(c: Cursor) -> str:
     """Parse ``'a.b'`` or ``a.b``."""
-    if c.token.kind is Kind.STRING:
+    if c.token.kind is TokenKind.STRING:
         return c.take().value
     return ".".join(c.take_name("the key of a property").parts)

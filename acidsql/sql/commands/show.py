@@ -6,7 +6,7 @@ from acidsql.sql.commands.compactions import parse_show_compactions
 from acidsql.sql.commands.databases import DATABASE_WORDS
 from acidsql.sql.commands.properties import parse_property_key
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid, parse_partition_clause
+from acidsql.sql.grammar.insert import IsOurs, parse_partition_clause
 from acidsql.sql.parsed.statements import (
     DescribeHistory,
     DescribeTable,
@@ -24,12 +24,12 @@ from acidsql.sql.parsed.statements import (
     ShowViews,
     Statement,
 )
-from acidsql.sql.text.tokens import Kind, Span
+from acidsql.sql.text.tokens import Span, TokenKind
 
 _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 
 
-def parse_show(c: Cursor, is_acid: IsAcid) -> Statement | None:
+def parse_show(c: Cursor, is_ours: IsOurs) -> Statement | None:
     """Parse a SHOW statement; return None, after moving, if Spark runs it. SHOW DATABASES, TABLES
     and VIEWS are ours, whatever the names."""
     c.expect("SHOW")
@@ -51,43 +51,43 @@ def parse_show(c: Cursor, is_acid: IsAcid) -> Statement | None:
         if c.accept(word):
             database = c.take_name("a database") if c.accept("IN") or c.accept("FROM") else None
             return kind(database, _parse_pattern(c))
-    return _parse_show_table(c, is_acid)
+    return _parse_show_table(c, is_ours)
 
 
-def _parse_show_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
+def _parse_show_table(c: Cursor, is_ours: IsOurs) -> Statement | None:
     """Parse SHOW PARTITIONS, CREATE TABLE, TBLPROPERTIES or COLUMNS of a table; return None if the
     table is Spark's, or for any other SHOW. Refuse AS SERDE."""
     if c.accept("PARTITIONS"):
-        return _parse_show_partitions(c, is_acid)
+        return _parse_show_partitions(c, is_ours)
     if c.accept("CREATE", "TABLE"):
         name = c.take_name("the name of a table")
-        if not is_acid(name.parts):
+        if not is_ours(name.parts):
             return None
         if c.is_at("AS", "SERDE"):
             c.refuse("SHOW CREATE TABLE … AS SERDE is not supported")
         c.expect_end()
         return ShowCreateTable(name)
     if c.accept("TBLPROPERTIES"):
-        return _parse_show_properties(c, is_acid)
+        return _parse_show_properties(c, is_ours)
     if c.accept("COLUMNS"):
-        return _parse_show_columns(c, is_acid)
+        return _parse_show_columns(c, is_ours)
     return None
 
 
-def _parse_show_partitions(c: Cursor, is_acid: IsAcid) -> ShowPartitions | None:
+def _parse_show_partitions(c: Cursor, is_ours: IsOurs) -> ShowPartitions | None:
     """Parse ``t [PARTITION (…)]`` after SHOW PARTITIONS; return None if the table is Spark's."""
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     partition = parse_partition_clause(c) if c.is_at("PARTITION") else ()
     c.expect_end("PARTITION or the end of the statement")
     return ShowPartitions(name, partition)
 
 
-def _parse_show_properties(c: Cursor, is_acid: IsAcid) -> ShowTableProperties | None:
+def _parse_show_properties(c: Cursor, is_ours: IsOurs) -> ShowTableProperties | None:
     """Parse ``t [(key)]`` after SHOW TBLPROPERTIES; return None if the table is Spark's."""
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     key = None
     if c.accept("("):
@@ -97,7 +97,7 @@ def _parse_show_properties(c: Cursor, is_acid: IsAcid) -> ShowTableProperties | 
     return ShowTableProperties(name, key)
 
 
-def _parse_show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
+def _parse_show_columns(c: Cursor, is_ours: IsOurs) -> ShowColumns | None:
     """Parse ``IN|FROM t [IN|FROM d]`` after SHOW COLUMNS; return None if the table is Spark's. The
     database behind replaces the one before the table's name."""
     if not c.accept("IN") and not c.accept("FROM"):
@@ -107,7 +107,7 @@ def _parse_show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
         database = c.take_name("a database")
         parts = (*database.parts, name.parts[-1])
         name = Name(parts, Span(name.span.start, database.span.end))
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     c.expect_end()
     return ShowColumns(name)
@@ -121,7 +121,7 @@ def _parse_show_locks(c: Cursor) -> ShowLocks:
     if c.is_at_any(DATABASE_WORDS[:2]) and c.peek().is_name:
         c.take()
         database = c.take_name("the name of a database")
-    elif not c.is_at_end and not (c.is_at("EXTENDED") and c.peek().kind is Kind.END):
+    elif not c.is_at_end and not (c.is_at("EXTENDED") and c.peek().kind is TokenKind.END):
         name = c.take_name("the name of a table, DATABASE or EXTENDED")
         partition = parse_partition_clause(c) if c.is_at("PARTITION") else ()
     extended = c.accept("EXTENDED") is not None
@@ -132,20 +132,20 @@ def _parse_show_locks(c: Cursor) -> ShowLocks:
 def _parse_pattern(c: Cursor) -> str | None:
     """Parse ``[LIKE] 'pattern'`` up to the statement's end; return None if there is no pattern."""
     pattern = None
-    if c.accept("LIKE") or c.token.kind is Kind.STRING:
+    if c.accept("LIKE") or c.token.kind is TokenKind.STRING:
         pattern = c.take_string("a pattern in quotes")
     c.expect_end("LIKE or the end of the statement")
     return pattern
 
 
-def parse_describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | None:
+def parse_describe(c: Cursor, is_ours: IsOurs) -> DescribeTable | DescribeHistory | None:
     """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`` or ``DESCRIBE HISTORY t [LIMIT
     n]``; return None if it is Spark's. AS JSON and PARTITION are refused."""
     c.take()
     if (
         c.is_at("HISTORY")
         and c.peek().is_name
-        and (of_history := _parse_describe_history(c, is_acid))
+        and (of_history := _parse_describe_history(c, is_ours))
     ):
         return of_history
     if c.is_at("TABLE") and (c.peek().is_name or c.peek().upper in ("EXTENDED", "FORMATTED")):
@@ -156,7 +156,7 @@ def parse_describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistor
     if not c.token.is_name:
         return None
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     if c.is_at("AS", "JSON"):
         c.refuse("DESCRIBE … AS JSON is not supported")
@@ -167,14 +167,14 @@ def parse_describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistor
     return DescribeTable(name, extended, column)
 
 
-def _parse_describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:
+def _parse_describe_history(c: Cursor, is_ours: IsOurs) -> DescribeHistory | None:
     """Parse ``HISTORY t [LIMIT n]``; return None, without moving, if it is ``DESCRIBE history
     column``, that is, if t is not ours, but a table called history is. A table t of Spark's is not
     refused here."""
     start = c.index
     c.take()
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts) and is_acid(("history",)):
+    if not is_ours(name.parts) and is_ours(("history",)):
         c.index = start
         return None
     limit = c.take_number() if c.accept("LIMIT") else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid
+from acidsql.sql.grammar.insert import IsOurs
 from acidsql.sql.parsed.parts import Name
 from acidsql.sql.parsed.statistics_statements import AnalyzeTable, AnalyzeTables
 from acidsql.sql.text.tokens import Span
 
 
 def parse_analyze(
-    c: Cursor, is_acid: IsAcid, statement_span: Span
+    c: Cursor, is_ours: IsOurs, statement_span: Span
 ) -> AnalyzeTable | AnalyzeTables | None:
     """Parse ANALYZE TABLE or ANALYZE TABLES; return None if the table is Spark's. PARTITION is
     refused."""
@@ -21,7 +21,7 @@ def parse_analyze(
     if not c.accept("TABLE"):
         return None
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     if c.is_at("PARTITION"):
         c.refuse(

@@ -8,7 +8,7 @@ from acidsql.sql.commands.compactions import is_at_compact, parse_compact
 from acidsql.sql.commands.constraints import parse_alter_constraint
 from acidsql.sql.commands.properties import parse_properties, parse_property_keys
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid, parse_static_partition
+from acidsql.sql.grammar.insert import IsOurs, parse_static_partition
 from acidsql.sql.grammar.refusals import refuse_alter
 from acidsql.sql.parsed.statements import (
     AddPartitions,
@@ -27,26 +27,26 @@ from acidsql.sql.parsed.statements import (
 )
 
 
-def parse_drop_table(c: Cursor, is_acid: IsAcid) -> DropTable | None:
+def parse_drop_table(c: Cursor, is_ours: IsOurs) -> DropTable | None:
     """Parse ``DROP TABLE [IF EXISTS] t [PURGE]``; return None if the table is Spark's. PURGE is
     ignored."""
     c.expect("DROP", "TABLE")
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     c.accept("PURGE")
     c.expect_end("PURGE or the end of the statement")
     return DropTable(name, if_exists)
 
 
-def parse_truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
+def parse_truncate_table(c: Cursor, is_ours: IsOurs) -> TruncateTable | None:
     """Parse ``TRUNCATE [TABLE] t [PARTITION (…)]``; return None if the table is Spark's. COLUMNS is
     refused, and each column of PARTITION needs a value."""
     c.expect("TRUNCATE")
     c.accept("TABLE")
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     partition = parse_static_partition(c) if c.is_at("PARTITION") else ()
     if c.is_at("COLUMNS"):
@@ -55,12 +55,12 @@ def parse_truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
     return TruncateTable(name, partition)
 
 
-def parse_alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
+def parse_alter_table(c: Cursor, is_ours: IsOurs) -> Statement | None:
     """Parse ``ALTER TABLE t …``; return None if the table is Spark's, unless the statement converts
     it to an ACID table. An ALTER TABLE that is not supported is refused."""
     c.expect("ALTER", "TABLE")
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts) or c.is_at("CONVERT", "TO", "ACID"):
+    if not is_ours(name.parts) or c.is_at("CONVERT", "TO", "ACID"):
         return _parse_conversion(c, name)
     statement = parse_alter_constraint(c, name) or parse_alter_columns(c, name)
     if statement is not None:

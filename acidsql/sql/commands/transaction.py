@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid, parse_static_partition
+from acidsql.sql.grammar.insert import IsOurs, parse_static_partition
 from acidsql.sql.parsed.statements import (
     AbortCompactions,
     AbortTransactions,
@@ -156,7 +156,7 @@ def _refuse_chain(c: Cursor) -> None:
 # ── locks, and the abort of other transactions ───────────────────────────────────────────────
 
 
-def parse_lock(c: Cursor, is_acid: IsAcid, statement_span: Span) -> LockTable | LockDatabase | None:
+def parse_lock(c: Cursor, is_ours: IsOurs, statement_span: Span) -> LockTable | LockDatabase | None:
     """Parse ``LOCK TABLE t [PARTITION (…)] mode`` or ``LOCK DATABASE d mode``; return None if the
     table is Spark's."""
     c.expect("LOCK")
@@ -166,7 +166,7 @@ def parse_lock(c: Cursor, is_acid: IsAcid, statement_span: Span) -> LockTable | 
     if not c.accept("TABLE"):
         return None
     name = c.take_name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     partition = parse_static_partition(c) if c.is_at("PARTITION") else ()
     return LockTable(name, partition, _parse_is_exclusive(c), statement_span)
@@ -179,7 +179,7 @@ def _parse_is_exclusive(c: Cursor) -> bool:
 
 
 def parse_unlock(
-    c: Cursor, is_acid: IsAcid, statement_span: Span
+    c: Cursor, is_ours: IsOurs, statement_span: Span
 ) -> UnlockTable | UnlockDatabase | None:
     """Parse ``UNLOCK TABLE t [PARTITION (…)]`` or ``UNLOCK DATABASE d``; return None for other
     words. It does not matter whose table t is, because it may be gone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid
+from acidsql.sql.grammar.insert import IsOurs
 from acidsql.sql.parsed.history_statements import Restore, RevertTransaction
 from acidsql.sql.parsed.time_travel import parse_time_travel
 from acidsql.sql.text.tokens import Span
@@ -11,13 +11,13 @@ from acidsql.sql.text.tokens import Span
 _AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"))
 
 
-def parse_restore(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Restore | None:
+def parse_restore(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Restore | None:
     """Parse ``RESTORE [TABLE] t [TO] VERSION AS OF n|TIMESTAMP AS OF e``; return None if the table
     is Spark's."""
     c.expect("RESTORE")
     c.accept("TABLE")
     target = c.take_name("the name of a table")
-    if not is_acid(target.parts):
+    if not is_ours(target.parts):
         return None
     c.accept("TO")
     if not any(c.is_at(*words) for words in _AS_OF):
@@ -26,7 +26,7 @@ def parse_restore(c: Cursor, is_acid: IsAcid, statement_span: Span) -> Restore |
     return Restore(target, parse_time_travel(c.text, clause))
 
 
-def parse_revert(c: Cursor, is_acid: IsAcid, statement_span: Span) -> RevertTransaction:
+def parse_revert(c: Cursor, is_ours: IsOurs, statement_span: Span) -> RevertTransaction:
     """Parse ``REVERT TRANSACTION n [SKIP CONFLICTS]``."""
     c.expect("REVERT", "TRANSACTION")
     start = c.index

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from acidsql.sql.commands.properties import parse_properties
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import QUERY_STARTS, IsAcid
+from acidsql.sql.grammar.insert import QUERY_STARTS, IsOurs
 from acidsql.sql.parsed.parts import Query
 from acidsql.sql.parsed.view_statements import (
     AlterView,
@@ -18,10 +18,10 @@ from acidsql.sql.parsed.view_statements import (
     ViewColumn,
 )
 from acidsql.sql.queries.references import tables_in
-from acidsql.sql.text.tokens import Kind
+from acidsql.sql.text.tokens import TokenKind
 
 
-def parse_create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
+def parse_create_view(c: Cursor, is_ours: IsOurs) -> CreateView | None:
     """Parse ``CREATE [OR REPLACE] VIEW …``; return None if the view is Spark's: neither its name is
     ours already, nor does its query read one of our tables or views, or a DataFrame.
 
@@ -36,7 +36,7 @@ def parse_create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
     at = c.token
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     name = c.take_name("the name of the new view")
-    if not is_acid(name.parts) and not _reads_acid(c, is_acid):
+    if not is_ours(name.parts) and not _reads_acid(c, is_ours):
         return None
     if or_replace and if_not_exists:
         c.refuse("CREATE OR REPLACE VIEW has no IF NOT EXISTS", at.span)
@@ -59,16 +59,16 @@ def parse_create_view(c: Cursor, is_acid: IsAcid) -> CreateView | None:
     return CreateView(name, _parse_query(c), columns, comment, pairs, or_replace, if_not_exists)
 
 
-def _reads_acid(c: Cursor, is_acid: IsAcid) -> bool:
+def _reads_acid(c: Cursor, is_ours: IsOurs) -> bool:
     """Whether the query after AS names one of our tables or views, or a DataFrame. The cursor does
     not move."""
     start = c.index
     c.skip_to(("AS",))
     tokens = c.tokens[c.index + 1 : -1]
     c.index = start
-    if any(token.kind is Kind.FRAME for token in tokens):
+    if any(token.kind is TokenKind.FRAME for token in tokens):
         return True
-    return any(map(is_acid, tables_in(c.text, tokens)))
+    return any(map(is_ours, tables_in(c.text, tokens)))
 
 
 def _parse_columns(c: Cursor) -> tuple[ViewColumn, ...]:
@@ -92,7 +92,7 @@ def _parse_query(c: Cursor) -> Query:
     if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected a query")
     for token in c.tokens[c.index :]:
-        if token.kind is Kind.FRAME:
+        if token.kind is TokenKind.FRAME:
             c.refuse(
                 "A view cannot read a DataFrame, because it lasts longer: CREATE TEMPORARY VIEW … "
                 "can, for this session",
@@ -101,19 +101,19 @@ def _parse_query(c: Cursor) -> Query:
     return Query(c.take_rest())
 
 
-def parse_drop_view(c: Cursor, is_acid: IsAcid) -> DropView | None:
+def parse_drop_view(c: Cursor, is_ours: IsOurs) -> DropView | None:
     """Parse ``DROP VIEW [IF EXISTS] v``; return None if v is not ours. It may be a table of ours,
     which is not refused here."""
     c.expect("DROP", "VIEW")
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.take_name("the name of a view")
-    if not is_acid(name.parts):
+    if not is_ours(name.parts):
         return None
     c.expect_end()
     return DropView(name, if_exists)
 
 
-def parse_alter_view(c: Cursor, is_acid: IsAcid) -> AlterView | RenameView | None:
+def parse_alter_view(c: Cursor, is_ours: IsOurs) -> AlterView | RenameView | None:
     """Parse ``ALTER VIEW v AS query`` or ``… RENAME TO w``; return None if v is not ours, because
     Spark runs the statement then.
 
@@ -124,8 +124,8 @@ def parse_alter_view(c: Cursor, is_acid: IsAcid) -> AlterView | RenameView | Non
     """
     c.expect("ALTER", "VIEW")
     name = c.take_name("the name of a view")
-    if not is_acid(name.parts):
-        if c.is_at("AS") and _reads_acid(c, is_acid):
+    if not is_ours(name.parts):
+        if c.is_at("AS") and _reads_acid(c, is_ours):
             c.refuse(
                 f"'{'.'.join(name.parts)}' is no view of ACID tables, so it cannot get such a "
                 "query: drop it, and create it again", name.span,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acidsql.errors import SqlError
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid, parse_column_list
+from acidsql.sql.grammar.insert import IsOurs, parse_column_list
 from acidsql.sql.grammar.modify import parse_table_or_query
 from acidsql.sql.parsed.cdc_statements import EVERY, Choice
 from acidsql.sql.parsed.statements import AutoCdc, Name
@@ -17,7 +17,7 @@ _CLAUSES = (*_STARTS, "COLUMNS")
 _NO_ALIAS = (*_STARTS, "COLUMNS (", "COLUMNS *")
 
 
-def parse_auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
+def parse_auto_cdc(c: Cursor, is_ours: IsOurs) -> AutoCdc | None:
     """Parse ``AUTO CDC INTO t FROM s KEYS (…) …`` (or APPLY CHANGES INTO …); return None if the
     first two words are others.
 
@@ -30,7 +30,7 @@ def parse_auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
         return None
     c.expect("INTO")
     target = c.take_name("the name of a table")
-    if not is_acid(target.parts):
+    if not is_ours(target.parts):
         c.refuse(
             f"AUTO CDC INTO a table that is no ACID table ('{'.'.join(target.parts)}') is not "
             "supported",

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from acidsql.errors import SqlSyntaxError, UnsupportedError
 from acidsql.sql.parsed.statements import Name
-from acidsql.sql.text.tokens import Kind, Span, Token, match_brackets, words
+from acidsql.sql.text.tokens import Span, Token, TokenKind, match_brackets, words
 
 # After these words an operand must follow, so the next word does not end an expression.
 _OPERATORS = words(
@@ -39,7 +39,7 @@ class Cursor:
         self.partner = match_brackets(text, tokens)
         end = tokens[-1].end if tokens else len(text)
         self._end = len(tokens)
-        self.tokens = [*tokens, Token(Kind.END, "", "", end, end)]
+        self.tokens = [*tokens, Token(TokenKind.END, "", "", end, end)]
         self.index = 0
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
@@ -119,7 +119,7 @@ class Cursor:
 
     def take_string(self, noun: str = "a string in quotes") -> str:
         """Take a string literal and return its value."""
-        if self.token.kind is not Kind.STRING:
+        if self.token.kind is not TokenKind.STRING:
             self.fail(f"Expected {noun}")
         return self.take().value
 
@@ -165,7 +165,7 @@ class Cursor:
         """Raise a SqlSyntaxError that names what was expected, and the token that was found."""
         token = token or self.token
         token_text = (
-            "the end of the statement" if token.kind is Kind.END else f"'{_short(token.text)}'"
+            "the end of the statement" if token.kind is TokenKind.END else f"'{_short(token.text)}'"
         )
         raise SqlSyntaxError(f"{expected}, found {token_text}.", self.text, token.start, token.end)
 
@@ -198,11 +198,11 @@ class Cursor:
         start = self.index
         ends = tuple(tuple(stop.split()) for stop in stops)
         while not self.is_at_end:
-            if self._ends_here(start, ends):
+            if self._is_at_end_of_expression(start, ends):
                 break
             if refused and self.token.upper in refused and self._follows_operand(start):
                 self.refuse(refused[self.token.upper])
-            self._step()
+            self._skip_token_or_group()
         if self.index == start:
             self.fail(f"Expected {noun}")
         return self.span_from(start)
@@ -213,7 +213,7 @@ class Cursor:
         while not self.is_at_end:
             if any(self.is_at(*stop) for stop in stops) and not self._is_after("."):
                 return
-            self._step()
+            self._skip_token_or_group()
 
     def skip_ctes(self) -> bool:
         """Move past ``WITH a [(…)] [AS] (…), …``. Return False, somewhere inside, if the tokens do
@@ -238,7 +238,7 @@ class Cursor:
             if not self.accept(","):
                 return True
 
-    def _step(self) -> None:
+    def _skip_token_or_group(self) -> None:
         """Move past the next token: a whole bracket if one opens here, and a whole CASE … END."""
         if self.index in self.partner:
             self.index = self.partner[self.index] + 1
@@ -250,13 +250,13 @@ class Cursor:
     def _is_after(self, symbol: str) -> bool:
         return self.index > 0 and self.tokens[self.index - 1].text == symbol
 
-    def _ends_here(self, start: int, ends: tuple[tuple[str, ...], ...]) -> bool:
+    def _is_at_end_of_expression(self, start: int, ends: tuple[tuple[str, ...], ...]) -> bool:
         """Whether the next token is one of ``ends`` and really ends the expression that begins at
         the index ``start``: it is no column or field of that name, and no FROM of IS DISTINCT FROM.
         """
         if not any(self.is_at(*end) for end in ends):
             return False
-        if self.token.kind is Kind.SYMBOL:
+        if self.token.kind is TokenKind.SYMBOL:
             return True
         if self.is_at("FROM") and self.tokens[self.index - 1].upper == "DISTINCT":
             return False  # IS [NOT] DISTINCT FROM
@@ -276,7 +276,7 @@ class Cursor:
         if self.index == start or self._is_after("."):
             return False
         before = self.tokens[self.index - 1]
-        if before.kind is Kind.SYMBOL:
+        if before.kind is TokenKind.SYMBOL:
             return before.text in (")", "]", "?", "*")
         # IS [NOT] DISTINCT FROM has an operator word before FROM, so this FROM is not refused.
         return before.upper not in _OPERATORS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.grammar.insert import BRANCHES, QUERY_STARTS
 from acidsql.sql.parsed.statements import Effect
-from acidsql.sql.text.tokens import Kind, words
+from acidsql.sql.text.tokens import TokenKind, words
 
 _EFFECTS = {
     **dict.fromkeys(QUERY_STARTS - {"(", "WITH"}, Effect.READS),
@@ -66,7 +66,7 @@ def _statement_name(c: Cursor) -> list[str]:
     name_words = [first]
     for ahead in range(1, 5):
         token = c.peek(ahead)
-        if token.kind is not Kind.WORD:
+        if token.kind is not TokenKind.WORD:
             break
         name_words.append(token.upper)
         if token.upper in _OBJECTS:

@@ -19,9 +19,9 @@ from acidsql.sql.parsed.statements import (
     Value,
     Values,
 )
-from acidsql.sql.text.tokens import Kind, Span, words
+from acidsql.sql.text.tokens import Span, TokenKind, words
 
-IsAcid = Callable[[tuple[str, ...]], bool]
+IsOurs = Callable[[tuple[str, ...]], bool]
 
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "MAP", "REDUCE"})
 BRANCHES = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"))
@@ -34,7 +34,7 @@ _QUERY_TAIL = words(
 )
 
 
-def parse_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
+def parse_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Insert | None:
     """Parse ``INSERT …``; return None if its target is Spark's.
 
     Raises:
@@ -46,7 +46,7 @@ def parse_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None
     c.expect("INSERT")
     evolution = c.accept("WITH", "SCHEMA", "EVOLUTION")
     overwrite, target = _parse_head(c)
-    if target is None or not is_acid(target.parts):
+    if target is None or not is_ours(target.parts):
         return None
     columns, partition, by_name = _parse_destination(c)
     if evolution and not by_name:
@@ -83,7 +83,7 @@ def _is_at_directory(c: Cursor, ahead: int = 0) -> bool:
     next one, and not a table called directory."""
     following = c.peek(ahead + 1)
     return c.peek(ahead).upper == "DIRECTORY" and (
-        following.kind is Kind.STRING or following.upper in ("OPTIONS", "USING")
+        following.kind is TokenKind.STRING or following.upper in ("OPTIONS", "USING")
     )
 
 
@@ -181,7 +181,7 @@ def _is_at_column_list(c: Cursor) -> bool:
     if not c.is_at("("):
         return False
     close, index = c.partner[c.index], c.index + 1
-    if c.tokens[close + 1].kind is Kind.END:
+    if c.tokens[close + 1].kind is TokenKind.END:
         return False
     while index < close:
         if not c.tokens[index].is_name:
@@ -294,7 +294,7 @@ def _parse_row(c: Cursor) -> tuple[Value, ...] | None:
     makes VALUES a query."""
     if c.is_at("("):
         following = c.tokens[c.partner[c.index] + 1]
-        if following.upper == "," or following.kind is Kind.END:
+        if following.upper == "," or following.kind is TokenKind.END:
             return parse_value_list(c)
     start = c.index
     span = c.take_expression((",",), noun="a row")
@@ -332,7 +332,7 @@ def parse_value_list(c: Cursor) -> tuple[Value, ...]:
 # ── one source, many targets ─────────────────────────────────────────────────────────────────
 
 
-def parse_multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert | None:
+def parse_multi_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> MultiInsert | None:
     """Parse ``FROM s INSERT … INSERT …``; return None if there is no INSERT, or no target is ours.
 
     Raises:
@@ -346,8 +346,8 @@ def parse_multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiIn
     if c.index == start:
         c.fail("Expected a source behind FROM")
     source = c.span_from(start)
-    targets = _targets(c)
-    ours = [name is not None and is_acid(name.parts) for name, _ in targets]
+    targets = _branch_targets(c)
+    ours = [name is not None and is_ours(name.parts) for name, _ in targets]
     if not any(ours):
         return None
     for (name, span), acid in zip(targets, ours, strict=True):
@@ -360,7 +360,7 @@ def parse_multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiIn
     return MultiInsert(source, tuple(branches), ctes)
 
 
-def _targets(c: Cursor) -> list[tuple[Name | None, Span]]:
+def _branch_targets(c: Cursor) -> list[tuple[Name | None, Span]]:
     """Return the branches' targets (None for a directory) and their places. The cursor does not
     move."""
     start, targets = c.index, []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid, parse_static_partition
+from acidsql.sql.grammar.insert import IsOurs, parse_static_partition
 from acidsql.sql.parsed.statements import LoadData, PartitionItem
 
 
-def parse_load_data(c: Cursor, is_acid: IsAcid) -> LoadData | None:
+def parse_load_data(c: Cursor, is_ours: IsOurs) -> LoadData | None:
     """Parse ``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t [PARTITION (…)]``; return None
     if t is Spark's. INPUTFORMAT is refused, and each column of PARTITION needs a value."""
     start = c.index
@@ -15,7 +15,7 @@ def parse_load_data(c: Cursor, is_acid: IsAcid) -> LoadData | None:
     if c.is_at_end:
         return None
     c.take(2)
-    if not c.token.is_name or not is_acid(c.take_name("the name of a table").parts):
+    if not c.token.is_name or not is_ours(c.take_name("the name of a table").parts):
         return None
     c.index = start
     c.expect("LOAD", "DATA")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid, parse_column_list, parse_value_list
+from acidsql.sql.grammar.insert import IsOurs, parse_column_list, parse_value_list
 from acidsql.sql.parsed.statements import (
     Action,
     Assignment,
@@ -19,7 +19,7 @@ from acidsql.sql.parsed.statements import (
     Value,
 )
 from acidsql.sql.text.frames import frame_name
-from acidsql.sql.text.tokens import Kind, Span, words
+from acidsql.sql.text.tokens import Span, TokenKind, words
 
 _JOINS = words("JOIN INNER CROSS LEFT RIGHT FULL SEMI ANTI NATURAL LATERAL ,")
 # Spark's strict non-reserved words, which cannot be aliases of tables in Spark either.
@@ -51,12 +51,12 @@ def _refused_clauses(statement: str) -> dict[str, str]:
     return words
 
 
-def parse_update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | Merge | None:
+def parse_update(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Update | Merge | None:
     """Parse ``UPDATE t [[AS] x] SET … [FROM …] [WHERE …]``; return None if the target is Spark's.
     With FROM it is a Merge, whose WHERE is the ON. Joins, ORDER BY and LIMIT are refused."""
     c.expect("UPDATE")
     target = c.take_name("the name of a table")
-    if not is_acid(target.parts):
+    if not is_ours(target.parts):
         return None
     alias = _parse_alias(c, "SET")
     _refuse_relations(c, "UPDATE")
@@ -69,13 +69,13 @@ def parse_update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | Merg
     return Update(target, alias, assignments, where, ctes)
 
 
-def parse_delete(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Delete | Merge | None:
+def parse_delete(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Delete | Merge | None:
     """Parse ``DELETE FROM t [[AS] x] [USING …] [WHERE …]``; return None if the target is Spark's.
     With USING it is a Merge, whose WHERE is the ON. Joins, ORDER BY and LIMIT are refused."""
     c.expect("DELETE")
     c.expect("FROM")
     target = c.take_name("the name of a table")
-    if not is_acid(target.parts):
+    if not is_ours(target.parts):
         return None
     alias = _parse_alias(c, "WHERE")
     if c.accept("USING"):
@@ -182,7 +182,7 @@ def _parse_value(c: Cursor, stops: tuple[str, ...], statement: str) -> Value:
 _WHEN = ("WHEN MATCHED", "WHEN NOT MATCHED")
 
 
-def parse_merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
+def parse_merge(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Merge | None:
     """Parse ``MERGE INTO t … USING … ON … WHEN …``; return None if the target is Spark's.
 
     Raises:
@@ -190,12 +190,12 @@ def parse_merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
         UnsupportedError: There is a hint, a join, a function as the source, or ``* EXCEPT``.
     """
     c.expect("MERGE")
-    if c.token.kind is Kind.HINT:
+    if c.token.kind is TokenKind.HINT:
         c.refuse("A hint in MERGE is not supported")
     evolution = c.accept("WITH", "SCHEMA", "EVOLUTION")
     c.expect("INTO")
     target = c.take_name("the name of a table")
-    if not is_acid(target.parts):
+    if not is_ours(target.parts):
         return None
     alias = _parse_alias(c, "USING")
     c.expect("USING")

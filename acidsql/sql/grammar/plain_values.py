@@ -80,7 +80,7 @@ def plain_insert(text: str, plain: LiteralRules) -> Insert | None:
     if any(part.upper() in _NO_TARGETS for part in target.parts):
         return None
     columns = None if head["columns"] is None else _columns(head["columns"], head.start("columns"))
-    values = _rows(text, head.end(), plain.rows_max)
+    values = _literals_by_column(text, head.end(), plain.rows_max)
     if values is None or (_ZONED.search(text) and not plain.is_utc()):
         return None
     return Insert(target, Literals(Span(head.end(), len(text)), values), columns)
@@ -95,7 +95,7 @@ def _columns(text: str, start: int) -> tuple[Name, ...]:
     return tuple(_split_name(match[0], start + match.start()) for match in _PART.finditer(text))
 
 
-def _rows(text: str, at: int, rows_max: int) -> tuple[tuple[str, ...], ...] | None:
+def _literals_by_column(text: str, at: int, rows_max: int) -> tuple[tuple[str, ...], ...] | None:
     """Return the literals from ``at`` to the end of the text, column by column; None if the text
     has other forms, more than ``rows_max`` rows, or too many columns."""
     first = _FIRST_ROW.match(text, at)

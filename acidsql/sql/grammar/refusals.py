@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid
-from acidsql.sql.text.tokens import Kind, Span
+from acidsql.sql.grammar.insert import IsOurs
+from acidsql.sql.text.tokens import Span, TokenKind
 
 # What serves instead, by the first words after ALTER TABLE t [PARTITION (…)].
 _REPAIR = "acid.repair(table, dry_run=False) makes the partitions what the directories are"
@@ -40,7 +40,7 @@ _FOREIGN_STATEMENTS = {
 FIRST_WORDS = frozenset(words.split()[0] for words in _FOREIGN_STATEMENTS)
 
 
-def refuse_foreign_statement(c: Cursor, is_acid: IsAcid) -> None:
+def refuse_foreign_statement(c: Cursor, is_ours: IsOurs) -> None:
     """Refuse a statement that only other systems have, if it names an ACID table. The cursor may
     move."""
     for words, instead in _FOREIGN_STATEMENTS.items():
@@ -48,7 +48,7 @@ def refuse_foreign_statement(c: Cursor, is_acid: IsAcid) -> None:
         if c.is_at(*words.split()) and c.peek(count).is_name:
             span = Span(c.token.start, c.peek(count - 1).end)
             c.take(count)
-            if is_acid(c.take_name("the name of a table").parts):
+            if is_ours(c.take_name("the name of a table").parts):
                 c.refuse(f"{words} is not supported: {instead}", span)
             return
 
@@ -63,18 +63,18 @@ def refuse_alter(c: Cursor) -> NoReturn:
         )
     if c.accept("PARTITION") and c.is_at("("):
         c.skip_brackets()
-    words = [c.peek(n).upper for n in range(2) if c.peek(n).kind is Kind.WORD]
+    words = [c.peek(n).upper for n in range(2) if c.peek(n).kind is TokenKind.WORD]
     span = Span(c.token.start, c.peek(max(0, len(words) - 1)).end)
     phrases = (phrase for n in (2, 1) if (phrase := " ".join(words[:n])) in _ALTER_SUBSTITUTES)
     instead = next((f": {_ALTER_SUBSTITUTES[known_phrase]}" for known_phrase in phrases), "")
     c.refuse(f"ALTER TABLE … {' '.join(words)} is not supported on an ACID table{instead}", span)
 
 
-def refuse_export(c: Cursor, is_acid: IsAcid) -> None:
+def refuse_export(c: Cursor, is_ours: IsOurs) -> None:
     """Refuse ``EXPORT TABLE t TO '…'`` of an ACID table; otherwise return, perhaps after moving."""
     if c.is_at("EXPORT", "TABLE"):
         span = c.take(2).span
-        if is_acid(c.take_name("the name of a table").parts):
+        if is_ours(c.take_name("the name of a table").parts):
             c.refuse(
                 "EXPORT TABLE is not supported: INSERT OVERWRITE DIRECTORY '…' USING orc SELECT … "
                 "writes a table's rows into files, and acid.export_to_hive moves a table to a Hive "

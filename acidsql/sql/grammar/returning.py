@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.grammar.insert import IsAcid
+from acidsql.sql.grammar.insert import IsOurs
 from acidsql.sql.parsed.statements import Delete, Insert, Merge, MultiInsert, Returning, Update
-from acidsql.sql.text.tokens import Kind, Span, words
+from acidsql.sql.text.tokens import Span, TokenKind, words
 
 _Parser = Callable[
-    [Cursor, IsAcid, Span | None], Insert | Update | Delete | Merge | MultiInsert | None
+    [Cursor, IsOurs, Span | None], Insert | Update | Delete | Merge | MultiInsert | None
 ]
 
 # Behind one of these words RETURNING is a name.
@@ -43,13 +43,13 @@ def with_returning(read: _Parser) -> _Parser:
     RETURNING of a multi-insert and of INSERT … REPLACE is refused."""
 
     def parse(
-        c: Cursor, is_acid: IsAcid, ctes: Span | None
+        c: Cursor, is_ours: IsOurs, ctes: Span | None
     ) -> Insert | Update | Delete | Merge | MultiInsert | None:
         at = _clause_index(c)
         if at is None:
-            return read(c, is_acid, ctes)
+            return read(c, is_ours, ctes)
         body = c.cut_before(at)
-        statement = read(body, is_acid, ctes)
+        statement = read(body, is_ours, ctes)
         if statement is None:
             return None
         body.expect_end()
@@ -80,11 +80,11 @@ def _begins_clause(c: Cursor, index: int) -> bool:
     """Whether the word RETURNING at ``index`` begins the clause, and is no column or alias: the
     tokens around it decide."""
     before, after = c.tokens[index - 1], c.tokens[index + 1]
-    if before.kind is Kind.SYMBOL and before.text not in _OPERAND_ENDS:
+    if before.kind is TokenKind.SYMBOL and before.text not in _OPERAND_ENDS:
         return False
     if before.upper in _BEFORE_NAME and c.tokens[index - 2].text != ".":
         return False
-    if after.kind in (Kind.SYMBOL, Kind.END):
+    if after.kind in (TokenKind.SYMBOL, TokenKind.END):
         return after.text in _FIRST_SYMBOLS
     is_function = after.upper in ("LEFT", "RIGHT") and c.tokens[index + 2].text == "("
     return after.upper not in _BEHIND_ALIAS or is_function
@@ -96,7 +96,7 @@ def _parse_returning(c: Cursor) -> Returning:
     start = c.index
     c.expect("RETURNING")
     names = _parse_row_names(c) if c.is_at("WITH", "(") else {}
-    if c.is_at("DISTINCT") and c.peek().kind is not Kind.END and c.peek().text != ",":
+    if c.is_at("DISTINCT") and c.peek().kind is not TokenKind.END and c.peek().text != ",":
         c.refuse("RETURNING DISTINCT is not supported: it is one row for each changed row")
     items = [_parse_item(c)]
     while c.accept(","):

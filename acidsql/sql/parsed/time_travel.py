@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acidsql.errors import SqlSyntaxError
-from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def parse_time_travel(text: str, span: Span) -> AsOf:
     if not words[value_index - 3].endswith("VERSION"):
         return AsOf(timestamp=inside)
     (value, *more) = value_tokens
-    number = value.value if value.kind in (Kind.NUMBER, Kind.STRING) else ""
+    number = value.value if value.kind in (TokenKind.NUMBER, TokenKind.STRING) else ""
     if more or not (number.isascii() and number.isdigit()):
         raise SqlSyntaxError(
             "Expected the number of a version: a write id of the table, as DESCRIBE HISTORY shows "

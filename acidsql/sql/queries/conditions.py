@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 
 from acidsql.acid.values.predicate import VALUES_MAX
 from acidsql.errors import SqlSyntaxError
-from acidsql.sql.text.tokens import Kind, Span, Token, tokenize, words
+from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, words
 
 
 def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
@@ -30,7 +30,7 @@ def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]
     return [(place, _equated_pair(term)) for place, term in _placed_terms(text, condition)]
 
 
-def terms_about(
+def terms_decided_by(
     text: str, condition: Span, columns: Collection[str], qualifiers: Collection[str]
 ) -> list[Span]:
     """Return the places of a condition's terms, joined by AND at its top level, that only these
@@ -49,7 +49,7 @@ def terms_about(
     return [
         place
         for place, term in _placed_terms(text, condition)
-        if _is_about(term, columns, qualifiers)
+        if _is_decided_by(term, columns, qualifiers)
     ]
 
 
@@ -109,12 +109,12 @@ def where_at(text: str, start: int) -> Span:
     depth, before = 0, None
     for token in tokenize(text[start:]):
         depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        if depth < 0 or token.kind is Kind.END:
+        if depth < 0 or token.kind is TokenKind.END:
             break
         ends = before is not None and (
-            before.kind in (Kind.NUMBER, Kind.STRING) or before.text == ")"
+            before.kind in (TokenKind.NUMBER, TokenKind.STRING) or before.text == ")"
         )
-        if depth == 0 and ends and token.kind is Kind.WORD and token.upper in _CLAUSES:
+        if depth == 0 and ends and token.kind is TokenKind.WORD and token.upper in _CLAUSES:
             break
         before = token
     return Span(start, start if before is None else start + before.end)
@@ -170,7 +170,7 @@ def _plain_comparison(
 def _take_column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
     """Take a name, perhaps with one of ``qualifiers``, from the tokens and return it in lower case;
     None, without taking any, if they begin otherwise."""
-    if not rest or not rest[0].is_name or rest[0].kind is Kind.FRAME:
+    if not rest or not rest[0].is_name or rest[0].kind is TokenKind.FRAME:
         return None
     if rest[0].upper in _NO_COLUMNS:
         return None
@@ -186,13 +186,13 @@ def _take_literal(rest: deque[Token]) -> str | None:
     which is returned as ``date '…'``. Return None if they begin otherwise; a ``-`` or DATE may be
     taken then."""
     before = ""
-    if len(rest) > 1 and rest[0].text == "-" and rest[1].kind is Kind.NUMBER:
+    if len(rest) > 1 and rest[0].text == "-" and rest[1].kind is TokenKind.NUMBER:
         before = rest.popleft().text
-    elif len(rest) > 1 and rest[0].upper == "DATE" and rest[1].kind is Kind.STRING:
+    elif len(rest) > 1 and rest[0].upper == "DATE" and rest[1].kind is TokenKind.STRING:
         before = rest.popleft().upper.lower() + " "
     if (
         rest
-        and rest[0].kind in (Kind.NUMBER, Kind.STRING)
+        and rest[0].kind in (TokenKind.NUMBER, TokenKind.STRING)
         and _PLAIN_LITERAL.fullmatch(rest[0].text)
     ):
         return before + rest.popleft().text
@@ -221,7 +221,9 @@ _PLAIN_WORDS = words("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE")
 _PLAIN_SYMBOLS = ("(", ")", ",", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "?", "-")
 
 
-def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collection[str]) -> bool:
+def _is_decided_by(
+    term: list[Token], columns: Collection[str], qualifiers: Collection[str]
+) -> bool:
     """Whether a term names at least one of ``columns``, and otherwise only plain literals,
     operators and parameters. A string that looks like a day counts as no plain literal, because
     some of them depend on the moment."""
@@ -230,9 +232,9 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
     while rest:
         token = rest.popleft()
         following = rest[0].text if rest else ""
-        if token.kind is Kind.STRING and _DAY.search(token.text):
+        if token.kind is TokenKind.STRING and _DAY.search(token.text):
             return False  # as a date it depends on the moment
-        if token.kind in (Kind.STRING, Kind.NUMBER) or token.text in _PLAIN_SYMBOLS:
+        if token.kind in (TokenKind.STRING, TokenKind.NUMBER) or token.text in _PLAIN_SYMBOLS:
             continue
         if token.text == ":" and rest and rest[0].is_name:
             rest.popleft()  # a parameter
@@ -243,7 +245,7 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
             following = rest[0].text if rest else ""
         if token.is_name and token.value.lower() in columns and following not in (".", "(", "["):
             named = True
-        elif token.upper in ("DATE", "TIMESTAMP") and rest and rest[0].kind is Kind.STRING:
+        elif token.upper in ("DATE", "TIMESTAMP") and rest and rest[0].kind is TokenKind.STRING:
             continue
         elif token.upper not in _PLAIN_WORDS:
             return False
@@ -307,7 +309,7 @@ def window_function(text: str, expression: Span) -> Span | None:
             subqueries.append(depth)
         elif token.upper == "OVER" and before in (")", "NULLS") and not subqueries:
             return Span(expression.start + token.start, expression.start + token.end)
-        before = token.upper if token.kind is Kind.WORD else token.text
+        before = token.upper if token.kind is TokenKind.WORD else token.text
     return None
 
 
@@ -328,7 +330,7 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
     depth, betweens, before = 0, 0, ""
     for token in tokens:
         # t.case is a column and :or a parameter.
-        is_name = before in (".", ":") or token.kind is Kind.QUOTED
+        is_name = before in (".", ":") or token.kind is TokenKind.QUOTED
         word = "" if is_name else token.upper
         before = token.text
         depth += (word in ("(", "[")) - (word in (")", "]"))
@@ -346,7 +348,7 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
 
 def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
     """Return the condition's tokens, without brackets around the whole condition."""
-    tokens = [token for token in tokenize(condition.slice(text)) if token.kind is not Kind.END]
+    tokens = [token for token in tokenize(condition.slice(text)) if token.kind is not TokenKind.END]
     while len(tokens) > 2 and _is_wrapped(tokens):
         tokens = tokens[1:-1]
     return tokens
@@ -368,7 +370,7 @@ def _equated_pair(term: list[Token]) -> set[tuple[str, str]] | None:
     if len(term) != 7 or [term[1].text, term[3].text, term[5].text] != [".", "=", "."]:
         return None
     names = [term[i] for i in (0, 2, 4, 6)]
-    if any(token.kind not in (Kind.WORD, Kind.QUOTED) for token in names):
+    if any(token.kind not in (TokenKind.WORD, TokenKind.QUOTED) for token in names):
         return None
     left_name, right_name = [(names[i].value.lower(), names[i + 1].value.lower()) for i in (0, 2)]
     return {left_name, right_name}

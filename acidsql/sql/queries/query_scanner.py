@@ -21,9 +21,9 @@ from acidsql.sql.text.lookahead import (
     StarDraft,
     is_cte,
 )
-from acidsql.sql.text.tokens import Kind, Span, Token
+from acidsql.sql.text.tokens import Span, Token, TokenKind
 
-Names = frozenset[str]
+CteNames = frozenset[str]
 _EXTENDS_FROM = frozenset({"JOIN", "LATERAL", "PIVOT", "UNPIVOT"})
 
 
@@ -61,13 +61,13 @@ class QueryScanner(Lookahead):
 
     # ── queries ──────────────────────────────────────────────────────────────────────────────
 
-    def scan_with_clause(self, i: int, parent: int, visible: Names) -> tuple[int, Names]:
+    def scan_with_clause(self, i: int, parent: int, visible: CteNames) -> tuple[int, CteNames]:
         """Scan ``WITH a AS (…), …`` at ``i``. Return the index after it, and the names that it
         declares, in lower case. ``visible``: the names of the CTEs declared outside."""
         i += 1
         recursive = self._word(i) == "RECURSIVE" and self.tokens[i + 1].is_name
         i += recursive
-        declared: Names = frozenset()
+        declared: CteNames = frozenset()
         while self.tokens[i].is_name:
             name = self.tokens[i].value.lower()
             i += 1
@@ -88,7 +88,7 @@ class QueryScanner(Lookahead):
             i += 1
         return i, declared
 
-    def _scan_query(self, i: int, end: int, parent: int | None, visible: Names) -> None:
+    def _scan_query(self, i: int, end: int, parent: int | None, visible: CteNames) -> None:
         """Scan ``[WITH …] term {UNION term} …`` from ``i`` to before ``end``: each term becomes a
         block inside ``parent``."""
         if i < end and self._word(i) == "WITH" and self._starts_query(i):
@@ -104,7 +104,7 @@ class QueryScanner(Lookahead):
                 while self._word(i) in ("ALL", "DISTINCT"):
                     i += 1
 
-    def _scan_term(self, i: int, end: int, block: int, visible: Names) -> int:
+    def _scan_term(self, i: int, end: int, block: int, visible: CteNames) -> int:
         """Scan one query block. Return the index of the set operator after it, or ``end``."""
         if self.tokens[i].text == "(":
             close = self.partner[i]
@@ -121,7 +121,7 @@ class QueryScanner(Lookahead):
             )
         return self._scan_clauses(i, end, block, visible, "")
 
-    def _scan_clauses(self, i: int, end: int, block: int, visible: Names, clause: str) -> int:
+    def _scan_clauses(self, i: int, end: int, block: int, visible: CteNames, clause: str) -> int:
         """Scan a block's clauses from ``i``. Return ``end``, or the index of the set operator that
         ends the block. ``clause``: the current one, SELECT, FROM or ""."""
         while i < end:
@@ -157,7 +157,7 @@ class QueryScanner(Lookahead):
             i = self._scan_token(i, block, visible, in_call=False)
         return end
 
-    def _scan_from_word(self, i: int, end: int, block: int, visible: Names) -> int | None:
+    def _scan_from_word(self, i: int, end: int, block: int, visible: CteNames) -> int | None:
         """Scan the next relation of FROM. Return the index after it; None if ``i`` begins none."""
         word = self._word(i)
         if word == "JOIN" or self.tokens[i].text == ",":
@@ -176,7 +176,7 @@ class QueryScanner(Lookahead):
             return self._scan_lateral_view(i + 2, block, visible)
         return None
 
-    def _scan_lateral_view(self, i: int, block: int, visible: Names) -> int:
+    def _scan_lateral_view(self, i: int, block: int, visible: CteNames) -> int:
         """Scan ``[OUTER] f(…) x`` of a LATERAL VIEW. Return the index after it."""
         i += self._word(i) == "OUTER" and self.tokens[i + 1].is_name
         _, next_index = self._dotted_name(i)
@@ -188,7 +188,7 @@ class QueryScanner(Lookahead):
 
     # ── relations ────────────────────────────────────────────────────────────────────────────
 
-    def _scan_relation(self, i: int, end: int, block: int, visible: Names) -> int:
+    def _scan_relation(self, i: int, end: int, block: int, visible: CteNames) -> int:
         """Scan one relation with its alias: a table, a query or join in brackets, VALUES, or a
         function. Return the index after it; ``i`` itself if no relation begins there."""
         if self._word(i) == "LATERAL" and i + 1 < end:
@@ -214,7 +214,7 @@ class QueryScanner(Lookahead):
             return self._scan_alias(self.partner[next_index] + 1, None, block)
         return self._scan_relation_name(i, block, visible)
 
-    def _scan_relation_brackets(self, i: int, block: int, visible: Names) -> bool:
+    def _scan_relation_brackets(self, i: int, block: int, visible: CteNames) -> bool:
         """Scan ``(query)`` or ``(relation JOIN relation)``. Return whether it is a query."""
         inner, close = i + 1, self.partner[i]
         is_query = self._starts_query(inner)
@@ -233,7 +233,7 @@ class QueryScanner(Lookahead):
         return is_query
 
     def _scan_relation_name(
-        self, i: int, block: int, visible: Names, *, can_alias: bool = True
+        self, i: int, block: int, visible: CteNames, *, can_alias: bool = True
     ) -> int:
         """Scan a table's name with its clauses and alias, and note it as a relation, unless it is a
         CTE. Return the index after it. ``can_alias``: clauses and an alias may follow."""
@@ -249,7 +249,7 @@ class QueryScanner(Lookahead):
             self.relations.append(relation)
         return next_index
 
-    def _scan_name(self, i: int, block: int, visible: Names) -> None:
+    def _scan_name(self, i: int, block: int, visible: CteNames) -> None:
         parts, next_index = self._dotted_name(i)
         if not is_cte(parts, visible):
             self.relations.append(RelationDraft(parts, self._span(i, next_index), block, None))
@@ -283,7 +283,7 @@ class QueryScanner(Lookahead):
             self._add_doubt(doubt or "COLUMN_ALIASES", i, end, block)
         return end
 
-    def _scan_rows(self, i: int, end: int, block: int, visible: Names) -> int:
+    def _scan_rows(self, i: int, end: int, block: int, visible: CteNames) -> int:
         """Scan the rows after VALUES. Return the index after the last row, where an alias or
         ``end`` is."""
         while i < end:
@@ -292,9 +292,9 @@ class QueryScanner(Lookahead):
                 token = self.tokens[i]
                 if after_operand and (token.is_name or token.text == "|>"):
                     return i
-                after_operand = token.kind is not Kind.SYMBOL or token.text == "("
+                after_operand = token.kind is not TokenKind.SYMBOL or token.text == "("
                 # In `DATE '…'` the word DATE is only a part of the operand.
-                if token.kind is Kind.WORD and self.tokens[i + 1].kind is Kind.STRING:
+                if token.kind is TokenKind.WORD and self.tokens[i + 1].kind is TokenKind.STRING:
                     after_operand = False
                 i = self._scan_token(i, block, visible, in_call=False)
             if i >= end:
@@ -305,7 +305,7 @@ class QueryScanner(Lookahead):
     # ── expressions ──────────────────────────────────────────────────────────────────────────
 
     def _scan_expression(
-        self, i: int, end: int, block: int, visible: Names, *, in_call: bool = False
+        self, i: int, end: int, block: int, visible: CteNames, *, in_call: bool = False
     ) -> None:
         """Scan the tokens of an expression from ``i`` to before ``end``, with its lambdas and
         subqueries. ``in_call``: they are arguments of a function."""
@@ -316,7 +316,7 @@ class QueryScanner(Lookahead):
             else:
                 i = self._scan_token(i, block, visible, in_call=in_call)
 
-    def _scan_lambda(self, i: int, arrow: int, end: int, block: int, visible: Names) -> int:
+    def _scan_lambda(self, i: int, arrow: int, end: int, block: int, visible: CteNames) -> int:
         """Scan ``x -> …`` or ``(x, y) -> …`` as a block of its own. Return the index after it. Here
         x may be a struct, so ``x.c`` is its field."""
         inside = self.add_block(block)
@@ -330,10 +330,10 @@ class QueryScanner(Lookahead):
         self.blocks[inside].stars = []
         return i
 
-    def _scan_token(self, i: int, block: int, visible: Names, *, in_call: bool) -> int:
+    def _scan_token(self, i: int, block: int, visible: CteNames, *, in_call: bool) -> int:
         """Scan one token of an expression, or a whole bracket. Return the index after it."""
         token = self.tokens[i]
-        if token.text == "(" and token.kind is Kind.SYMBOL:
+        if token.text == "(" and token.kind is TokenKind.SYMBOL:
             return self._scan_bracket(i, block, visible)
         if i in self.partner:
             self._scan_expression(i + 1, self.partner[i], block, visible)
@@ -344,7 +344,7 @@ class QueryScanner(Lookahead):
             return self._scan_star(i, i, None, block, in_call)
         return i + 1
 
-    def _scan_bracket(self, i: int, block: int, visible: Names) -> int:
+    def _scan_bracket(self, i: int, block: int, visible: CteNames) -> int:
         """Scan the bracket at ``i``, a subquery or an expression. Return the index after it. The
         star of ``count(*)`` is skipped."""
         close, before = self.partner[i], self.tokens[i - 1] if i else self.tokens[-1]
@@ -356,7 +356,7 @@ class QueryScanner(Lookahead):
             self._scan_expression(i + 1, close, block, visible, in_call=True)
         return close + 1
 
-    def _scan_name_or_star(self, i: int, block: int, visible: Names, in_call: bool) -> int:
+    def _scan_name_or_star(self, i: int, block: int, visible: CteNames, in_call: bool) -> int:
         """Scan a dotted name or ``x.*``: note the columns, the qualified names and the star. Return
         the index after it."""
         if in_call and self._word(i) == "TABLE":
@@ -372,7 +372,7 @@ class QueryScanner(Lookahead):
             return self._scan_star(i, next_index + 1, parts, block, in_call)
         return next_index
 
-    def _scan_table_argument(self, i: int, block: int, visible: Names) -> int | None:
+    def _scan_table_argument(self, i: int, block: int, visible: CteNames) -> int | None:
         """Scan ``f(TABLE t)`` or ``f(TABLE(t))``. Return the index after it; None for other forms
         as ``TABLE(SELECT …)``."""
         if self.tokens[i - 1].text not in ("(", ",", "=>"):

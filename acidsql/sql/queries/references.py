@@ -299,7 +299,7 @@ def _scan_result(scanner: StatementScanner) -> References:
             r.sample,
             r.options,
             r.properties,
-            _prefixes(scanner, r),
+            _database_prefixes(scanner, r),
         )
         for r in sorted(scanner.relations, key=lambda r: r.span.start)
     )
@@ -319,7 +319,7 @@ def _scan_result(scanner: StatementScanner) -> References:
     return References(blocks, relations, doubts, qualifiers, chains, tuple(scanner.changes))
 
 
-def _prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span, ...]:
+def _database_prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span, ...]:
     """Return the places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``. ()
     if the table has an alias, or a name of one part."""
     if len(relation.parts) == 1 or relation.alias is not None or relation.alias_at is None:

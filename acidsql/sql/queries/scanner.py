@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acidsql.sql.queries.query_scanner import Names, QueryScanner
+from acidsql.sql.queries.query_scanner import CteNames, QueryScanner
 from acidsql.sql.text.lookahead import INSERT_WORDS
 
 EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "CHANGES")
@@ -11,7 +11,7 @@ EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "CHANGES
 class StatementScanner(QueryScanner):
     """Scans the tokens of a statement of Spark's, a query, or an expression."""
 
-    def scan_statement(self, visible: Names) -> None:
+    def scan_statement(self, visible: CteNames) -> None:
         """Scan all tokens as a statement (with EXPLAIN before it or not), a query or an expression.
         The statement's target is skipped. ``visible``: the names of CTEs that are declared outside.
         """
@@ -26,17 +26,17 @@ class StatementScanner(QueryScanner):
         elif word in ("CREATE", "CACHE", "ALTER", "REPLACE", "DESCRIBE", "DESC") and (
             following.is_name or following.text == "("
         ):
-            self._scan_holder(i + 1, visible)
+            self._scan_enclosed_query(i + 1, visible)
         elif self._is_query(i):
             self._scan_query(i, self.size, None, visible)
         else:
             self.scan_value(visible, i)
 
-    def scan_value(self, visible: Names, start: int = 0) -> None:
+    def scan_value(self, visible: CteNames, start: int = 0) -> None:
         """Scan all tokens from ``start`` as an expression."""
         self._scan_expression(start, self.size, self.add_block(None), visible)
 
-    def _scan_insert(self, i: int, visible: Names) -> None:
+    def _scan_insert(self, i: int, visible: CteNames) -> None:
         """Skip the target of ``INSERT INTO t … query`` at ``i``, then scan the query."""
         i = self._index_after_target(i)
         root = self.add_block(None)
@@ -49,7 +49,7 @@ class StatementScanner(QueryScanner):
             i += 1
         self._scan_query(i, self.size, root, visible)
 
-    def _scan_holder(self, i: int, visible: Names) -> None:
+    def _scan_enclosed_query(self, i: int, visible: CteNames) -> None:
         """Scan the query of ``CREATE … AS query`` and the like, if there is one; skip all before
         it."""
         start = i
@@ -76,7 +76,7 @@ class StatementScanner(QueryScanner):
         """Note the names after the words that a table's name can follow, such as INTO; in doubt too
         many."""
         root, i = self.add_block(None), 0
-        declared: Names = frozenset()
+        declared: CteNames = frozenset()
         if self._word(0) == "WITH" and self._starts_query(0):
             i, declared = self.scan_with_clause(0, root, declared)
         if self._word(0) in ("DESCRIBE", "DESC", "REFRESH", "UPDATE") and self.tokens[1].is_name:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from acidsql.errors import SqlSyntaxError
 from acidsql.sql.text.given_names import table_parts
-from acidsql.sql.text.tokens import Kind, Span, Token, tokenize
+from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize
 
 TABLE_CHANGES = "TABLE_CHANGES"
 
@@ -54,7 +54,7 @@ def parse_table_changes(text: str, span: Span) -> TableChanges:
             text, span.start, span.end,
         )  # fmt: skip
     (name, *more) = arguments[0]
-    if more or name.kind is not Kind.STRING:
+    if more or name.kind is not TokenKind.STRING:
         raise SqlSyntaxError(
             "Expected the name of a table, as a string.", text, spans[0].start, spans[0].end
         )
@@ -66,9 +66,9 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
-        if token.kind is Kind.SYMBOL:
+        if token.kind is TokenKind.SYMBOL:
             depth += (token.text in "([{") - (token.text in ")]}")
-        if token.text == "," and token.kind is Kind.SYMBOL and depth == 0:
+        if token.text == "," and token.kind is TokenKind.SYMBOL and depth == 0:
             parts.append([])
         else:
             parts[-1].append(token)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from acidsql.errors import AnalysisError
-from acidsql.sql.text.tokens import Kind, Span, Token, tokenize
+from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize
 
 _ARGUMENT = "__acidsql_frame_"
 
@@ -40,7 +40,7 @@ def frame_tokens(text: str, *, double_quoted: bool) -> list[Token]:
     if "{" not in text:
         return []
     tokens = tokenize(text, double_quoted_identifiers=double_quoted)
-    return [token for token in tokens if token.kind is Kind.FRAME]
+    return [token for token in tokens if token.kind is TokenKind.FRAME]
 
 
 def need_frames(text: str, argument_names: Collection[str], *, double_quoted: bool) -> None:

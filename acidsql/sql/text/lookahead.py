@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from acidsql.sql.text.tokens import Kind, Span, Token, match_brackets, words
+from acidsql.sql.text.tokens import Span, Token, TokenKind, match_brackets, words
 
 SET_OPERATORS = words("UNION EXCEPT INTERSECT MINUS SETMINUS")
 JOIN_WORDS = words("INNER CROSS LEFT RIGHT FULL SEMI ANTI OUTER")
@@ -76,13 +76,13 @@ class Lookahead:
     """The tokens of a query, and decisions that depend on the tokens alone."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
-        tokens = [t for t in tokens if t.kind is not Kind.HINT and t.upper != ";"]
+        tokens = [t for t in tokens if t.kind is not TokenKind.HINT and t.upper != ";"]
         self.text = text
         self.size = len(tokens)
         self.partner = match_brackets(text, tokens)
         end = tokens[-1].end if tokens else len(text)
         # Four END tokens, so that looking a few tokens ahead needs no check.
-        self.tokens = tokens + [Token(Kind.END, "", "", end, end)] * 4
+        self.tokens = tokens + [Token(TokenKind.END, "", "", end, end)] * 4
 
     def _word(self, i: int) -> str:
         """The upper-cased word at ``i``; empty after a dot, where any word is a name."""
@@ -103,7 +103,7 @@ class Lookahead:
     def _are_properties(self, i: int) -> bool:
         """Whether Hive's ``('key'='value', …)`` of a table begins at ``i``."""
         opening, key, equals, value = self.tokens[i : i + 4]
-        are_texts = key.kind is value.kind is Kind.STRING
+        are_texts = key.kind is value.kind is TokenKind.STRING
         return opening.text == "(" and are_texts and equals.text in ("=", "==")
 
     def _starts_query(self, i: int) -> bool:
@@ -112,13 +112,13 @@ class Lookahead:
         word, following = self._word(i), self.tokens[i + 1]
         if word not in QUERY_WORDS or following.upper in AFTER_NAME:
             return False
-        if following.kind is Kind.END:
+        if following.kind is TokenKind.END:
             return False
         if word == "TABLE":
             next_index = self._dotted_name(i + 1)[1] if following.is_name else i + 1
             after = self.tokens[next_index]
             return following.is_name and (
-                after.kind is Kind.END
+                after.kind is TokenKind.END
                 or after.text in (")", "|>")
                 or after.upper in SET_OPERATORS | CLAUSES
             )
@@ -142,7 +142,7 @@ class Lookahead:
             i += 3
         while (
             self._word(i) in INSERT_TARGET_WORDS
-            and (self.tokens[i + 1].is_name or self.tokens[i + 1].kind is Kind.STRING)
+            and (self.tokens[i + 1].is_name or self.tokens[i + 1].kind is TokenKind.STRING)
             and not (self._word(i) == "TABLE" and self._starts_source(i + 1))
         ):
             i += 1
@@ -165,7 +165,7 @@ class Lookahead:
         """Whether the word FROM at ``i`` begins the FROM clause: it is no column, and no part of IS
         DISTINCT FROM. ``clause``: the current one, SELECT, FROM, OTHER or ""."""
         before, following = self.tokens[i - 1].upper if i else "", self.tokens[i + 1]
-        if self._word(i + 1) == "FROM" and self.tokens[i + 2].kind is not Kind.END:
+        if self._word(i + 1) == "FROM" and self.tokens[i + 2].kind is not TokenKind.END:
             return False  # SELECT from FROM t
         if clause == "OTHER":
             return False
@@ -179,7 +179,7 @@ class Lookahead:
         following = self.tokens[i + 1]
         if self.tokens[i].upper in ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"):
             return following.upper == "BY"
-        if following.upper == "FROM" or following.kind is Kind.END:
+        if following.upper == "FROM" or following.kind is TokenKind.END:
             return False
         return following.upper not in AFTER_NAME
 
@@ -198,7 +198,7 @@ class Lookahead:
             and self._word(i + 2) == "OF"
         ):
             i += 3
-            if "VERSION" in self._word(i - 3) or self.tokens[i].kind is Kind.STRING:
+            if "VERSION" in self._word(i - 3) or self.tokens[i].kind is TokenKind.STRING:
                 i += 1
             while i < self.size and not self._ends_time_travel(i):
                 i = self.partner.get(i, i) + 1
@@ -229,11 +229,16 @@ class Lookahead:
         """Whether an operand is complete with the token at ``i``, so that a name after it is an
         alias. ``INTERVAL 1`` is not, as DAY follows."""
         token, before = self.tokens[i], self.tokens[i - 1]
-        if token.kind in (Kind.STRING, Kind.NUMBER):
-            is_next_unit = before.is_name and self.tokens[i - 2].kind in (Kind.STRING, Kind.NUMBER)
+        if token.kind in (TokenKind.STRING, TokenKind.NUMBER):
+            is_next_unit = before.is_name and self.tokens[i - 2].kind in (
+                TokenKind.STRING,
+                TokenKind.NUMBER,
+            )
             return self._word(i - 1) != "INTERVAL" and not is_next_unit
         if token.is_name:  # a parameter, or the unit of an interval
-            is_unit = before.kind in (Kind.STRING, Kind.NUMBER) or self._word(i - 1) == "TO"
+            is_unit = (
+                before.kind in (TokenKind.STRING, TokenKind.NUMBER) or self._word(i - 1) == "TO"
+            )
             return is_unit or before.text == ":"
         return token.text in (")", "?")
 

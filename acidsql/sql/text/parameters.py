@@ -63,10 +63,10 @@ def sql_value(value: Any) -> Any:
     value = python_scalar(value) if is_numpy_scalar(value) else value
     if isinstance(value, int) and value not in _BIGINT:
         if value not in _DECIMAL:
-            raise _invalid(value)
+            raise _invalid_argument_error(value)
         return decimal.Decimal(value)
     if isinstance(value, decimal.Decimal) and not value.is_finite():
-        raise _invalid(value)
+        raise _invalid_argument_error(value)
     return value
 
 
@@ -74,7 +74,7 @@ def _is_missing(value: Any) -> bool:
     return type(value).__name__ in _MISSING or (is_numpy_scalar(value) and str(value) == "NaT")
 
 
-def _invalid(value: Any) -> AnalysisError:
+def _invalid_argument_error(value: Any) -> AnalysisError:
     """Return the error for a parameter's value that no SQL type has."""
     return AnalysisError(
         f"No type of SQL's has the value {value}, which a parameter was given.",

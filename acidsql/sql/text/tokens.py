@@ -38,7 +38,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """The kinds of tokens that the parser tells apart."""
 
     WORD = "word"
@@ -58,7 +58,7 @@ class Token(NamedTuple):
     because a VALUES list may have a million tokens.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     upper: str
     start: int
@@ -72,11 +72,11 @@ class Token(NamedTuple):
     @property
     def is_name(self) -> bool:
         """Whether the token can be a name or a part of a name: any word, or a quoted name."""
-        if self.kind is Kind.QUOTED:
+        if self.kind is TokenKind.QUOTED:
             return len(self.text) > 2
-        if self.kind is Kind.FRAME:
+        if self.kind is TokenKind.FRAME:
             return True
-        return self.kind is Kind.WORD and _NAME.fullmatch(self.text) is not None
+        return self.kind is TokenKind.WORD and _NAME.fullmatch(self.text) is not None
 
     @property
     def value(self) -> str:
@@ -84,10 +84,10 @@ class Token(NamedTuple):
 
         A DataFrame keeps its braces, so that no table has this name.
         """
-        if self.kind is Kind.QUOTED:
+        if self.kind is TokenKind.QUOTED:
             quote = self.text[0]
             return self.text[1:-1].replace(quote * 2, quote)
-        return string_value(self.text) if self.kind is Kind.STRING else self.text
+        return string_value(self.text) if self.kind is TokenKind.STRING else self.text
 
 
 _SYMBOLS = ("||", "==", "<=>", "<=", ">=", "!=", "<>", "->", "=>", "::", "|>")
@@ -124,32 +124,32 @@ def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Toke
             that Spark would read differently.
         UnsupportedError: The text contains a dollar-quoted string.
     """
-    return list(_cut(text, double_quoted_identifiers))
+    return list(_cut_into_tokens(text, double_quoted_identifiers))
 
 
 # One statement is cut several times: for the parser, for its tables, and for its parameters.
 @lru_cache(maxsize=4)
-def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
+def _cut_into_tokens(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
     """Cut a text into tokens by sqlglot's lexer, with hints and DataFrames ``{name}`` as one token
     each. Raise SqlSyntaxError for an open string or comment, for a number with a word behind it,
     and for comments that Spark would read differently."""
     try:
         raw = _SparkTokenizer(dialect="spark").tokenize(text)
     except TokenError:
-        raise _unterminated(text) from None
+        raise _unreadable_text_error(text) from None
     tokens = []
     for raw_token in raw:
         start, end = raw_token.start, raw_token.end + 1
-        token = _token(raw_token.token_type, text[start:end], start, end)
-        if token.kind is Kind.WORD and _NUMBER_AND_WORD.match(token.text):
+        token = _make_token(raw_token.token_type, text[start:end], start, end)
+        if token.kind is TokenKind.WORD and _NUMBER_AND_WORD.match(token.text):
             raise SqlSyntaxError(
                 "A number ends before a word: put a blank there.", text, start, end
             )
         tokens.append(token)
     if double_quoted_identifiers:
         tokens = [
-            token._replace(kind=Kind.QUOTED)
-            if token.kind is Kind.STRING and token.text[0] == '"'
+            token._replace(kind=TokenKind.QUOTED)
+            if token.kind is TokenKind.STRING and token.text[0] == '"'
             else token
             for token in tokens
         ]
@@ -165,7 +165,7 @@ def _join_frames(text: str, tokens: list[Token]) -> list[Token]:
         merged_tokens.append(token)
         if token.text == "}" and _is_frame(merged_tokens[-3:]):
             start, end = merged_tokens[-3].start, token.end
-            merged_tokens[-3:] = [Token(Kind.FRAME, text[start:end], "", start, end)]
+            merged_tokens[-3:] = [Token(TokenKind.FRAME, text[start:end], "", start, end)]
     return merged_tokens
 
 
@@ -175,30 +175,30 @@ def _is_frame(last: list[Token]) -> bool:
         return False
     opening, inner, closing = last
     is_close = opening.end == inner.start and inner.end == closing.start
-    is_name = inner.kind is Kind.WORD and inner.text.isidentifier()
+    is_name = inner.kind is TokenKind.WORD and inner.text.isidentifier()
     return opening.text == "{" and is_close and is_name
 
 
 _KINDS = {
-    TokenType.STRING: Kind.STRING,
-    TokenType.RAW_STRING: Kind.STRING,
-    TokenType.NATIONAL_STRING: Kind.STRING,
-    TokenType.IDENTIFIER: Kind.QUOTED,
-    TokenType.NUMBER: Kind.NUMBER,
+    TokenType.STRING: TokenKind.STRING,
+    TokenType.RAW_STRING: TokenKind.STRING,
+    TokenType.NATIONAL_STRING: TokenKind.STRING,
+    TokenType.IDENTIFIER: TokenKind.QUOTED,
+    TokenType.NUMBER: TokenKind.NUMBER,
 }
 
 
-def _token(token_type: TokenType, text: str, start: int, end: int) -> Token:
+def _make_token(token_type: TokenType, text: str, start: int, end: int) -> Token:
     """Make a token of a piece of the text, whose kind follows from the lexer's type. ``upper`` is
     "" for strings, numbers and quoted names."""
     kind = _KINDS.get(token_type)
     if kind is not None:
         return Token(kind, text, "", start, end)
     if token_type is not TokenType.VAR:
-        return Token(Kind.SYMBOL, text, text, start, end)
+        return Token(TokenKind.SYMBOL, text, text, start, end)
     if text[0].isdigit() and _NUMBER.fullmatch(text):
-        return Token(Kind.NUMBER, text, "", start, end)
-    return Token(Kind.WORD, text, text.upper(), start, end)
+        return Token(TokenKind.NUMBER, text, "", start, end)
+    return Token(TokenKind.WORD, text, text.upper(), start, end)
 
 
 def split_statements(text: str) -> list[Span]:
@@ -236,7 +236,7 @@ def match_brackets(text: str, tokens: list[Token]) -> dict[int, int]:
     partner: dict[int, int] = {}
     open_: list[int] = []
     for index, token in enumerate(tokens):
-        if token.kind is not Kind.SYMBOL:
+        if token.kind is not TokenKind.SYMBOL:
             continue
         if token.text in _CLOSERS:
             open_.append(index)
@@ -290,7 +290,7 @@ _WORD_OR_SPACE = re.compile(r"\w+|\s+")
 _COMMENT_EDGE = re.compile(r"/\*\+?|\*/")
 
 
-def _unterminated(text: str) -> SqlSyntaxError:
+def _unreadable_text_error(text: str) -> SqlSyntaxError:
     """Return the error for a text that the lexer cannot read, at the open quote or comment."""
     at = 0
     while at < len(text):
@@ -341,7 +341,7 @@ def _add_hints(text: str, tokens: list[Token]) -> list[Token]:
         _read_gap(text, at, token.start, result)
         result.append(token)
         at = token.end
-        if text.startswith("$$", token.start) and token.kind is Kind.SYMBOL:
+        if text.startswith("$$", token.start) and token.kind is TokenKind.SYMBOL:
             raise UnsupportedError(
                 "Dollar-quoted strings are not supported: use '…'.", text, at - 1, at + 1
             )
@@ -359,7 +359,7 @@ def _read_gap(text: str, at: int, end: int, result: list[Token]) -> None:
             if close is None or close > end:
                 raise _open_comment(text, at)
             if text.startswith("/*+", at):
-                result.append(Token(Kind.HINT, text[at:close], "", at, close))
+                result.append(Token(TokenKind.HINT, text[at:close], "", at, close))
             elif "/*+" in text[at + 2 : close]:
                 raise SqlSyntaxError("A comment cannot hold a hint.", text, at, at + 2)
             at = close

@@ -20,7 +20,7 @@ from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.metastore.owners import PendingCleanup
-from acidsql.plan.standins.names import Names
+from acidsql.plan.standins.names import NameResolver
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.partition_specs import Partitions
@@ -56,7 +56,7 @@ class Context:
     metastore: Metastore
     txns: TxnManager
     transactions: Transactions
-    names: Names
+    names: NameResolver
     databases: SparkDatabases
     partitions: Partitions
     temporary: TemporaryTables

@@ -32,7 +32,7 @@ from acidsql.metastore.foreign import view_of
 from acidsql.metastore.interface import Metastore
 from acidsql.plan.cdc.rules import names_in
 from acidsql.plan.standins.view_text import ViewQuery
-from acidsql.plan.values.checks import constraints_naming
+from acidsql.plan.values.checks import constraints_that_mention
 from acidsql.sql.queries.conditions import mentioned_columns
 from acidsql.sql.queries.references import references
 from acidsql.sql.queries.table_changes import parse_table_changes
@@ -126,7 +126,7 @@ def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
     """Return why a column must keep its name, for a message: a constraint, a property that is an
     expression, or a list that cannot hold the new name. None: the table itself allows it. Views and
     other tables are not asked."""
-    if constraints := constraints_naming(table, old):
+    if constraints := constraints_that_mention(table, old):
         return (
             f"the constraint {constraints[0]} names it. ALTER TABLE … DROP CONSTRAINT "
             f"{quote(constraints[0])}, and add it again afterwards."

@@ -15,7 +15,7 @@ from acidsql.acid.values.evolution import TEXTS, adds_fields, can_change, can_wi
 from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.rows.evolution import check_name
-from acidsql.plan.values.checks import constraints_naming
+from acidsql.plan.values.checks import constraints_that_mention
 from acidsql.sql.parsed.statements import (
     AddColumns,
     AddFilledColumns,
@@ -24,7 +24,7 @@ from acidsql.sql.parsed.statements import (
     ColumnDef,
     ReplaceColumns,
 )
-from acidsql.sql.text.tokens import Kind, Span, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 from acidsql.statements.ddl.column_references import (
     NewName,
     quoted_if_needed,
@@ -307,7 +307,7 @@ def _reason_to_keep_type(table: Table, old: Column, new: Column) -> str | None:
     before, after, name = parse_type(old.type), parse_type(new.type), quote(old.name)
     if table.file_format != ORC:
         return "only ORC files are read as another type. Use CREATE TABLE … AS SELECT."
-    if names := constraints_naming(table, old.name):
+    if names := constraints_that_mention(table, old.name):
         return (
             f"the constraint {names[0]} names it, and values may change. ALTER TABLE … DROP "
             f"CONSTRAINT {quote(names[0])}, and add it again afterwards."
@@ -332,7 +332,9 @@ def _is_too_long(default: str, kind: HiveType) -> bool:
     """Whether a text literal is too long for a CHAR or VARCHAR. Spaces at its end do not count.
     False for other types, and for an expression."""
     tokens = tokenize(default)
-    if kind.kind not in ("char", "varchar") or [token.kind for token in tokens] != [Kind.STRING]:
+    if kind.kind not in ("char", "varchar") or [token.kind for token in tokens] != [
+        TokenKind.STRING
+    ]:
         return False
     return len(tokens[0].value.rstrip(" ")) > kind.parameters[0]
 

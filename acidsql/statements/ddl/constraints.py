@@ -23,7 +23,7 @@ from acidsql.plan.values.checks import (
     quoted_in_backticks,
 )
 from acidsql.plan.values.sqltext import Text
-from acidsql.sql.binder import column_of
+from acidsql.sql.binder import require_column_of_ddl
 from acidsql.sql.parsed import statements as st
 from acidsql.sql.queries.conditions import has_subquery
 from acidsql.sql.text.tokens import Span
@@ -244,7 +244,7 @@ class _Binder:
         missing or named twice."""
         columns: list[str] = []
         for name in names:
-            column = column_of(self.text, table, name).name
+            column = require_column_of_ddl(self.text, table, name).name
             if column in columns:
                 raise self._error(
                     f"The key names '{column}' twice.", name.span, "COLUMN_ALREADY_EXISTS", "42711"

@@ -132,7 +132,7 @@ def _default_text(
     if column.default is None:
         return None
     default_type = type_of(column.default)
-    if not can_assign(default_type, column_type, fields=FieldRules(FieldMatching.BY_POSITION)):
+    if not can_assign(default_type, column_type, field_rules=FieldRules(FieldMatching.BY_POSITION)):
         raise AnalysisError(
             f"The DEFAULT of column '{column.name}' is of type {default_type}, the column of "
             f"{column_type}.",

@@ -13,7 +13,7 @@ from acidsql.acid.values.types import parse_type
 from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.plan.analysis import lower
 from acidsql.plan.standins.query import StandIn, view_name
-from acidsql.plan.values.checks import columns_of, example
+from acidsql.plan.values.checks import columns_of, values_text_sql
 from acidsql.statements.context.family import Context
 from acidsql.statements.queries.table_rows import TableRows
 from acidsql.storage.columns import quote
@@ -103,6 +103,6 @@ class ExistingRows:
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         with lower.job_errors():
             (violations,) = lower.violation_summary(
-                rows, condition, example(example_columns)
+                rows, condition, values_text_sql(example_columns)
             ).collect()
         return violations

@@ -20,7 +20,7 @@ from acidsql.acid.table import (
     Table,
 )
 from acidsql.compaction.decision import apply_thresholds
-from acidsql.compaction.kept_history import settings_of
+from acidsql.compaction.kept_history import with_history_properties
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.plan.cdc.state import tombstone_retention
@@ -256,7 +256,7 @@ def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> N
                 condition="INVALID_PROPERTY_KEY", sqlstate="42602",
             )  # fmt: skip
         try:
-            apply_thresholds(settings_of({key: value}, Settings()), {key: value})
+            apply_thresholds(with_history_properties({key: value}, Settings()), {key: value})
             tombstone_retention({key: value})
         except SettingError as error:
             raise _error_at_key(error, key, statement, text) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from acidsql.errors import AcidSqlError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.sql.grammar.cursor import Cursor
-from acidsql.sql.text.tokens import Kind, Token, tokenize
+from acidsql.sql.text.tokens import Token, TokenKind, tokenize
 from acidsql.statements.directories.places import Places
 from acidsql.storage.files.filesystem import real
 
@@ -47,12 +47,12 @@ def _path_token(text: str, double_quoted: bool) -> Token | None:
     cursor.accept("LOCAL")
     if not cursor.accept("DIRECTORY"):
         return None
-    if cursor.token.kind is Kind.STRING:
+    if cursor.token.kind is TokenKind.STRING:
         return cursor.token
     cursor.skip_to(("OPTIONS", "("), ("SELECT",))
     is_path_next = False
     for token in cursor.tokens[cursor.index :]:
-        if token.kind is Kind.STRING and is_path_next:
+        if token.kind is TokenKind.STRING and is_path_next:
             return token
         is_path_next = token.value.lower() == "path" or (is_path_next and token.text == "=")
         if token.upper == "SELECT":

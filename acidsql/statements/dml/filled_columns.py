@@ -80,7 +80,7 @@ class FilledColumns(Family):
         path = quoted_path((table.name.database, table.name.name))
         sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
         statement_text = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)
-        statement = parse(statement_text.text, is_acid=lambda _: True)
+        statement = parse(statement_text.text, is_ours=lambda _: True)
         assert isinstance(statement, st.Update)
         update = replace(statement, new_columns=tuple(columns))
         return update, statement_text, self._preparer.prepare_change(update, statement_text)

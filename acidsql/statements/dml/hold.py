@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent
-from acidsql.plan.locking import Touched, exclusive_lock, read_lock, statement_locks
+from acidsql.plan.locking import PossiblePartitions, exclusive_lock, read_lock, statement_locks
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context
@@ -29,7 +29,7 @@ class LockedStatement:
     """
 
     prepared: PreparedStatement
-    possible_partitions: Sequence[Touched]
+    possible_partitions: Sequence[PossiblePartitions]
     snapshot: Snapshot
 
 
@@ -111,7 +111,7 @@ class Holder:
         self,
         statement: Changing,
         prepared: PreparedStatement,
-        possible_partitions: Sequence[Touched],
+        possible_partitions: Sequence[PossiblePartitions],
     ) -> list[LockComponent]:
         """Return the locks to take for a statement, whose queries can change these partitions; an
         EXCLUSIVE one if it changes the columns of a table."""
@@ -125,7 +125,7 @@ class Holder:
 
     def _possible_partitions_by_query(
         self, prepared: PreparedStatement, statement_text: StatementText
-    ) -> list[Touched]:
+    ) -> list[PossiblePartitions]:
         """Return, for each query of the statement, the names of the partitions that it can change;
         None if these may be any, or if the table has no partitions."""
         return [
@@ -135,7 +135,7 @@ class Holder:
 
     def _is_still_covered(
         self,
-        possible_partitions: Sequence[Touched],
+        possible_partitions: Sequence[PossiblePartitions],
         prepared: PreparedStatement,
         statement_text: StatementText,
     ) -> bool:

@@ -74,7 +74,7 @@ class Preparer:
             The parsed statement, its text, and the prepared statement.
         """
         statement_text = new_statement_text(self._spark, text, None)
-        statement = parse(statement_text.text, is_acid=lambda _: True)
+        statement = parse(statement_text.text, is_ours=lambda _: True)
         assert isinstance(statement, Changing)
         return statement, statement_text, self.prepare_change(statement, statement_text)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from acidsql.plan.analysis import lower
-from acidsql.plan.locking import Touched
+from acidsql.plan.locking import PossiblePartitions
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.event_query import EventQuery
 from acidsql.statements.context.family import Context
@@ -68,7 +68,7 @@ class Writer:
     def write_each(
         self,
         transaction: Transaction,
-        targets: Iterable[tuple[EventQuery, Touched]],
+        targets: Iterable[tuple[EventQuery, PossiblePartitions]],
         views: Views,
         statement_text: StatementText,
         clock: Clock,
@@ -128,7 +128,7 @@ class Writer:
             yield
 
     def _new_table_write(
-        self, txn: Txn, query: EventQuery, possible_partitions: Touched
+        self, txn: Txn, query: EventQuery, possible_partitions: PossiblePartitions
     ) -> TableWrite:
         """Make the TableWrite for a query's events, without writing yet. It takes new statement ids
         from the transaction: one, or two if rows are deleted too.

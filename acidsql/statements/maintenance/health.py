@@ -285,7 +285,7 @@ def _add_outlook(
     if (txn := outlook.oldest_txn(table.name, partition)) is not None:
         health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_timestamp(txn.started_ms))
     states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE
-    if states and (holder := outlook.holder(table, partition, states)) is not None:
+    if states and (holder := outlook.keeper_of_obsolete(table, partition, states)) is not None:
         health = replace(health, held_by=holder.description, held_since=_timestamp(holder.since_ms))
     decision = outlook.next(table, partition)
     next_type = None if decision.type is None else decision.type.name.lower()

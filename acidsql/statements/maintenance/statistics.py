@@ -17,7 +17,7 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.plan.analysis import lower
 from acidsql.plan.locking import read_lock
 from acidsql.plan.standins.query import StandIn, view_name
-from acidsql.sql.binder import column_of
+from acidsql.sql.binder import require_column_of_ddl
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context, Family, runs
 from acidsql.statements.context.result import Receipt
@@ -129,7 +129,7 @@ def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> li
     """
     if statement.columns is None:
         return [column for column in table.all_columns if parse_type(column.type).children == ()]
-    spans = {column_of(text, table, name): name.span for name in statement.columns}
+    spans = {require_column_of_ddl(text, table, name): name.span for name in statement.columns}
     for column, span in spans.items():
         if parse_type(column.type).children:
             raise UnsupportedError(

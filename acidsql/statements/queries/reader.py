@@ -21,7 +21,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent, WriteConflict
 from acidsql.plan.analysis import lower
-from acidsql.plan.analysis.demands import demands
+from acidsql.plan.analysis.demands import demands_of_plan
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.event_query import DerivedView, EventQuery, ReducedQuery
 from acidsql.plan.standins.changes_to_undo import ChangesToUndo
@@ -281,7 +281,7 @@ class Reader:
             plan = lasting_plan(self._frame(query, views, statement_text))
             if plan is None:
                 return {}
-            for view, demand in demands(plan, unread_views).items():
+            for view, demand in demands_of_plan(plan, unread_views).items():
                 demands_by_view.setdefault(view, []).append(demand)
         return {view: merge_demands(view_demands) for view, view_demands in demands_by_view.items()}
 

@@ -21,7 +21,7 @@ from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockInfo, TxnState
 from acidsql.metastore.lock_rules import strength
-from acidsql.sql.binder import column_of
+from acidsql.sql.binder import require_column_of_ddl
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context, Family, runs
 from acidsql.statements.context.result import rows_frame
@@ -207,7 +207,7 @@ class ShowStatements(Family):
         statistics. As Spark shows it, NULL is a text. Raise AnalysisError if there is no such
         column."""
         assert statement.column is not None
-        column = column_of(text, table, statement.column)
+        column = require_column_of_ddl(text, table, statement.column)
         rows: list[tuple[str, str | None]] = [
             ("col_name", column.name), ("data_type", column.type), ("comment", column.comment)
         ]  # fmt: skip
