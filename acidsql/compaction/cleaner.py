@@ -167,7 +167,8 @@ class Cleaner:
         return [] if location is None else [RemovedPath(name, location, "dropped", size)]
 
     def delete_replaced(self) -> list[RemovedPath]:
-        """The part of ``run`` that deletes directories of replaced tables."""
+        """Delete the directories of replaced tables that nobody can read, and return them. Errors
+        are logged."""
         return self._delete_dropped(only_replaced=True)
 
     # ── after compactions ────────────────────────────────────────────────────────────────────
@@ -412,7 +413,7 @@ class Cleaner:
 def _places_of_uploads(
     location: str, uploads: Iterable[Upload], listed: Iterable[Entry]
 ) -> list[Entry]:
-    """The directories in a table's that have nothing but unfinished uploads."""
+    """Return the directories in a table's that have nothing but unfinished uploads."""
     names = {upload.path.removeprefix(f"{location}/").partition("/")[0] for upload in uploads}
     names.difference_update(entry.name for entry in listed)
     return [Entry(name, f"{location}/{name}", True, 0) for name in sorted(names)]

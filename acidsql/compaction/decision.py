@@ -131,7 +131,7 @@ def _delta_facts(sizes: Sizes) -> str:
 
 
 def thresholds_of(table: Table, settings: Settings) -> Settings:
-    """The settings, with the changes by the table's ``compactorthreshold.…`` properties.
+    """Return the settings, with the changes by the table's ``compactorthreshold.…`` properties.
 
     Raises:
         SettingError: A property has an unknown name or a wrong value.
@@ -150,7 +150,7 @@ def may_tier(metastore: Metastore, table: Table) -> bool:
 
 
 def size_tiered_request(settings: Settings) -> dict[str, str]:
-    """The properties of a request for a size-tiered minor compaction.
+    """Return the properties of a request for a size-tiered minor compaction.
 
     They name the number of deltas that is too many. A worker whose own settings allow more could
     find that there is nothing to merge, and the initiator would ask again for ever.
@@ -183,13 +183,14 @@ def max_remaining_deltas(
 
 
 def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
-    """The table for a compaction: the request's ``tblprops.…`` replace the table's properties."""
+    """Return the table for a compaction: the request's ``tblprops.…`` replace the table's
+    properties."""
     changed = {**table.properties, **_properties_with_prefix(requested, "tblprops.")}
     return replace(table, properties=changed)
 
 
 def pool_of(table: Table, requested: str | None = None) -> str | None:
-    """The pool whose workers compact the table: the request's pool, else the table's."""
+    """Return the pool whose workers compact the table: the request's pool, else the table's."""
     pool = requested or table.properties.get(WORKER_POOL)
     return pool.lower() if pool else None
 
@@ -229,7 +230,11 @@ def has_failed_too_often(
 
 
 def apply_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
-    """The settings, with the changes by ``compactorthreshold.…``. Raises SettingError."""
+    """Return the settings, with the changes by ``compactorthreshold.…`` properties.
+
+    Raises:
+        SettingError: A property has an unknown name or a wrong value.
+    """
     for name, value in _properties_with_prefix(properties, THRESHOLD).items():
         settings = settings.with_(name, value)
     return settings

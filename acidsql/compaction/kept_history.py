@@ -97,7 +97,7 @@ class FileSizes:
         )
 
     def live(self) -> int:
-        """The bytes that readers of now read."""
+        """Return the bytes that readers of now read."""
         state = acid_state(self._children, self._write_ids, self._txns)
         return self.total([*state.originals, *(directory.name for directory in state.directories)])
 

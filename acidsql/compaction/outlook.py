@@ -86,7 +86,7 @@ class Outlook:
         return self._initiator.preview_check(table, candidate)
 
     def oldest_txn(self, name: TableName, partition: str | None) -> TxnInfo | None:
-        """The oldest open transaction that holds a lock there. Each one that writes does."""
+        """Return the oldest open transaction that holds a lock there. Each one that writes does."""
         place = LockComponent(LockType.SHARED_READ, name.database, name.name, partition)
         numbers = {lock.txn_id for lock in self._locks.overlapping(place)} & self._open.keys()
         return self._open[min(numbers)] if numbers else None

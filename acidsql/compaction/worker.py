@@ -240,7 +240,8 @@ class Worker:
         )
 
     def _shows_txn(self, fs: FileSystem) -> bool:
-        """The names of results bear the transaction: Hive hides them until it has committed."""
+        """Whether the names of results bear the transaction's id, so that Hive hides them until it
+        has committed."""
         is_wanted = self._txns.settings.compactor_visibility_id
         # An object store cannot put a whole directory into place in one step.
         return is_wanted or not (self._metastore.abilities.reads_pairs and fs.has_directories)

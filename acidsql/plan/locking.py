@@ -79,43 +79,44 @@ def statement_locks(
 
 
 def read_lock(name: TableName) -> LockComponent:
-    """The lock on a table that a statement reads. The table cannot be dropped meanwhile."""
+    """Return the lock on a table that a statement reads. The table cannot be dropped meanwhile."""
     return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
 def reserve_lock(name: TableName) -> LockComponent:
-    """The lock that reserves a table for changes by a later statement of the transaction."""
+    """Return the lock that reserves a table for changes by a later statement of the transaction."""
     return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
 
 
 def exclusive_lock(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
-    """The lock of a statement that creates, alters, renames or drops a table."""
+    """Return the lock of a statement that creates, alters, renames or drops a table."""
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)
 
 
 def drop_locks(name: TableName) -> list[LockComponent]:
-    """The locks of a statement that drops or renames a table. The target of a table that AUTO CDC
-    has made beside it is locked, too, because it may have the bond of both (``acid.cdc``)."""
+    """Return the locks of a statement that drops or renames a table. The target of a table that
+    AUTO CDC has made beside it is locked, too, because it may have the bond of both (``acid.cdc``).
+    """
     target = target_name(name)
     return [exclusive_lock(table_name) for table_name in (name, target) if table_name is not None]
 
 
 def database_lock(name: str) -> LockComponent:
-    """The lock of a statement that drops a database and all its tables."""
+    """Return the lock of a statement that drops a database and all its tables."""
     return LockComponent(LockType.EXCLUSIVE, name)
 
 
 def insert_locks(
     name: TableName, possible_partitions: PossiblePartitions = None
 ) -> list[LockComponent]:
-    """The locks of a statement that adds rows to a table or to some partitions."""
+    """Return the locks of a statement that adds rows to a table or to some partitions."""
     return _components(name, LockType.SHARED_READ, [Operation.INSERT], possible_partitions)
 
 
 def overwrite_locks(
     name: TableName, settings: Settings, possible_partitions: PossiblePartitions = None
 ) -> list[LockComponent]:
-    """The locks of a statement that replaces the rows of a table or of some partitions."""
+    """Return the locks of a statement that replaces the rows of a table or of some partitions."""
     kind = LockType.EXCLUSIVE if settings.xlock_iow else LockType.EXCL_WRITE
     return _components(name, kind, [Operation.OVERWRITE], possible_partitions)
 

@@ -147,7 +147,7 @@ def _need_apart(text: str, new: BoundAssignment, earlier: BoundAssignment, span:
 
 
 def default_sql(column: Column) -> str:
-    """The SQL of DEFAULT for a column: the column's default, or NULL."""
+    """Return the SQL of DEFAULT for a column: the column's default, or NULL."""
     return f"({column.default}\n)" if column.default else "NULL"
 
 
@@ -157,7 +157,7 @@ def is_default(value: Value) -> bool:
 
 
 def value_span(value: Value) -> Span:
-    """The place of a value in the user's text."""
+    """Return the place of a value in the user's text."""
     return value.span if isinstance(value, Default) else value
 
 

@@ -103,7 +103,7 @@ def frame(
         views: The views of the query by name.
         args: The values of the query's parameters.
         time: The time that the query's clocks show; None: the time when it runs.
-        runs: See ``query_over_views``.
+        runs: The text may also be a statement that runs at once.
 
     Raises:
         SqlSyntaxError, AnalysisError: Spark's error, with a caret in the user's text.
@@ -137,13 +137,13 @@ def _query_rows(
 
 
 def fields(spark: SparkSession, text: Text, views: Views, args: Args = None) -> Fields:
-    """The names and types of a query's columns. Spark only analyses the query."""
+    """Return the names and types of a query's columns. Spark only analyses the query."""
     with _query_rows(spark, text, views, args) as rows:
         return fields_of(rows)
 
 
 def fields_of(rows: DataFrame) -> list[tuple[str, HiveType]]:
-    """The names and types of a DataFrame's columns."""
+    """Return the names and types of a DataFrame's columns."""
     return [(field.name, hive_type(field.dataType)) for field in rows.schema.fields]
 
 
@@ -188,7 +188,8 @@ class Analysis:
 
 
 def analyse_condition(spark: SparkSession, query: Text) -> DataFrame:
-    """The query of ``checks.condition_over``, analysed. Raises as ``frame``."""
+    """Let Spark analyse the query of ``checks.condition_over`` and return its lazy DataFrame. Raise
+    Spark's error as ours."""
     with changed_conf(spark, MEANING):
         return _analyse_rows(spark, query, {}, None)
 
@@ -281,7 +282,7 @@ def mark_chars(rows: DataFrame, derived: DerivedView) -> DataFrame:
 
 
 def views_in_text(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """The views that a text names."""
+    """Return the views that a text names."""
     return {name: view for name, view in views.items() if name in text.sql}
 
 

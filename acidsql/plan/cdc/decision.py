@@ -215,7 +215,7 @@ def joined_side(
 
 
 def _previous_order(rules: Rules, sides: Sides) -> str:
-    """SQL of the order value that a key had before this batch; NULL if there is none."""
+    """Return SQL of the order value that a key had before this batch; NULL if there is none."""
     state_order = f"x.{quote(sides.sequence)}"
     if not rules.order:
         return state_order
@@ -242,7 +242,7 @@ def _new_values(rules: Rules, context: RewriteContext) -> dict[str, str]:
 
 
 def defaults(rules: Rules, context: RewriteContext) -> dict[str, str]:
-    """The value of each column that no record sets in a new row, by name."""
+    """Return the value of each column that no record sets in a new row, by name."""
     types = default_fields(context, rules.unset_columns)
     return {column.name: omitted_value(context, column, types) for column in rules.unset_columns}
 
@@ -322,7 +322,7 @@ def add_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Tex
 
 
 def _decision_steps(rules: Rules) -> list[list[str]]:
-    """The steps that compute the facts about each key on which the decision is based.
+    """Return the steps that compute the facts about each key on which the decision is based.
 
     ``v`` is the order value that the key had before this batch. The steps add:
 

@@ -216,7 +216,7 @@ def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str
 
 
 def _value(context: RewriteContext, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
-    """SQL of a value as the next batch will read it from its column."""
+    """Return SQL of a value as the next batch will read it from its column."""
     value = assigned_sql(context, sql, kind, column, rules.place)
     return read_back_sql(value, column, is_partition=column in context.table.partition_columns)
 

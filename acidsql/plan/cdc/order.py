@@ -73,7 +73,7 @@ def keeps_order(value_type: HiveType, column: Column) -> bool:
 
 
 def _scale(kind: HiveType) -> int | None:
-    """The number of digits after the decimal point; None if it is not fixed."""
+    """Return the number of digits after the decimal point; None if it is not fixed."""
     if kind.kind == "decimal":
         return kind.parameters[1]
     return 0 if kind.kind in (*_SMALL_INTEGERS, "bigint") else None
@@ -89,13 +89,13 @@ def as_struct(parts: Sequence[tuple[str, HiveType]]) -> tuple[str, HiveType]:
 
 
 def struct_sql(values: Sequence[str]) -> str:
-    """SQL of an order value with several parts."""
+    """Return SQL of an order value with several parts."""
     fields = ", ".join(f"'f{number}', {sql}" for number, sql in enumerate(values, 1))
     return f"named_struct({fields})"
 
 
 def stored_type(hive_type: str) -> HiveType:
-    """The type of an order value that a column holds: a CHAR or VARCHAR is a text."""
+    """Return the type of an order value that a column holds: a CHAR or VARCHAR is a text."""
     return parse_type(spark_ddl(hive_type, timestamp="timestamp"))
 
 

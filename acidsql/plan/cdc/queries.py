@@ -320,7 +320,8 @@ def _insert_query(
     keys: dict[str, str],
     values: list[str],
 ) -> EventQuery:
-    """Like ``_events``, for a table without rows: each act is INSERT or NOTHING."""
+    """Compose the event query of a table without rows: a plain insert of each row whose act is
+    INSERT. ``keys`` is not used."""
     query = context.new().raw("SELECT\n").commas(values)
     query.raw(f"\nFROM {decision_view} WHERE {act} = {Act.INSERT.value}")
     return EventQuery(table, query)

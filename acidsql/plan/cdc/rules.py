@@ -37,7 +37,7 @@ class RuleExpression:
     span: Span | None
 
     def value(self, context: RewriteContext) -> Text:
-        """The expression for a query over the source."""
+        """Return the expression for a query over the source."""
         if self.span is not None:
             return single_value(context.new().user(self.span))
         return single_value(context.new().raw(f"({self.text}\n)"))

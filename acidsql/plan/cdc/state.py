@@ -149,12 +149,14 @@ def tombstone_retention(properties: Mapping[str, str]) -> int | None:
 
 
 def declared_retention(properties: Mapping[str, str]) -> str | None:
-    """The property of a target, as it was declared; in small letters, if there are several."""
+    """Return the property of a target, as it was declared; in small letters, if there are
+    several."""
     return declared(properties, _RETENTION.name)
 
 
 def now_sql(ago_ms: int = 0) -> str:
-    """SQL of the time, or of an earlier time, by this machine's clock, for the column ``at``."""
+    """Return SQL of the time, or of an earlier time, by this machine's clock, for the column
+    ``at``."""
     now = datetime.now(UTC)
     moment = now - timedelta(milliseconds=min(ago_ms, int(now.timestamp() * 1000)))  # from 1970 on
     return f"TIMESTAMP_NTZ '{moment:%Y-%m-%d %H:%M:%S}'"

@@ -174,7 +174,7 @@ def _reads_all(statement: Merge) -> bool:
 
 
 def _broadcast_source(statement: Merge, context: RewriteContext, source: Text) -> Text:
-    """The source with a hint that makes Spark broadcast it."""
+    """Return the source with a hint that makes Spark broadcast it."""
     name = quote(source_name(statement))
     text = context.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
     return text.raw(f") AS {name}")

@@ -193,6 +193,7 @@ class _Layers:
         return text.raw(f" ELSE {earlier_clause or 0} END AS {self._clause}")
 
     def _clause_value(self, context: RewriteContext, number: int, value: Text) -> Text:
-        """A value that is evaluated only if its clause applies: else 1 / 0 could fail the job."""
+        """Return a value that is evaluated only if its clause applies: else 1 / 0 could fail the
+        job."""
         text = context.new().raw(f"CASE WHEN {self._clause} = {number} THEN ")
         return text.add(single_value(value)).raw(" END")

@@ -60,7 +60,7 @@ def terms_of_on(statement: Merge, context: RewriteContext, source: Fields) -> li
 
 
 def equated_in(terms: Sequence[Term]) -> list[EquatedColumns]:
-    """The columns that these terms equate, in the order of the terms."""
+    """Return the columns that these terms equate, in the order of the terms."""
     return [term.equated for term in terms if term.equated is not None]
 
 

@@ -102,7 +102,7 @@ class EventQuery:
             ``merge.derived_source``).
         reduced: For a MERGE: another query for the same events, which may be used if the source
             gives the same rows twice; or None.
-        notes_replaced: See ``WriteSpec``.
+        notes_replaced: The statement notes which rows its new versions of rows replace.
         makes_table: The statement is a CREATE TABLE … AS SELECT. It may replace another table of
             that name, whose partitions are not the new one's.
     """
@@ -158,12 +158,12 @@ class RewriteContext:
     blank_hiding: Callable[[Sequence[str]], Text] | None = None
 
     def with_hidden_columns(self, names: Sequence[str]) -> RewriteContext:
-        """This context, where target and source also have the named columns, which no ``*``
+        """Return this context, where target and source also have the named columns, which no ``*``
         shows."""
         return self if self.blank_hiding is None else replace(self, blank=self.blank_hiding(names))
 
     def new(self, ctes: Span | None = None) -> Text:
-        """A text over the statement: empty, or with a leading WITH clause."""
+        """Return a text over the statement: empty, or with a leading WITH clause."""
         return self.blank.new(ctes)
 
 
@@ -238,12 +238,12 @@ def omitted_value(context: RewriteContext, column: Column, types: dict[str, Hive
 
 
 def default_value(context: RewriteContext, column: Column) -> str:
-    """SQL of DEFAULT for a column, in the column's type."""
+    """Return SQL of DEFAULT for a column, in the column's type."""
     return omitted_value(context, column, default_fields(context, [column]))
 
 
 def key_columns(alias: str) -> list[str]:
-    """The key columns of the row that was read from the target."""
+    """Return the key columns of the row that was read from the target."""
     return [f"{quote(alias)}.{name}" for name in ew.KEYS]
 
 
@@ -257,13 +257,14 @@ def partition_text(sql: str, column: Column, ordinal: int) -> str:
 
 
 def update_action(table: Table, changed: Collection[str]) -> int:
-    """The action of an update that sets these columns. New partition values move the row."""
+    """Return the action of an update that sets these columns. New partition values move the row."""
     moves = any(column.name in changed for column in table.partition_columns)
     return ew.INSERT | ew.DELETE | (ew.MOVED if moves else 0)
 
 
 def value_name(number: int) -> str:
-    """The column name under which an inner query passes a user's value to the outer query."""
+    """Return the column name under which an inner query passes a user's value to the outer
+    query."""
     return f"{ew.PREFIX}v{number}"
 
 

@@ -277,7 +277,7 @@ def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
 
 
 def storable(kind: HiveType) -> str:
-    """The column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
+    """Return the column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
     return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
 
 

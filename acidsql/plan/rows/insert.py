@@ -110,7 +110,7 @@ def plan_create_as_select(
 
 
 def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Text | None:
-    """A query for the values of LOAD DATA's partition; None if the statement names none.
+    """Return a query for the values of LOAD DATA's partition; None if the statement names none.
 
     Raises:
         AnalysisError: PARTITION (…) names a wrong column, or a partition column is missing.
@@ -194,7 +194,7 @@ def _source_query_and_length(
 
 
 def source_query(statement: Insert, context: RewriteContext) -> Text:
-    """The query of an INSERT … SELECT. It may have a WITH clause, too."""
+    """Return the query of an INSERT … SELECT. It may have a WITH clause, too."""
     if statement.ctes is None:
         return context.new().verbatim(statement.source.span)
     return context.new(statement.ctes).user(statement.source.span)
@@ -235,7 +235,8 @@ def _values_query(values: Values, bound: InsertColumns, context: RewriteContext)
 
 
 def _default(context: RewriteContext, column: Column) -> str:
-    """The default as a value of a VALUES list. Spark finds a type for all values of a column."""
+    """Return the default as a value of a VALUES list. Spark finds a type for all values of a
+    column."""
     is_nested = column.default and parse_type(column.type).children
     return default_value(context, column) if is_nested else default_sql(column)
 

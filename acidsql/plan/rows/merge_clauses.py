@@ -145,7 +145,7 @@ def _bind_star(
 
 
 def source_name(statement: Merge) -> str:
-    """The name of the source in composed text: its alias, or a name of ours."""
+    """Return the name of the source in composed text: its alias, or a name of ours."""
     return statement.source_alias or _SOURCE
 
 

@@ -40,7 +40,7 @@ class NewValue:
     fields: _Path = ()
 
     def text(self, context: RewriteContext) -> Text:
-        """The value's SQL."""
+        """Return the value's SQL."""
         if isinstance(self.value, str):
             return context.new().raw(self.value)
         return context.new().user(self.value)

@@ -143,7 +143,7 @@ def _delete_events(context: RewriteContext, rows: Text, target: str) -> Text:
 
 
 def _values(context: RewriteContext) -> list[str]:
-    """The columns of a new row in an event query."""
+    """Return the columns of a new row in an event query."""
     table = context.table
     names = [quote(column.name) for column in table.columns]
     return names + [f"{ew.VALUE}{ordinal}" for ordinal in range(len(table.partition_columns))]

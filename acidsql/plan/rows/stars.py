@@ -90,7 +90,7 @@ def _hidden_columns_by_qualifier(
 
 
 def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualifier]:
-    """The alias; for a table without an alias also ``database.table``."""
+    """Return the alias; for a table without an alias also ``database.table``."""
     table = None if name is None or name.parts[-1] != alias else resolve(name.parts)
     plain = (alias.lower(),)
     return [plain] if table is None else [plain, (table.name.database, table.name.shown)]

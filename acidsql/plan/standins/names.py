@@ -60,7 +60,8 @@ class NameResolver:
         return acid_table(self._look_up(parts, self._tables.find))
 
     def peek_acid_table(self, parts: tuple[str, ...]) -> Table | None:
-        """Like ``find_acid_table``, but perhaps with earlier constraints (``Catalog.glance``)."""
+        """Look an ACID table up, perhaps with earlier constraints (``Catalog.glance``). None if the
+        name means a table of Spark's or a temporary view."""
         return acid_table(self._look_up(parts, self._tables.glance))
 
     def _look_up(
@@ -83,7 +84,7 @@ class NameResolver:
         return self._look_up(parts, self._tables.glance)
 
     def acid_table_or_view(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
-        """The ACID table or view of a metastore entry.
+        """Return the ACID table or view of a metastore entry.
 
         None for a view that Spark has, too, and whose query names no ACID table: Spark reads such
         a view right.
@@ -104,7 +105,14 @@ class NameResolver:
         return self.readable_table(parts, self._look_up(parts, self._tables.find))
 
     def readable_table(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
-        """Like ``find_readable``, for a metastore entry that has been looked up already."""
+        """Return the ACID table, plain table or view of a metastore entry that a query reads.
+
+        None if Spark itself has a table or view of the name.
+
+        Raises:
+            UnsupportedError: The entry is a materialized view or another engine's table, and Spark
+                does not have it.
+        """
         if isinstance(entry, ForeignTable):
             return None if self.is_in_spark(parts) else entry.need_table()
         return self.acid_table_or_view(parts, entry)
@@ -201,7 +209,7 @@ class NameResolver:
         return name if is_in_view else self._temporary.get(name, name)
 
     def new_table_name(self, name: Name, text: str) -> TableName:
-        """The full name of a table that a statement creates.
+        """Return the full name of a table that a statement creates.
 
         Raises:
             AnalysisError: The name has three parts or more, belongs to another catalog, or Hive or

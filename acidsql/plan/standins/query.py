@@ -115,7 +115,11 @@ def rewrite(
 
 
 def view_standins(view: Table, resolve: Resolve) -> tuple[StandIn, ...]:
-    """The stand-ins of everything that a view reads, then the view's own. Raises as ``rewrite``."""
+    """Return the stand-ins of everything that a view reads, then the view's own.
+
+    Raises:
+        SqlError: A view's text cannot be read, a view reads itself, or views are nested too deeply.
+    """
     draft = _Draft("", resolve)
     draft.stand_in(view)
     return tuple(draft.standins)
@@ -153,7 +157,7 @@ def refuse_reserved_names(text: str) -> None:
 
 
 def argument_name(number: int) -> str:
-    """The parameter name that replaces the n-th ``?``, counted from 0."""
+    """Return the parameter name that replaces the n-th ``?``, counted from 0."""
     return f"{VIEW_PREFIX}arg{number}"
 
 
@@ -423,7 +427,7 @@ def _outer_names(statement: Statement) -> list[str]:
 
 
 def target_virtual_columns(text: str, table: Table) -> tuple[str, ...]:
-    """The virtual columns of the stand-in for the target of a statement."""
+    """Return the virtual columns of the stand-in for the target of a statement."""
     return virtual_columns(table, {ROW__ID, *_mentioned_virtual_columns(text)})
 
 
@@ -443,6 +447,7 @@ def source_virtual_columns(
 
 
 def _mentioned_virtual_columns(text: str) -> set[str]:
-    """The virtual columns that a statement mentions. A ``"…"`` counts, since it may be a name."""
+    """Return the virtual columns that a statement mentions. A ``"…"`` counts, since it may be a
+    name."""
     name_tokens = (token for token in tokenize(text) if token.is_name or token.text.startswith('"'))
     return {token.value.lower() for token in name_tokens} & TYPES.keys()

@@ -84,7 +84,7 @@ def new_standin(
 
 
 def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:
-    """The ACID tables among those that stand-ins show, by name."""
+    """Return the ACID tables among those that stand-ins show, by name."""
     tables = (standin.table for standin in standins)
     return {table.name: table for table in tables if table.is_transactional}
 
@@ -101,5 +101,5 @@ def standins_in(sql: str, standins: Iterable[StandIn]) -> list[StandIn]:
 
 
 def view_name() -> str:
-    """A name for a temporary view, unique in the Spark session."""
+    """Return a name for a temporary view, unique in the Spark session."""
     return f"{VIEW_PREFIX}{_process}_{next(_unique)}"

@@ -81,7 +81,7 @@ def _names(reference: Reference) -> set[str]:
 
 
 def except_edit(star: Star, names: str) -> Edit:
-    """The edit that adds columns to a ``*``'s EXCEPT list, or adds the list."""
+    """Return the edit that adds columns to a ``*``'s EXCEPT list, or adds the list."""
     if star.excepted is not None:
         return Edit(star.excepted.end, star.excepted.end, f", {names}")
     return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")

@@ -76,7 +76,8 @@ def where_predicate(standin: StandIn) -> Predicate:
 
 
 def _word_before(text: str, start: int) -> str:
-    """The word, in upper case, before the token that starts here; "" if there is another token."""
+    """Return the word, in upper case, before the token that starts here; "" if there is another
+    token."""
     words = (previous.upper for previous, token in pairwise(tokenize(text)) if token.start == start)
     return next(words, "")
 

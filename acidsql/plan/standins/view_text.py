@@ -129,7 +129,7 @@ class Definition:
 
 
 def users_properties(view: Table) -> dict[str, str]:
-    """The properties of a view without those that say how to read it."""
+    """Return the properties of a view without those that say how to read it."""
     return {key: value for key, value in view.properties.items() if not key.startswith("view.")}
 
 

@@ -204,7 +204,8 @@ def _fraction(node: HiveType) -> int:
 
 
 def _digits_in(node: HiveType) -> int:
-    """Like ``_digits``, but 20 for a BIGINT, as Spark counts."""
+    """Return the greatest number of digits before the decimal point, but 20 for a BIGINT, as Spark
+    counts."""
     return 20 if node.kind == "bigint" else _digits(node)
 
 
@@ -300,7 +301,7 @@ class _Assignment:
         return f"CASE WHEN {sql} IS NOT NULL AND {is_invalid} THEN {fallback} ELSE {cast} END"
 
     def _invalid_text_sql(self, sql: str, target: HiveType) -> str:
-        """SQL that fails the job, because a text is no value of the target type."""
+        """Return SQL that fails the job, because a text is no value of the target type."""
         kind = str(target).upper()
         message = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
         return raise_dynamic_sql("CAST_INVALID_INPUT", "22018", f"concat({message}, {sql})")
@@ -346,7 +347,7 @@ class _Assignment:
 
 
 def _with_numbered_fields(sql: str, source: HiveType) -> tuple[str, HiveType]:
-    """SQL of a struct whose fields have numbers as names, and its type.
+    """Return SQL of a struct whose fields have numbers as names, and its type.
 
     Two fields may have the same name, and SQL could not tell them apart. The CAST changes only the
     names.
@@ -356,13 +357,14 @@ def _with_numbered_fields(sql: str, source: HiveType) -> tuple[str, HiveType]:
 
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:
-    """SQL that fails the job with one of our errors."""
+    """Return SQL that fails the job with one of our errors."""
     escaped = message.replace("|", BAR)
     return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{escaped}|')})"
 
 
 def raise_dynamic_sql(condition: str, sqlstate: str, message: str) -> str:
-    """Like ``raise_sql``, but ``message`` is SQL that computes the message."""
+    """Return SQL that fails the job with one of our errors. ``message`` is SQL that computes the
+    message."""
     start = literal(f"{RAISED}{condition}|{sqlstate}|")
     return f"raise_error(concat({start}, translate({message}, '|', {literal(BAR)}), '|'))"
 
@@ -404,7 +406,7 @@ def _is_safe(source: HiveType, target: HiveType) -> bool:
 
 
 def _digits(node: HiveType) -> int:
-    """The greatest number of digits before the decimal point."""
+    """Return the greatest number of digits before the decimal point."""
     if node.kind == "decimal":
         return node.parameters[0] - node.parameters[1]
     return _INTEGERS[node.kind]

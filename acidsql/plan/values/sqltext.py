@@ -90,7 +90,7 @@ class Text:
         return self.raw(part.sql)
 
     def new(self, ctes: Span | None = None) -> Text:
-        """A text over the same source and edits: empty, or with a leading WITH clause."""
+        """Return a text over the same source and edits: empty, or with a leading WITH clause."""
         text = Text(self.source, self._edits)
         return text if ctes is None else text.verbatim(ctes).raw("\n")
 

@@ -41,7 +41,8 @@ class FieldRules:
     fills_missing: bool = False
 
     def ordinals(self, source: HiveType, target: HiveType, path: Sequence[str]) -> list[int | None]:
-        """The place in the source of each field of the target; None for a field that is NULL.
+        """Return the place in the source of each field of the target; None for a field that is
+        NULL.
 
         Args:
             source: The struct of the value.
@@ -163,7 +164,7 @@ class TypeMismatchError(Exception):
 
 
 def shown_path(path: Sequence[str]) -> str:
-    """The names that lead to a field, with dots between them."""
+    """Return the names that lead to a field, with dots between them."""
     return ".".join(name if _BARE_NAME.fullmatch(name) else quote(name) for name in path)
 
 

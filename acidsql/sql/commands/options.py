@@ -60,7 +60,7 @@ def parse_set_or_reset(
 
 
 def _unquoted(text: str) -> str:
-    """The text without quotes around the whole text. Spark removes only back-quotes here."""
+    """Return the text without quotes around the whole text. Spark removes only back-quotes here."""
     if _QUOTED.fullmatch(text) is None:
         return text
     return text[1:-1].replace(text[0] * 2, text[0])

@@ -55,7 +55,7 @@ class Cursor:
         return self.index >= self._end
 
     def peek(self, ahead: int = 1) -> Token:
-        """The token ``ahead`` places after the next one."""
+        """Return the token ``ahead`` places after the next one."""
         return self.tokens[min(self.index + ahead, self._end)]
 
     def is_at(self, *words: str) -> bool:
@@ -72,7 +72,7 @@ class Cursor:
         return self.token.upper in words and self.token.upper != ""
 
     def cut_before(self, index: int) -> Cursor:
-        """A cursor at the same place whose tokens end before the token at ``index``."""
+        """Return a cursor at the same place whose tokens end before the token at ``index``."""
         cursor = Cursor(self.text, self.tokens[:index])
         cursor.index = self.index
         return cursor
@@ -150,7 +150,7 @@ class Cursor:
         return Span(self.tokens[start].start, self.tokens[self.index - 1].end)
 
     def span_from(self, index: int) -> Span:
-        """The span from the token at ``index`` to the last taken token."""
+        """Return the span from the token at ``index`` to the last taken token."""
         return Span(self.tokens[index].start, self.tokens[max(index, self.index - 1)].end)
 
     def take_rest(self) -> Span:

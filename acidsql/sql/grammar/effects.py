@@ -27,7 +27,7 @@ _SESSION_OBJECTS = words("VIEW FUNCTION VARIABLE VAR")
 
 
 def effect_of_word(word: str) -> Effect:
-    """The effect of a statement of which only the first word is known."""
+    """Return the effect of a statement of which only the first word is known."""
     return _EFFECTS.get(word, Effect.CHANGES)
 
 

@@ -17,7 +17,7 @@ from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, words
 
 
 def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
-    """The terms of a condition that AND joins at its top level.
+    """Return the terms of a condition that AND joins at its top level.
 
     Args:
         text: The user's statement.

@@ -213,13 +213,13 @@ def _refuse_deep_nesting(text: str, start: int) -> Iterator[None]:
 
 
 def cte_names(text: str, span: Span, *, double_quoted_identifiers: bool = False) -> frozenset[str]:
-    """The lower-cased names that the WITH clause at ``span`` declares, for ``visible``."""
+    """Return the lower-cased names that the WITH clause at ``span`` declares, for ``visible``."""
     return declared_names(text, _tokens(text, span, double_quoted_identifiers))
 
 
 def declared_names(text: str, clause: list[Token]) -> frozenset[str]:
-    """The lower-cased names that a WITH clause declares, from its tokens. Raises SqlSyntaxError as
-    ``references``."""
+    """Return the lower-cased names that a WITH clause declares, from its tokens. Raise
+    SqlSyntaxError if brackets do not match or are nested too deeply."""
     scanner = StatementScanner(text, clause)
     with _refuse_deep_nesting(text, clause[0].start):
         return scanner.scan_with_clause(0, scanner.add_block(None), frozenset())[1]

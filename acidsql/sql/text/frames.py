@@ -20,18 +20,19 @@ def is_frame(parts: tuple[str, ...]) -> bool:
 
 
 def frame_name(parts: tuple[str, ...]) -> str:
-    """The last part of a name, without a DataFrame's braces. It is the alias of a relation that has
-    no other alias."""
+    """Return the last part of a name, without a DataFrame's braces. It is the alias of a relation
+    that has no other alias."""
     return parts[0][1:-1] if is_frame(parts) else parts[-1]
 
 
 def frame_argument(name: str) -> str:
-    """The argument that has the name of a DataFrame's view. Spark takes ASCII letters only."""
+    """Return the argument that has the name of a DataFrame's view. Spark takes ASCII letters
+    only."""
     return f"{_ARGUMENT}{name.encode().hex()}"
 
 
 def relation(text: str, span: Span) -> str:
-    """The SQL that reads the DataFrame which is named at ``span``."""
+    """Return the SQL that reads the DataFrame which is named at ``span``."""
     return f"IDENTIFIER(:{frame_argument(span.slice(text)[1:-1])})"
 
 

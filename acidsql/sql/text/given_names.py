@@ -83,10 +83,10 @@ def column_name(column: str, argument: str) -> str:
 
 
 def column_names(columns: Sequence[str] | str, argument: str) -> list[str]:
-    """The names of columns, given as a list or as one name.
+    """Return the names of columns, given as a list or as one name, without backticks.
 
     Raises:
-        AnalysisError: As by ``column_name``.
+        AnalysisError: A text is no name of a column, or has several parts.
     """
     listed = [columns] if isinstance(columns, str) else columns
     return [column_name(column, argument) for column in listed]
@@ -97,7 +97,7 @@ def _split_parts(name: str) -> tuple[str, ...]:
 
 
 def _without_backticks(part: str) -> str:
-    """A part of a name without its backticks."""
+    """Return a part of a name without its backticks."""
     return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 

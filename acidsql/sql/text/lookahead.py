@@ -85,7 +85,7 @@ class Lookahead:
         self.tokens = tokens + [Token(TokenKind.END, "", "", end, end)] * 4
 
     def _word(self, i: int) -> str:
-        """The upper-cased word at ``i``; empty after a dot, where any word is a name."""
+        """Return the upper-cased word at ``i``; empty after a dot, where any word is a name."""
         return "" if i and self.tokens[i - 1].text == "." else self.tokens[i].upper
 
     def _span(self, start: int, end: int) -> Span:

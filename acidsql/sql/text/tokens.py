@@ -34,7 +34,7 @@ class Span:
 
 
 def words(text: str) -> frozenset[str]:
-    """The set of the words in a text with blanks between them."""
+    """Return the set of the words in a text with blanks between them."""
     return frozenset(text.split())
 
 
@@ -261,7 +261,8 @@ _ESCAPED_CHARACTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z
 
 
 def string_value(literal: str) -> str:
-    """The value of a string literal, by Spark's rules: escapes, doubled quotes, raw strings."""
+    """Return the value of a string literal, by Spark's rules: escapes, doubled quotes, raw
+    strings."""
     if literal[0] not in "'\"":
         return literal[2:-1]
     quote = literal[0]
