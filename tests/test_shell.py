@@ -13,7 +13,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from acidsql.terminal import shell
-from acidsql.terminal.completion import Completer
+from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.shell import Shell, history_path, is_complete
 
 TAB, ENTER, CTRL_C, CTRL_D = "\t", "\r", "\x03", "\x04"
@@ -165,7 +165,7 @@ def test_words_are_completed(acid, spark):
     acid.sql("CREATE TABLE planes (tailnum STRING, seats INT) PARTITIONED BY (`the year` INT)")
     acid.sql("CREATE TABLE places (name STRING)")
     acid.sql("CREATE VIEW plain AS SELECT seats AS chairs FROM planes")
-    complete = Completer(acid.sql)
+    complete = StatementCompleter(acid.sql)
 
     def words(text):
         before, _, after = text.partition("|")

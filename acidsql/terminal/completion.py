@@ -38,7 +38,7 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass
-class Completer:
+class StatementCompleter:
     """Completes words of one session's statements.
 
     Args:

@@ -53,7 +53,7 @@ from acidsql.plan.analysis.lower import no_log
 from acidsql.sql.text.parameters import is_value, python_value
 from acidsql.sql.text.tokens import split_statements, tokenize
 from acidsql.statements.context.result import Receipt
-from acidsql.terminal.completion import Completer
+from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.progress import interruption_message, show_progress
 from acidsql.terminal.render import FirstChanges, first_changes, first_rows, with_times
 from acidsql.terminal.terminal import progress
@@ -292,7 +292,9 @@ def complete(context: CompletionContext) -> dict[str, Any]:
     match, session = _MAGIC.match(text), newest_session()
     if match is None or session is None or at < match.end():
         return {"completions": []}
-    start, words = Completer(session.sql).completions(text[match.end() :], at - match.end())
+    start, words = StatementCompleter(session.sql).completions(
+        text[match.end() :], at - match.end()
+    )
     return {
         "completions": [SimpleCompletion(word) for word in words],
         "matched_fragment": text[match.end() + start : at],

@@ -25,7 +25,7 @@ from acidsql.plan.analysis.lower import no_log
 from acidsql.sql.text.given_names import table_parts
 from acidsql.sql.text.tokens import split_statements, tokenize
 from acidsql.storage.columns import quote, quoted_path
-from acidsql.terminal.completion import Completer as Names
+from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.progress import interruption_message
 from acidsql.terminal.terminal import print_error, print_rows, run
 
@@ -47,7 +47,7 @@ class Shell:
         self._ended = False
         self._prompt: PromptSession[str] = PromptSession(
             history=_history(history),
-            completer=ThreadedCompleter(_PromptCompleter(Names(session.sql))),
+            completer=ThreadedCompleter(_PromptCompleter(StatementCompleter(session.sql))),
             complete_while_typing=False,
             multiline=True,
             key_bindings=_key_bindings(),
@@ -236,12 +236,12 @@ def history_path() -> Path:
 class _PromptCompleter(Completer):
     """The words of ``acidsql.terminal.completion`` for prompt_toolkit."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
+    def __init__(self, statement_completer: StatementCompleter) -> None:
+        self._statement_completer = statement_completer
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Any]:
         """Yield the words that may replace the word at the cursor, for prompt_toolkit."""
         at = document.cursor_position
-        start, words = self._names.completions(document.text, at)
+        start, words = self._statement_completer.completions(document.text, at)
         for word in words:
             yield Completion(word, start - at)
