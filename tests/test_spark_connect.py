@@ -33,7 +33,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 import acidsql
-from acidsql.compaction.worker import Resources, Worker
+from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.errors import (
     AcidSqlError,
     AnalysisError,
@@ -264,7 +264,7 @@ def test_a_session_does_not_wait_long_for_a_server_that_is_gone(monkeypatch):
     monkeypatch.setattr(views, "drop_unneeded", lambda _: gone.wait())
     views.drop_at_last(spark)
     monkeypatch.setattr(jobs, "cancel_jobs", lambda *_: gone.wait())
-    worker = Worker(spark, None, None, "", Resources("tag"))
+    worker = Worker(spark, None, None, "", WorkerResources("tag"))
     worker.txn_id = 1  # a compaction runs
     worker.stop()
     gone.set()
@@ -273,7 +273,7 @@ def test_a_session_does_not_wait_long_for_a_server_that_is_gone(monkeypatch):
 def test_a_worker_that_compacts_nothing_asks_the_server_nothing(monkeypatch):
     asked = []
     monkeypatch.setattr(jobs, "cancel_jobs", lambda *given: asked.append(given))
-    worker = Worker("a session", None, None, "", Resources("tag"))
+    worker = Worker("a session", None, None, "", WorkerResources("tag"))
     worker.stop()
     assert asked == [] and worker.is_stopped
     worker.txn_id = 1

@@ -26,7 +26,7 @@ from acidsql.acid.table import TableName
 from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.initiator import Initiator
-from acidsql.compaction.worker import Resources, Worker
+from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.compaction_queue import Candidate
 from acidsql.metastore.interface import LockState, Metastore
@@ -130,10 +130,10 @@ class Background:
         """Return a worker that compacts in the session ``own``: in mode ``background`` with few
         tasks, in a fair pool if Spark has such pools."""
         tag = f"acidsql-compactor-{id(self)}"
-        resources = Resources(tag)
+        resources = WorkerResources(tag)
         if not self._inline:
             pool = FAIR_POOL if jobs.has_fair_pools(self._spark) else None
-            resources = Resources(tag, self._tasks, pool)
+            resources = WorkerResources(tag, self._tasks, pool)
         return Worker(own, self._metastore, self._txns, self._id, resources)
 
     def _renew_lost_session(self) -> None:

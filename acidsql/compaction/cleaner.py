@@ -40,8 +40,8 @@ from acidsql.compaction.decision import is_known
 from acidsql.compaction.dropped import delete_dropped, drop_temporary
 from acidsql.compaction.kept_history import (
     FileSizes,
+    HistoryLimits,
     LastLook,
-    Limits,
     keep,
     total_bytes,
     with_history_properties,
@@ -261,13 +261,13 @@ class Cleaner:
             if child.name in names
         ]
 
-    def _history_limits(self, table: Table) -> Limits:
+    def _history_limits(self, table: Table) -> HistoryLimits:
         """Return how much history a table keeps, from its properties and the settings; none if the
         metastore keeps no versions. Raise SettingError for a wrong property."""
         if not self._metastore.abilities.keeps_versions:
-            return Limits(0, 0.0, 0, self._metastore.now_ms())
+            return HistoryLimits(0, 0.0, 0, self._metastore.now_ms())
         settings = with_history_properties(table.properties, self._txns.settings)
-        return Limits(
+        return HistoryLimits(
             settings.history_retention_ms,
             settings.history_max_ratio,
             self._metastore.oldest_version(table.name),

@@ -23,14 +23,14 @@ _TRIED = (CompactionState.SUCCEEDED, CompactionState.READY_FOR_CLEANING, Compact
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class DirectorySizes:
     """The facts about a table's or partition's directory that the thresholds are compared with.
 
     Attributes:
         base_bytes: The size of the base, or of the original files; 0 if there are none.
         delta_bytes: The size of the deltas and delete deltas that a reader takes.
         deltas: The number of these deltas and delete deltas.
-        obsolete_bases: There are bases that no reader takes.
+        has_obsolete_bases: There are bases that no reader takes.
         aborted_txns: The number of aborted transactions that wrote there.
         oldest_abort_ms: The time since the oldest of these transactions began; None without any.
         quiet_ms: The time since the last write; None if it is not known.
@@ -39,7 +39,7 @@ class Sizes:
     base_bytes: int
     delta_bytes: int
     deltas: int
-    obsolete_bases: bool = False
+    has_obsolete_bases: bool = False
     aborted_txns: int = 0
     oldest_abort_ms: int | None = None
     quiet_ms: int | None = None
@@ -60,7 +60,7 @@ class Decision:
     size_tiered: bool = False
 
 
-def decide(sizes: Sizes, settings: Settings) -> Decision:
+def decide(sizes: DirectorySizes, settings: Settings) -> Decision:
     """Return which compaction is needed by the thresholds; the first rule that holds counts:
     aborts, size, number, quiet time. The type is None if none holds."""
     for rule in (_decide_by_aborts, _decide_by_size, _decide_by_number, _decide_by_quiet_time):
@@ -69,7 +69,7 @@ def decide(sizes: Sizes, settings: Settings) -> Decision:
     return Decision(None, f"{_delta_facts(sizes)}; below the thresholds")
 
 
-def _decide_by_aborts(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_aborts(sizes: DirectorySizes, settings: Settings) -> Decision | None:
     """Return a decision to compact if there are too many aborted transactions, or one is too old;
     else None."""
     if sizes.aborted_txns > (most := settings.compactor_abortedtxn_threshold):
@@ -85,18 +85,18 @@ def _decide_by_aborts(sizes: Sizes, settings: Settings) -> Decision | None:
     return None
 
 
-def _decide_by_size(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_size(sizes: DirectorySizes, settings: Settings) -> Decision | None:
     """Return a decision for a major compaction if the deltas are too large beside the base, or a
     replaced base lies there; else None."""
     most = settings.compactor_delta_pct_threshold
     if sizes.base_bytes and sizes.delta_bytes / sizes.base_bytes > most:
         return Decision(CompactionType.MAJOR, f"{_delta_facts(sizes)}, more than {most:.1%}")
-    if sizes.obsolete_bases and not sizes.deltas:
+    if sizes.has_obsolete_bases and not sizes.deltas:
         return Decision(CompactionType.MAJOR, "a base that another has replaced")
     return None
 
 
-def _decide_by_number(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_number(sizes: DirectorySizes, settings: Settings) -> Decision | None:
     """Return a decision to compact if there are too many deltas: major without a base, else minor,
     perhaps size-tiered; else None."""
     if sizes.deltas <= (most := settings.compactor_delta_num_threshold):
@@ -107,7 +107,7 @@ def _decide_by_number(sizes: Sizes, settings: Settings) -> Decision | None:
     return Decision(CompactionType.MINOR, why, settings.compactor_size_tiered)
 
 
-def _decide_by_quiet_time(sizes: Sizes, settings: Settings) -> Decision | None:
+def _decide_by_quiet_time(sizes: DirectorySizes, settings: Settings) -> Decision | None:
     """Return a decision for a major compaction if nothing was written for long and there are deltas
     to merge; else None. The setting 0 turns this off."""
     least = settings.compactor_quiet_time_ms
@@ -119,7 +119,7 @@ def _decide_by_quiet_time(sizes: Sizes, settings: Settings) -> Decision | None:
     return Decision(CompactionType.MAJOR, f"{_delta_facts(sizes)}; quiet for {minutes:.0f} min")
 
 
-def _delta_facts(sizes: Sizes) -> str:
+def _delta_facts(sizes: DirectorySizes) -> str:
     """Return the number of deltas and their share of the base's bytes, in words."""
     deltas = f"{sizes.deltas} delta{'' if sizes.deltas == 1 else 's'}"
     if not sizes.base_bytes:

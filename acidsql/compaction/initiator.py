@@ -16,7 +16,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import (
     Decision,
-    Sizes,
+    DirectorySizes,
     decide,
     has_failed_too_often,
     is_known,
@@ -190,13 +190,13 @@ class Initiator:
             for in_delta in (False, True)
         }  # fmt: skip
         decision = decide(
-            Sizes(
+            DirectorySizes(
                 base_bytes=sum(in_base) + _bytes(fs, plain[False]),
                 delta_bytes=sum(in_deltas)
                 + sum(file.size for file in listing.deletes)
                 + _bytes(fs, plain[True]),
                 deltas=len(state.deltas),
-                obsolete_bases=any(name.startswith("base_") for name in state.obsolete)
+                has_obsolete_bases=any(name.startswith("base_") for name in state.obsolete)
                 and not self._waits_for_cleaning(candidate, state),
                 aborted_txns=candidate.aborted_txns,
                 oldest_abort_ms=candidate.oldest_abort_ms,

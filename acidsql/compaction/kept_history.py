@@ -18,7 +18,7 @@ from acidsql.storage.files.filesystem import Entry, FileSystem
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HistoryLimits:
     """The limits of the history that a table keeps.
 
     Attributes:
@@ -63,9 +63,9 @@ class LastLook:
 
     history: KeptHistory
     entries: tuple[int, ...]
-    limits: Limits
+    limits: HistoryLimits
 
-    def still_holds(self, entries: Sequence[CompactionInfo], limits: Limits) -> bool:
+    def still_holds(self, entries: Sequence[CompactionInfo], limits: HistoryLimits) -> bool:
         """Whether a new look would find the same: same limits, no new compaction, and no age that
         has become too old."""
         due_ms, known_ids = self.history.due_ms, set(self.entries)
@@ -89,17 +89,19 @@ class FileSizes:
         self._fs, self._entries = fs, {entry.name: entry for entry in entries}
         self._children, self._write_ids, self._txns = children, write_ids, txns
 
-    def total(self, names: Iterable[str]) -> int:
+    def bytes_of(self, names: Iterable[str]) -> int:
         """Return the bytes of the directories and files of these names."""
         chosen = (self._entries[name] for name in names)
         return sum(
             total_bytes(self._fs, entry.path) if entry.is_dir else entry.size for entry in chosen
         )
 
-    def live(self) -> int:
+    def live_bytes(self) -> int:
         """Return the bytes that readers of now read."""
         state = acid_state(self._children, self._write_ids, self._txns)
-        return self.total([*state.originals, *(directory.name for directory in state.directories)])
+        return self.bytes_of(
+            [*state.originals, *(directory.name for directory in state.directories)]
+        )
 
 
 def with_history_properties(properties: Mapping[str, str], settings: Settings) -> Settings:
@@ -114,7 +116,7 @@ def with_history_properties(properties: Mapping[str, str], settings: Settings) -
 def keep(
     history: Sequence[Age],
     entries: Sequence[CompactionInfo],
-    limits: Limits,
+    limits: HistoryLimits,
     sizes: FileSizes,
 ) -> KeptHistory:
     """Choose the ages that stay: the newest ones, until one is too old or all together are too
@@ -146,8 +148,8 @@ def keep(
                 frozenset(names), frozenset(kept_compaction_ids), _first(due), age.until
             )
         if bytes_left is None:
-            bytes_left = limits.max_ratio * sizes.live()
-        bytes_left -= sizes.total(age.names)
+            bytes_left = limits.max_ratio * sizes.live_bytes()
+        bytes_left -= sizes.bytes_of(age.names)
         if bytes_left < 0:
             return KeptHistory(
                 frozenset(names), frozenset(kept_compaction_ids), _first(due), age.until

@@ -69,7 +69,7 @@ class Outlook:
         self._initiator = Initiator(metastore, settings, "", self._entries)
         self._now_ms = metastore.now_ms()
 
-    def next(self, table: Table, partition: str | None) -> Decision:
+    def next_compaction(self, table: Table, partition: str | None) -> Decision:
         """Return the next compaction of a table or partition, queued, running or due, and why; or,
         with the type None, why there will be none."""
         for compaction in self._entries.get((table.name, partition), ()):

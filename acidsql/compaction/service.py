@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.initiator import Initiator
-from acidsql.compaction.worker import Resources, Worker
+from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.errors import MetastoreError
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
@@ -57,7 +57,7 @@ class Service:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         me = f"{host}-{os.getpid()}"
         self._initiator = Initiator(metastore, settings, me)
-        resources = Resources(f"acidsql-compactor-{os.getpid()}-{id(self)}")
+        resources = WorkerResources(f"acidsql-compactor-{os.getpid()}-{id(self)}")
         self._worker = Worker(spark, metastore, self._txns, me, resources)
         self._cleaner = Cleaner(metastore, self._txns, end_old_leases, spark)
         self._ended = threading.Event()

@@ -49,7 +49,7 @@ NOTHING_TO_DO = "None of the compaction thresholds met, compaction request is re
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
+class WorkerResources:
     """The part of a shared Spark application that a compaction may use.
 
     Attributes:
@@ -87,7 +87,7 @@ class Worker:
         metastore: Metastore,
         txns: TxnManager,
         worker_id: str,
-        resources: Resources,
+        resources: WorkerResources,
     ) -> None:
         self._spark, self._metastore, self._txns = spark, metastore, txns
         self._id, self._resources = worker_id, resources

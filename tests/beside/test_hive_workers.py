@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from both import LONG
 
-from acidsql.compaction.worker import Resources, Worker
+from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.errors import WriteError
 from acidsql.metastore.compaction_queue import CompactionState
 from acidsql.storage.folding import compact as compacting
@@ -144,7 +144,7 @@ def test_hives_cleaner_deletes_what_a_dead_session_published(both, kind):
 def worker_of(session):
     store = session.metastore
     txns = TxnManager(store, session._runner.settings, user="u", host="h")
-    return Worker(session.spark, store, txns, "h-1", Resources("tag")), txns
+    return Worker(session.spark, store, txns, "h-1", WorkerResources("tag")), txns
 
 
 @pytest.mark.parametrize("how", ["minor", pytest.param("major", marks=LONG)])

@@ -18,7 +18,7 @@ from acidsql.acid.layout import (
 )
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.compaction.cleaner import Cleaner
-from acidsql.compaction.worker import Resources, Worker
+from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
@@ -66,7 +66,7 @@ class Warehouse:
 
     def worker(self, **settings: str) -> Worker:
         self.txns.settings = Settings.of(AS_HIVE | settings)
-        return Worker(PAPER_SPARK, self.store, self.txns, "here-1", Resources("tag"))
+        return Worker(PAPER_SPARK, self.store, self.txns, "here-1", WorkerResources("tag"))
 
     def cleaner(self) -> Cleaner:
         return Cleaner(self.store, self.txns)

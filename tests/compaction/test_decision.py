@@ -8,7 +8,7 @@ import pytest
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.compaction.decision import (
-    Sizes,
+    DirectorySizes,
     decide,
     has_failed_too_often,
     is_left_alone,
@@ -28,18 +28,22 @@ TABLE = Table(TableName("d", "t"), "/t", (Column("v", "int"),), ())
 @pytest.mark.parametrize(
     ("sizes", "expected", "why"),
     [
-        (Sizes(0, 0, 0), None, "0 deltas, no base; below the thresholds"),
-        (Sizes(1000, 4, 3), None, "3 deltas, 0.4% of the base's bytes; below the thresholds"),
-        (Sizes(1000, 100, 10), None, "below"),
-        (Sizes(1000, 101, 1), MAJOR, "10.1% of the base's bytes, more than 10.0%"),
-        (Sizes(10_000, 4, 11), MINOR, "more than 10 deltas"),
-        (Sizes(0, 500, 10), None, "below"),
-        (Sizes(0, 500, 11), MAJOR, "no base"),
-        (Sizes(1000, 0, 0, obsolete_bases=True), MAJOR, "another has replaced"),
-        (Sizes(1000, 4, 3, aborted_txns=1000), None, "below"),
-        (Sizes(1000, 4, 3, aborted_txns=1001), MAJOR, "1001 aborted transactions"),
-        (Sizes(1000, 4, 3, aborted_txns=1, oldest_abort_ms=12 * HOUR), None, "below"),
-        (Sizes(1000, 4, 3, aborted_txns=1, oldest_abort_ms=13 * HOUR), MINOR, "13 h ago"),
+        (DirectorySizes(0, 0, 0), None, "0 deltas, no base; below the thresholds"),
+        (
+            DirectorySizes(1000, 4, 3),
+            None,
+            "3 deltas, 0.4% of the base's bytes; below the thresholds",
+        ),
+        (DirectorySizes(1000, 100, 10), None, "below"),
+        (DirectorySizes(1000, 101, 1), MAJOR, "10.1% of the base's bytes, more than 10.0%"),
+        (DirectorySizes(10_000, 4, 11), MINOR, "more than 10 deltas"),
+        (DirectorySizes(0, 500, 10), None, "below"),
+        (DirectorySizes(0, 500, 11), MAJOR, "no base"),
+        (DirectorySizes(1000, 0, 0, has_obsolete_bases=True), MAJOR, "another has replaced"),
+        (DirectorySizes(1000, 4, 3, aborted_txns=1000), None, "below"),
+        (DirectorySizes(1000, 4, 3, aborted_txns=1001), MAJOR, "1001 aborted transactions"),
+        (DirectorySizes(1000, 4, 3, aborted_txns=1, oldest_abort_ms=12 * HOUR), None, "below"),
+        (DirectorySizes(1000, 4, 3, aborted_txns=1, oldest_abort_ms=13 * HOUR), MINOR, "13 h ago"),
     ],
 )
 def test_hives_rules(sizes, expected, why):
@@ -50,7 +54,7 @@ def test_hives_rules(sizes, expected, why):
 
 def test_quiet_hours_are_used_where_somebody_wants_that():
     wanted = DEFAULT.with_("acidsql.compactor.quiet.time", "2h")
-    quiet = Sizes(1000, 4, 1, quiet_ms=2 * HOUR)
+    quiet = DirectorySizes(1000, 4, 1, quiet_ms=2 * HOUR)
     assert decide(quiet, wanted).type is MAJOR
     assert decide(quiet, DEFAULT).type is None
     assert decide(replace(quiet, quiet_ms=HOUR), wanted).type is None
@@ -63,7 +67,7 @@ def test_quiet_hours_are_used_where_somebody_wants_that():
 def test_a_table_may_have_thresholds_of_its_own():
     own = {"compactorthreshold.hive.compactor.delta.num.threshold": "2"}
     settings = thresholds_of(replace(TABLE, properties=own), DEFAULT)
-    assert decide(Sizes(1000, 4, 3), settings).type is MINOR
+    assert decide(DirectorySizes(1000, 4, 3), settings).type is MINOR
     with pytest.raises(SettingError):
         thresholds_of(replace(TABLE, properties={"compactorthreshold.nonsense": "2"}), DEFAULT)
 

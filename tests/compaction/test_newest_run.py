@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from acidsql.acid.layout import AcidDirectory, DirectoryKind, compacted_delta_name, delta_name
 from acidsql.acid.state import AcidState
-from acidsql.compaction.decision import Sizes, decide
+from acidsql.compaction.decision import DirectorySizes, decide
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.settings import Settings
 from acidsql.storage.folding.newest_run import SIZE_RATIO, Run, newest_run
@@ -160,7 +160,7 @@ class Table:
         self.came += 1000 * len(self.kinds)
         self.most = max(self.most, len(self.deltas))
         all_bytes = sum(size for _, size in self.deltas)
-        found = decide(Sizes(self.base, all_bytes, len(self.deltas)), self.settings)
+        found = decide(DirectorySizes(self.base, all_bytes, len(self.deltas)), self.settings)
         if found.type is CompactionType.MAJOR:
             self.base += all_bytes
             self.written += self.base

@@ -149,7 +149,7 @@ def test_failures_and_wrong_properties_are_the_reason_why_nothing_comes_next(war
     assert one.next is None and one.why.startswith("the last 2 compactions failed")
     table = warehouse.store.find(NAME)
     wrong = replace(table, properties={"compactorthreshold.nonsense": "1"})
-    said = Outlook(warehouse.store, Settings()).next(wrong, None)
+    said = Outlook(warehouse.store, Settings()).next_compaction(wrong, None)
     assert said.type is None and "nonsense" in said.why
     assert len(warehouse.store.compactions()) == 2  # looking has noted nothing
 

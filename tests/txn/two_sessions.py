@@ -24,7 +24,7 @@ from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import bucket_name, delta_name
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.compaction.cleaner import Cleaner
-from acidsql.compaction.worker import Resources, Worker
+from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import Database, LockComponent, LockType, Operation
@@ -165,7 +165,7 @@ class Session:
     def compact_and_clean(self, name: str, partition: str) -> None:
         request = CompactionRequest(TableName("d", name), partition, CompactionType.MAJOR, "me")
         number = self.store.compact(request).id
-        Worker(NO_SPARK, self.store, self.txns, "w", Resources("tag")).run_next(only=number)  # type: ignore[arg-type]
+        Worker(NO_SPARK, self.store, self.txns, "w", WorkerResources("tag")).run_next(only=number)  # type: ignore[arg-type]
         Cleaner(self.store, self.txns).run()
 
 

@@ -15,7 +15,7 @@ from acidsql.acid import cdc
 from acidsql.acid.table import Column, Table
 from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.plan.cdc.order import struct_sql
-from acidsql.plan.cdc.rules import Rules
+from acidsql.plan.cdc.rules import CdcRules
 from acidsql.plan.rows.event_query import (
     DerivedView,
     EventQuery,
@@ -34,7 +34,7 @@ ROW = f"{ew.PREFIX}row"  # the row id of the state table's row
 BROADCAST = "/*+ BROADCAST(f) */ "
 
 
-class Act(IntEnum):
+class RowAct(IntEnum):
     """What is done with one row of a table."""
 
     NOTHING = 0
@@ -45,7 +45,7 @@ class Act(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class CdcViews:
     """The views that the query reads, and the state table.
 
     ``folded`` is a view over ``files``, which is a view over the folded records' files. ``floor``
@@ -65,7 +65,7 @@ class Sides:
         return cdc.state_columns(self.state)[0].name
 
 
-def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
+def decide_by_join(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> EventQuery:
     """Compose the query that decides what each key's records do to the target's row and to the
     state table's. Its ``source`` is the view over the folded records."""
     floor = _floor_query(rules, sides)
@@ -79,7 +79,7 @@ def decide(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
 
 
 def keyed_query(
-    rules: Rules, context: RewriteContext, sides: Sides, full_query: Text, reduced_query: Text
+    rules: CdcRules, context: RewriteContext, sides: CdcViews, full_query: Text, reduced_query: Text
 ) -> EventQuery:
     """Return the event query that decides about the folded records' keys, with its reduced form.
 
@@ -104,7 +104,7 @@ def keyed_query(
     )
 
 
-def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> EventQuery:
+def decide_truncation(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> EventQuery:
     """Compose the deciding query for a batch in which a record truncates. It joins all rows of both
     tables.
 
@@ -134,7 +134,9 @@ def decide_truncation(rules: Rules, context: RewriteContext, sides: Sides) -> Ev
     )
 
 
-def decide_first(rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType) -> EventQuery:
+def decide_for_empty_tables(
+    rules: CdcRules, context: RewriteContext, sides: CdcViews, kind: HiveType
+) -> EventQuery:
     """Compose the deciding query for a target and a state table without rows. It joins nothing.
 
     Args:
@@ -162,18 +164,20 @@ def decide_first(rules: Rules, context: RewriteContext, sides: Sides, kind: Hive
 # Relations of one row. As such, and not as values, they tell which rows of a table they need.
 
 
-def _floor_query(rules: Rules, sides: Sides) -> str:
+def _floor_query(rules: CdcRules, sides: CdcViews) -> str:
     """``below``: the floor before this batch."""
     key, sequence = quote(rules.keys[0].name), quote(sides.sequence)
     return f"SELECT max({sequence}) AS below FROM {sides.floor} WHERE {key} IS NULL"
 
 
-def _newest_truncation(sides: Sides) -> str:
+def _newest_truncation(sides: CdcViews) -> str:
     """``newest``: the order value of the newest record that truncates."""
     return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
 
 
-def _join_records(rules: Rules, context: RewriteContext, sides: Sides, hint: str | None) -> Text:
+def _join_records(
+    rules: CdcRules, context: RewriteContext, sides: CdcViews, hint: str | None
+) -> Text:
     """Compose the folded records, each with its row in the target and in the state table. ``hint``:
     Spark's hint with which both tables are first reduced to the records' keys; None: they are not.
     """
@@ -185,7 +189,7 @@ def _join_records(rules: Rules, context: RewriteContext, sides: Sides, hint: str
     return text
 
 
-def _joined_columns(rules: Rules, context: RewriteContext, sides: Sides) -> list[str]:
+def _joined_columns(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> list[str]:
     """Return SQL of the columns that come from the target's row (its event key, ``o0`` …) and from
     the state table's (its row id, the order value ``v``)."""
     return [
@@ -214,7 +218,7 @@ def joined_side(
     )
 
 
-def _previous_order(rules: Rules, sides: Sides) -> str:
+def _previous_order(rules: CdcRules, sides: CdcViews) -> str:
     """Return SQL of the order value that a key had before this batch; NULL if there is none."""
     state_order = f"x.{quote(sides.sequence)}"
     if not rules.order:
@@ -226,7 +230,7 @@ def _previous_order(rules: Rules, sides: Sides) -> str:
     return f"greatest(CASE WHEN {has_live_order} THEN {live_order} END, {state_order})"
 
 
-def _new_values(rules: Rules, context: RewriteContext) -> dict[str, str]:
+def _new_values(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
     """Return SQL of each column of the target after an insert or an update: column name → SQL."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
@@ -241,7 +245,7 @@ def _new_values(rules: Rules, context: RewriteContext) -> dict[str, str]:
     return new
 
 
-def defaults(rules: Rules, context: RewriteContext) -> dict[str, str]:
+def defaults(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
     """Return the value of each column that no record sets in a new row, by name."""
     types = default_fields(context, rules.unset_columns)
     return {column.name: omitted_value(context, column, types) for column in rules.unset_columns}
@@ -271,7 +275,7 @@ def newest_sql(path: str, old: str, kind: HiveType) -> str:
 
 
 def _decision_query(
-    rules: Rules, context: RewriteContext, joined: Text, *, below: str | None, newest: str | None
+    rules: CdcRules, context: RewriteContext, joined: Text, *, below: str | None, newest: str | None
 ) -> Text:
     """Compose the query that decides about each key: one row for each, with its ``act``, ``note``,
     ``fate`` and new values.
@@ -321,7 +325,7 @@ def add_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Tex
     return text.raw(" FROM (").add(relation).raw("\n" + ")" * (len(steps) + 1))
 
 
-def _decision_steps(rules: Rules) -> list[list[str]]:
+def _decision_steps(rules: CdcRules) -> list[list[str]]:
     """Return the steps that compute the facts about each key on which the decision is based.
 
     ``v`` is the order value that the key had before this batch. The steps add:
@@ -364,11 +368,11 @@ def _act_sql(stays_in_place: str) -> str:
     update leaves the row in its partition and bucket."""
     is_new = f"{ew.PARTITION} IS NULL"
     return (
-        f"CASE WHEN {is_new} AND (NOT fresh OR top.d) THEN {Act.NOTHING.value} "
-        f"WHEN NOT fresh THEN CASE WHEN swept THEN {Act.DELETE.value} "
-        f"ELSE {Act.NOTHING.value} END "
-        f"WHEN top.d THEN {Act.DELETE.value} WHEN {is_new} THEN {Act.INSERT.value} "
-        f"WHEN {stays_in_place} THEN {Act.UPDATE.value} ELSE {Act.MOVE.value} END"
+        f"CASE WHEN {is_new} AND (NOT fresh OR top.d) THEN {RowAct.NOTHING.value} "
+        f"WHEN NOT fresh THEN CASE WHEN swept THEN {RowAct.DELETE.value} "
+        f"ELSE {RowAct.NOTHING.value} END "
+        f"WHEN top.d THEN {RowAct.DELETE.value} WHEN {is_new} THEN {RowAct.INSERT.value} "
+        f"WHEN {stays_in_place} THEN {RowAct.UPDATE.value} ELSE {RowAct.MOVE.value} END"
     )
 
 
@@ -376,12 +380,13 @@ def _note_sql(*, is_in_target: bool) -> str:
     """Return SQL of the `Act` on the state table's row. If the target has the order values, the
     state table has only deleted keys."""
     is_new = f"{ROW} IS NULL"
-    case_body = f"NOT fresh AND (NOT swept OR {is_new}) THEN {Act.NOTHING.value} WHEN NOT fresh"
+    case_body = f"NOT fresh AND (NOT swept OR {is_new}) THEN {RowAct.NOTHING.value} WHEN NOT fresh"
     if is_in_target:
-        case_body += f" OR NOT top.d THEN CASE WHEN {is_new} THEN {Act.NOTHING.value} "
-        case_body += f"ELSE {Act.DELETE.value} END"
+        case_body += f" OR NOT top.d THEN CASE WHEN {is_new} THEN {RowAct.NOTHING.value} "
+        case_body += f"ELSE {RowAct.DELETE.value} END"
     else:
-        case_body += f" THEN {Act.DELETE.value}"
+        case_body += f" THEN {RowAct.DELETE.value}"
     return (
-        f"CASE WHEN {case_body} WHEN {is_new} THEN {Act.INSERT.value} ELSE {Act.UPDATE.value} END"
+        f"CASE WHEN {case_body} WHEN {is_new} THEN {RowAct.INSERT.value} "
+        f"ELSE {RowAct.UPDATE.value} END"
     )

@@ -27,7 +27,7 @@ from acidsql.acid.table import Column
 from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
 from acidsql.plan.cdc.order import as_struct, comparable, has_null, plain_order, stored_type
-from acidsql.plan.cdc.rules import RuleExpression, Rules
+from acidsql.plan.cdc.rules import CdcRules, RuleExpression
 from acidsql.plan.rows.event_query import Fields, RewriteContext, assigned_sql
 from acidsql.plan.values.assignment import read_back_sql
 from acidsql.plan.values.sqltext import Text
@@ -63,7 +63,7 @@ class CdcFold:
 
 
 def compose_fold(
-    rules: Rules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
+    rules: CdcRules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
 ) -> CdcFold:
     """Compose the query that gives one row for each key: its newest record, and what is wrong with
     the key's records.
@@ -116,7 +116,7 @@ def compose_fold(
 
 
 def _converted_columns(
-    rules: Rules, keys: Sequence[str], uncollated: Sequence[str], sequence: str
+    rules: CdcRules, keys: Sequence[str], uncollated: Sequence[str], sequence: str
 ) -> list[str]:
     """Return SQL of the columns of the records before they are folded: keys, order, kind of change,
     and values.
@@ -150,7 +150,7 @@ def _faults(keys: Sequence[str], no_order: str) -> str:
 
 
 def _records(
-    rules: Rules,
+    rules: CdcRules,
     context: RewriteContext,
     source: Text,
     source_values: Sequence[str],
@@ -173,7 +173,7 @@ def _records(
     return context.new().raw("SELECT\n").commas(columns).raw("\nFROM ").add(source)
 
 
-def _order_columns(rules: Rules, keys: list[str]) -> list[Text | str]:
+def _order_columns(rules: CdcRules, keys: list[str]) -> list[Text | str]:
     """Return SQL of the columns of the records of one key with one order value: one of these
     records, their number, and whether they differ."""
     plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
@@ -191,7 +191,7 @@ def _order_columns(rules: Rules, keys: list[str]) -> list[Text | str]:
     ]
 
 
-def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
+def _key_columns(rules: CdcRules, keys: list[str], is_null: str) -> list[Text | str]:
     """Return SQL of the columns of the fold: one row for each key, over the rows that
     `_order_columns` gives for each key and order value. ``is_null``: SQL that tells whether an
     order value is NULL."""
@@ -215,14 +215,16 @@ def _key_columns(rules: Rules, keys: list[str], is_null: str) -> list[Text | str
     return columns
 
 
-def _value(context: RewriteContext, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
+def _value(
+    context: RewriteContext, sql: str, kind: HiveType, column: Column, rules: CdcRules
+) -> str:
     """Return SQL of a value as the next batch will read it from its column."""
     value = assigned_sql(context, sql, kind, column, rules.place)
     return read_back_sql(value, column, is_partition=column in context.table.partition_columns)
 
 
 def _sequence(
-    rules: Rules, context: RewriteContext, fields: Fields, values: dict[str, str]
+    rules: CdcRules, context: RewriteContext, fields: Fields, values: dict[str, str]
 ) -> tuple[str, HiveType]:
     """Return SQL of the order value in its plain form, and its type. Raise AnalysisError if values
     of the type have no order that can be kept."""
@@ -247,7 +249,7 @@ def _check_condition(
     condition: RuleExpression | None,
     words: str,
     context: RewriteContext,
-    rules: Rules,
+    rules: CdcRules,
     column: str,
     fields: Fields,
 ) -> None:

@@ -24,15 +24,15 @@ from acidsql.plan.cdc.decision import (
     BROADCAST,
     DUPLICATE,
     ROW,
-    Act,
-    Sides,
+    CdcViews,
+    RowAct,
     add_steps,
     defaults,
     joined_side,
     keyed_query,
 )
 from acidsql.plan.cdc.order import comparable, keeps_order, plain_order
-from acidsql.plan.cdc.rules import Rules
+from acidsql.plan.cdc.rules import CdcRules
 from acidsql.plan.rows.event_query import EventQuery, RewriteContext, assigned_sql
 from acidsql.plan.values.sqltext import Text
 from acidsql.plan.values.struct_fields import FieldMatching
@@ -87,7 +87,7 @@ def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
 
 
 def decide_history(
-    rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType
+    rules: CdcRules, context: RewriteContext, sides: CdcViews, kind: HiveType
 ) -> EventQuery:
     """Compose the query that decides with SCD type 2. Its ``source`` is the view over the folded
     records.
@@ -106,7 +106,7 @@ def decide_history(
 
 
 def _all_records(
-    rules: Rules, context: RewriteContext, sides: Sides, kind: HiveType, hint: str
+    rules: CdcRules, context: RewriteContext, sides: CdcViews, kind: HiveType, hint: str
 ) -> Text:
     """Compose all records of the keys of the batch, from the batch, the state table and the target:
     ``rec`` at ``s``, and the rows that are there for it.
@@ -176,7 +176,9 @@ def _plain_order_sql(sql: str, table: Table, name: str, kind: HiveType) -> str:
     return f"CASE WHEN {sql} IS NOT NULL THEN CAST({plain[0]} AS {shown_type(str(kind))}) END"
 
 
-def _decision_query(rules: Rules, context: RewriteContext, records: Text, kind: HiveType) -> Text:
+def _decision_query(
+    rules: CdcRules, context: RewriteContext, records: Text, kind: HiveType
+) -> Text:
     """Compose the query that decides about each record of the batch's keys (SCD type 2): which
     version rows are inserted, changed, moved or deleted, and what the state table notes. ``kind``:
     the type of order values."""
@@ -233,7 +235,7 @@ def _decision_query(rules: Rules, context: RewriteContext, records: Text, kind: 
     )
 
 
-def _begins_run_sql(rules: Rules) -> str:
+def _begins_run_sql(rules: CdcRules) -> str:
     """Return SQL that tells whether a record begins a run, that is, a version or a delete. Each
     delete is a run of its own."""
     changed = [
@@ -248,7 +250,7 @@ def _comparable(sql: str, column: Column) -> str:
     return comparable(sql, parse_type(column.type))
 
 
-def _new_values(rules: Rules, context: RewriteContext, kind: HiveType) -> dict[str, str]:
+def _new_values(rules: CdcRules, context: RewriteContext, kind: HiveType) -> dict[str, str]:
     """Return SQL of each column of a version's row: column name → SQL. A column that no record sets
     keeps its value, or gets its DEFAULT."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
@@ -276,11 +278,11 @@ def _act_sql(changes: str, moves: str) -> str:
     partition or bucket."""
     is_version = "begins AND NOT rec.d"
     return (
-        f"CASE WHEN copies = 0 AND {is_version} THEN {Act.INSERT.value} "
-        f"WHEN copies = 0 THEN {Act.NOTHING.value} "
-        f"WHEN NOT ({is_version}) THEN {Act.DELETE.value} "
-        f"WHEN {moves} THEN {Act.MOVE.value} WHEN {changes} THEN {Act.UPDATE.value} "
-        f"ELSE {Act.NOTHING.value} END"
+        f"CASE WHEN copies = 0 AND {is_version} THEN {RowAct.INSERT.value} "
+        f"WHEN copies = 0 THEN {RowAct.NOTHING.value} "
+        f"WHEN NOT ({is_version}) THEN {RowAct.DELETE.value} "
+        f"WHEN {moves} THEN {RowAct.MOVE.value} WHEN {changes} THEN {RowAct.UPDATE.value} "
+        f"ELSE {RowAct.NOTHING.value} END"
     )
 
 
@@ -293,6 +295,6 @@ def _note_sql() -> str:
     """
     is_kept = f"CASE WHEN rec.d THEN src <> {_END} OR prev IS NULL OR prev.d ELSE size > 1 END"
     return (
-        f"CASE WHEN {is_kept} = ({ROW} IS NOT NULL) THEN {Act.NOTHING.value} "
-        f"WHEN {ROW} IS NULL THEN {Act.INSERT.value} ELSE {Act.DELETE.value} END"
+        f"CASE WHEN {is_kept} = ({ROW} IS NOT NULL) THEN {RowAct.NOTHING.value} "
+        f"WHEN {ROW} IS NULL THEN {RowAct.INSERT.value} ELSE {RowAct.DELETE.value} END"
     )

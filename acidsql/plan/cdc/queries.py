@@ -25,15 +25,15 @@ from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import CatalogError
 from acidsql.plan.cdc.decision import (
     ROW,
-    Act,
-    Sides,
-    decide,
-    decide_first,
+    CdcViews,
+    RowAct,
+    decide_by_join,
+    decide_for_empty_tables,
     decide_truncation,
 )
 from acidsql.plan.cdc.fold import compose_fold
 from acidsql.plan.cdc.history import check_history, decide_history
-from acidsql.plan.cdc.rules import Rules, bind_rules, refuse_target
+from acidsql.plan.cdc.rules import CdcRules, bind_rules, refuse_target
 from acidsql.plan.cdc.state import find_or_plan_state, no_rows, now_sql
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.event_query import (
@@ -88,13 +88,13 @@ class PreparedCdc(PreparedStatement):
         is_new: The state table does not exist yet.
         fold: The query of ``fold``, and the stand-ins that it reads.
         faults: ``CdcFold.faults``, over the same stand-ins.
-        files: The temporary view, over the files of the folded records, that ``decide`` reads.
+        files: The temporary view over the files of the folded records. ``decide_by_join`` reads it.
         decisions: The queries that decide.
         decision_view: The view over the decisions that ``queries`` read.
         first_queries: Takes the place of ``queries`` if ``decisions.first`` decides: inserts alone.
     """
 
-    rules: Rules
+    rules: CdcRules
     sequence: HiveType
     state: Table
     is_new: bool
@@ -108,10 +108,10 @@ class PreparedCdc(PreparedStatement):
     def decide_without_files(self, decision: PreparedStatement) -> PreparedStatement:
         """Return a deciding statement that reads the fold's query instead of its files, so that no
         files need be written."""
-        ((decide,), (folded,)) = decision.queries, self.fold.queries
-        view = self.files if decide.source is None else decide.source.view
-        decide = replace(decide, source=DerivedView(view, folded.query))
-        return PreparedStatement((decide,), (*self.fold.standins, *decision.standins))
+        ((decide_query,), (folded,)) = decision.queries, self.fold.queries
+        view = self.files if decide_query.source is None else decide_query.source.view
+        decide_query = replace(decide_query, source=DerivedView(view, folded.query))
+        return PreparedStatement((decide_query,), (*self.fold.standins, *decision.standins))
 
 
 def plan_auto_cdc(
@@ -188,19 +188,19 @@ def _resolve_target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
 
 def _views_and_standins(
     target: str, state: Table, is_new: bool
-) -> tuple[Sides, tuple[StandIn, ...]]:
+) -> tuple[CdcViews, tuple[StandIn, ...]]:
     """Return the views that the queries read, and the state table's stand-ins; a new state table
     has none."""
     if is_new:
-        return Sides(view_name(), view_name(), target, no_rows(state), no_rows(state), state), ()
+        return CdcViews(view_name(), view_name(), target, no_rows(state), no_rows(state), state), ()
     rows, floor = StandIn(view_name(), state, (ROW__ID,)), StandIn(view_name(), state)
-    return Sides(view_name(), view_name(), target, rows.view, floor.view, state), (rows, floor)
+    return CdcViews(view_name(), view_name(), target, rows.view, floor.view, state), (rows, floor)
 
 
 def _decision_queries(
-    rules: Rules,
+    rules: CdcRules,
     context: RewriteContext,
-    sides: Sides,
+    sides: CdcViews,
     kind: HiveType,
     standins: tuple[StandIn, ...],
 ) -> DecisionQueries:
@@ -215,9 +215,9 @@ def _decision_queries(
     if rules.truncate_when is not None:
         truncate = PreparedStatement((decide_truncation(rules, context, sides),), standins)
     return DecisionQueries(
-        PreparedStatement((decide(rules, context, sides),), standins),
+        PreparedStatement((decide_by_join(rules, context, sides),), standins),
         truncate,
-        PreparedStatement((decide_first(rules, context, sides, kind),), ()),
+        PreparedStatement((decide_for_empty_tables(rules, context, sides, kind),), ()),
     )
 
 
@@ -234,15 +234,15 @@ def _source_relation(statement: AutoCdc, blank: Text, view: str | None) -> Text:
 
 # The events of each kind of act.
 _EVENTS = {
-    Act.UPDATE: ew.INSERT | ew.DELETE,
-    Act.MOVE: ew.INSERT | ew.DELETE | ew.MOVED,
-    Act.INSERT: ew.INSERT,
-    Act.DELETE: ew.DELETE,
+    RowAct.UPDATE: ew.INSERT | ew.DELETE,
+    RowAct.MOVE: ew.INSERT | ew.DELETE | ew.MOVED,
+    RowAct.INSERT: ew.INSERT,
+    RowAct.DELETE: ew.DELETE,
 }
 
 
 def _both_event_queries(
-    context: RewriteContext, state: Table, rules: Rules, decision_view: str, *, is_first: bool
+    context: RewriteContext, state: Table, rules: CdcRules, decision_view: str, *, is_first: bool
 ) -> tuple[EventQuery, EventQuery]:
     """Return the event queries of the target and of the state table, over the view of the
     decisions.
@@ -272,7 +272,7 @@ def _target_values(table: Table) -> list[str]:
     ]
 
 
-def _state_values(state: Table, rules: Rules) -> list[str]:
+def _state_values(state: Table, rules: CdcRules) -> list[str]:
     """Return SQL of the state table's columns in its events, over the decisions."""
     sequence, deleted, at = (column.name for column in cdc.state_columns(state))
     numbers = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
@@ -323,5 +323,5 @@ def _insert_query(
     """Compose the event query of a table without rows: a plain insert of each row whose act is
     INSERT. ``keys`` is not used."""
     query = context.new().raw("SELECT\n").commas(values)
-    query.raw(f"\nFROM {decision_view} WHERE {act} = {Act.INSERT.value}")
+    query.raw(f"\nFROM {decision_view} WHERE {act} = {RowAct.INSERT.value}")
     return EventQuery(table, query)

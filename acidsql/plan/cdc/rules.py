@@ -44,7 +44,7 @@ class RuleExpression:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CdcRules:
     """The rules of one AUTO CDC.
 
     Attributes:
@@ -77,7 +77,7 @@ class Rules:
     place: Span
 
 
-def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> Rules:
+def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> CdcRules:
     """Bind a statement's clauses, and the properties of its target, to columns.
 
     Args:
@@ -124,7 +124,7 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> R
         _refuse_with_history(statement, context, truncate_when)
         order, is_struct = (), False  # __START_AT and __END_AT hold it
         tracked_columns = _chosen_columns(statement.track_history or EVERY, context, columns)
-    return Rules(
+    return CdcRules(
         keys, columns, unset_columns, sequence, order, is_struct, delete_when, truncate_when,
         tracked_columns, ignore_null_columns, statement.source,
     )  # fmt: skip

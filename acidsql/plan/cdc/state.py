@@ -27,7 +27,7 @@ from acidsql.acid.values.types import parse_type
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.cdc.fold import CdcFold
-from acidsql.plan.cdc.rules import Rules, names_in
+from acidsql.plan.cdc.rules import CdcRules, names_in
 from acidsql.plan.rows.event_query import RewriteContext
 from acidsql.plan.standins.query import Resolve
 from acidsql.settings.kinds import duration_setting
@@ -43,7 +43,7 @@ _BUCKETS = 4  # of the state table of a target without buckets
 
 
 def find_or_plan_state(
-    context: RewriteContext, statement: AutoCdc, rules: Rules, folded: CdcFold, resolve: Resolve
+    context: RewriteContext, statement: AutoCdc, rules: CdcRules, folded: CdcFold, resolve: Resolve
 ) -> tuple[Table, bool]:
     """Find and check the state table, or plan a new one. Nothing is created.
 
@@ -212,7 +212,7 @@ def _types(columns: tuple[Column, ...]) -> str:
 
 
 def _state_definition(
-    context: RewriteContext, statement: AutoCdc, rules: Rules, folded: CdcFold
+    context: RewriteContext, statement: AutoCdc, rules: CdcRules, folded: CdcFold
 ) -> Table:
     """Return the definition of the state table that this statement needs; nothing is created. Raise
     UnsupportedError if its name would be too long."""

@@ -39,7 +39,7 @@ from acidsql.errors import (
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent
 from acidsql.plan.analysis import lower
-from acidsql.plan.cdc.decision import Act
+from acidsql.plan.cdc.decision import RowAct
 from acidsql.plan.cdc.queries import PreparedCdc
 from acidsql.plan.cdc.state import declared_retention, need_own_table
 from acidsql.plan.locking import reserve_lock
@@ -399,7 +399,7 @@ class AutoCdcStatements:
 
     def replay_counts_frame(self, cdc_receipt: Receipt) -> DataFrame:
         """The row of counts of a replayed statement, which has no records."""
-        return self._counts_frame(cdc_receipt, Tally(0, 0, 0, dict.fromkeys(Act, 0), 0, 0, 0))
+        return self._counts_frame(cdc_receipt, Tally(0, 0, 0, dict.fromkeys(RowAct, 0), 0, 0, 0))
 
     def _counts_frame(self, cdc_receipt: Receipt, tally: Tally) -> DataFrame:
         """Return a statement's counts as a DataFrame of one row of BIGINTs: ``COUNT_COLUMNS``, then

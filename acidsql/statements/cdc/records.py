@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.errors import ConstraintError
-from acidsql.plan.cdc.decision import DUPLICATE, STALE, Act
+from acidsql.plan.cdc.decision import DUPLICATE, STALE, RowAct
 from acidsql.plan.cdc.fold import NULL_KEY, NULL_SEQUENCE
 from acidsql.plan.cdc.queries import PreparedCdc
 from acidsql.statements.context.result import Counts
@@ -37,7 +37,7 @@ class Tally:
     records: int
     stale: int
     duplicates: int
-    acts: dict[Act, int]
+    acts: dict[RowAct, int]
     state_rows: int
     decisions: int
     duplicate_targets: int
@@ -45,8 +45,8 @@ class Tally:
     def counts(self, table: str, write_id: int | None) -> Counts:
         """The counts of changed rows. A row that moves to another partition is one updated row."""
         acts = self.acts
-        updated = acts[Act.UPDATE] + acts[Act.MOVE]
-        return Counts(table, acts[Act.INSERT], updated, acts[Act.DELETE], write_id)
+        updated = acts[RowAct.UPDATE] + acts[RowAct.MOVE]
+        return Counts(table, acts[RowAct.INSERT], updated, acts[RowAct.DELETE], write_id)
 
     def __str__(self) -> str:
         parts = [f"{self.records:,} record{'s' * (self.records != 1)}"]
@@ -147,17 +147,17 @@ def count_decisions(decisions: EvaluatedRows) -> Tally:
 
     is_duplicate, is_stale = (one_if(f"fate = '{fate}'") for fate in (DUPLICATE, STALE))
     totals = _totals(decisions, {
-        **{act.name: one_if(f"act = {act.value}") for act in list(Act)[1:]},
+        **{act.name: one_if(f"act = {act.value}") for act in list(RowAct)[1:]},
         "keys": one_if("n IS NOT NULL"),
         "twice": one_if("twice"),
-        "notes": one_if(f"note <> {Act.NOTHING.value}"),
+        "notes": one_if(f"note <> {RowAct.NOTHING.value}"),
         "records": "n",
         # A key's newest record is applied, or is a duplicate, or is stale. The older ones are
         # stale, and further copies of each are duplicates.
         "duplicates": f"coalesce(n - m, 0) + {is_duplicate}",
         "stale": f"coalesce(m - 1, 0) + {is_stale}",
     })  # fmt: skip
-    acts = {act: totals[act.name] for act in list(Act)[1:]}
+    acts = {act: totals[act.name] for act in list(RowAct)[1:]}
     return Tally(
         totals["records"], totals["stale"], totals["duplicates"], acts, totals["notes"],
         totals["keys"], totals["twice"],

@@ -18,7 +18,7 @@ from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.decision import job_properties, max_remaining_deltas, pool_of
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
-from acidsql.compaction.worker import Resources, Worker
+from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.errors import AcidSqlError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import (
     CompactionInfo,
@@ -49,7 +49,7 @@ class CompactionStatements(Family):
         super().__init__(context)
         self._host = host = context.host
         # A person waits for the compaction, so it uses all task slots.
-        resources = Resources(f"acidsql-compact-{id(self)}")
+        resources = WorkerResources(f"acidsql-compact-{id(self)}")
         self._worker = Worker(
             self._spark, self._metastore, self._txns, f"{host}-session{id(self)}", resources
         )

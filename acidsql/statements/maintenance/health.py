@@ -287,7 +287,7 @@ def _add_outlook(
     states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE
     if states and (holder := outlook.keeper_of_obsolete(table, partition, states)) is not None:
         health = replace(health, held_by=holder.description, held_since=_timestamp(holder.since_ms))
-    decision = outlook.next(table, partition)
+    decision = outlook.next_compaction(table, partition)
     next_type = None if decision.type is None else decision.type.name.lower()
     return replace(health, next=next_type, why=decision.why)
 
