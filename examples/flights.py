@@ -30,7 +30,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 import acidsql
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 from acidsql.terminal.render import first_rows
 
 DEFAULT_WAREHOUSE = Path("build/flights")
@@ -179,7 +179,7 @@ def tell(acid: acidsql.Session, title: str, statements: str) -> None:
 def directories(acid: acidsql.Session, table: str, *, most: int = 4) -> None:
     """The directories of a table on disk."""
     files = acid.files(table).where("file IS NOT NULL").collect()
-    tree = Tree(f"[bold]{table}[/]  {len(files)} files, {size(sum(f.bytes for f in files))}")
+    tree = Tree(f"[bold]{table}[/]  {len(files)} files, {size_text(sum(f.bytes for f in files))}")
     for number, partition in enumerate(sorted({f.partition for f in files}, key=_by_number)):
         if number == most:
             tree.add("… and so on")
@@ -189,7 +189,7 @@ def directories(acid: acidsql.Session, table: str, *, most: int = 4) -> None:
         for directory in sorted({(f.kind, f.directory) for f in here}, key=lambda pair: pair[1]):
             inside = [f for f in here if f.directory == directory[1]]
             colour = {"delete_delta": "red", "base": "blue"}.get(directory[0], "green")
-            names = ", ".join(f"{f.file} ({size(f.bytes)})" for f in inside)
+            names = ", ".join(f"{f.file} ({size_text(f.bytes)})" for f in inside)
             branch.add(f"[{colour}]{directory[1].rpartition('/')[2]}/[/]  {names}")
     console.print(tree, "")
 

@@ -17,7 +17,7 @@ from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.reading.python_rows import _tasks
 from acidsql.storage.reading.read import read
 from acidsql.storage.reading.scan import Scan
-from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.repeatable import repeatable_query
 from acidsql.storage.spark.session import jvm, zones
 
 pytestmark = pytest.mark.spark
@@ -171,7 +171,7 @@ def test_the_python_reader_gives_the_same(spark, monkeypatch, name):
     if name == "types" and not OVER_CONNECT:  # without delete events
         files = (GOLDEN / name / "data").rglob("bucket_*")
         size = sum(file.stat().st_size for file in files)
-        assert size / 2 < repeatable(rows).bytes < 2 * size  # as if Spark had listed them
+        assert size / 2 < repeatable_query(rows).bytes < 2 * size  # as if Spark had listed them
     assert rows_of(rows.toArrow(), types_of(case)) == expected_rows(case)
 
 

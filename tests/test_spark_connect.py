@@ -317,7 +317,7 @@ def test_a_server_without_keys_is_told_and_not_its_python():
     rows = spark.read.schema.return_value.text.return_value.mapInArrow.return_value
     rows.collect.side_effect = PySparkException(text)
     with pytest.raises(SettingError, match="needs keys for this store") as caught:
-        probe._try(spark, "s3a://b/w", "s3a://b/w/probe")
+        probe._try_worker(spark, "s3a://b/w", "s3a://b/w/probe")
     assert not {"stacktrace", "PYSPARK_PYTHON"} & set(str(caught.value).split())
 
 

@@ -2,8 +2,8 @@
 
 A path here is a text, plain or with the scheme of a file system, as a metastore stores it. As in
 the text of Hadoop's ``Path``, nothing is escaped: all characters stand for themselves. This module
-does not know links. ``storage.files.filesystem.real`` resolves them before a location is stored, so
-stored locations can be compared as texts.
+does not know links. ``storage.files.filesystem.real_location`` resolves them before a location is
+stored, so stored locations can be compared as texts.
 """
 
 from __future__ import annotations

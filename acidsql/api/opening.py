@@ -15,7 +15,7 @@ from acidsql.metastore.hive.wire.address import is_address
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings, known_settings
 from acidsql.statements.directories.places import normalized_location
-from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.storage.files.filesystem import filesystem_for, real_location
 
 if TYPE_CHECKING:
     from acidsql.metastore.hive.survey import Survey
@@ -158,6 +158,6 @@ def place_of(warehouse: str) -> str:
     if not warehouse.strip():
         raise SettingError("warehouse='' names no directory.", name="warehouse")
     try:
-        return normalized_location(real(warehouse), may_be_link=True)
+        return normalized_location(real_location(warehouse), may_be_link=True)
     except (CatalogError, ValueError) as error:
         raise SettingError(f"The warehouse '{warehouse}' cannot be used: {error}") from error

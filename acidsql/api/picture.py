@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from acidsql.statements.maintenance.health import Health
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 
 CELLS = (
     "", "rows", "deleted", "live", "bases", "deltas", "delete deltas", "obsolete", "held by",
@@ -48,7 +48,7 @@ class Picture:
         longest = max(map(_total_bytes, shown), default=0) or 1
         lines = [_bar_svg(health, number, longest) for number, health in enumerate(shown, 1)]
         if remaining:
-            text = f"and {len(remaining):,} more: {size(sum(map(_total_bytes, remaining)))}"
+            text = f"and {len(remaining):,} more: {size_text(sum(map(_total_bytes, remaining)))}"
             lines.append(_svg_text(0, _LINE * (len(shown) + 1), text))
         height = _LINE * (len(shown) + 1 + bool(remaining)) + 8
         title = html.escape(", ".join(_health_line(health) for health in shown) or "no partitions")
@@ -67,16 +67,16 @@ def health_cells(health: Any) -> tuple[str, ...]:
         _row_name(health),
         "" if health.rows is None else f"{health.rows:,}",
         "" if health.deleted_rows is None else f"{health.deleted_rows:,}",
-        size(health.live_bytes or 0),
+        size_text(health.live_bytes or 0),
         *(
-            "" if number is None else f"{number:,} · {size(length)}"
+            "" if number is None else f"{number:,} · {size_text(length)}"
             for number, length in (
                 (health.bases, health.base_bytes),
                 (health.deltas, health.delta_bytes),
                 (health.delete_deltas, health.delete_delta_bytes),
             )
         ),
-        size(health.obsolete_bytes or 0),
+        size_text(health.obsolete_bytes or 0),
         _keeper_of_obsolete_text(health),
         health.next or "",
         health.problem or health.why or "",
@@ -95,7 +95,7 @@ def _health_line(health: Health) -> str:
         facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
     else:
         rows = f"{_counted(health.rows, 'row')}, {health.deleted_rows:,} deleted"
-        files = f"{size(health.live_bytes or 0)} in {_counted(health.files or 0, 'file')}"
+        files = f"{size_text(health.live_bytes or 0)} in {_counted(health.files or 0, 'file')}"
         facts = [f"{_row_name(health)}: {rows}, {files}"]
     if (
         number := (health.deltas or 0) + (health.delete_deltas or 0)
@@ -103,7 +103,7 @@ def _health_line(health: Health) -> str:
         facts.append(f"{_counted(number, 'delta')}, {health.delta_share:.0%} of the bytes")
     if health.obsolete_bytes:
         keeper = _keeper_of_obsolete_text(health)
-        facts.append(f"{size(health.obsolete_bytes)} obsolete{keeper and ': '}{keeper}")
+        facts.append(f"{size_text(health.obsolete_bytes)} obsolete{keeper and ': '}{keeper}")
     if health.why is not None:
         facts.append(f"next: {health.next or 'nothing'}: {health.why}")
     return " · ".join(facts)
@@ -152,7 +152,7 @@ def _bar_svg(health: Health, number: int, longest: int) -> str:
                 f'<rect x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="14" fill="{colour}"/>'
             )
         x += width
-    return "".join([*parts, _svg_text(x + 6, y, size(_total_bytes(health))), "</g>"])
+    return "".join([*parts, _svg_text(x + 6, y, size_text(_total_bytes(health))), "</g>"])
 
 
 def _svg_text(x: float, y: int, text: str) -> str:

@@ -29,7 +29,7 @@ from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.reading.server import need_workers
 from acidsql.storage.spark.given_rows import Rows
-from acidsql.storage.spark.session.store_conf import hand_over
+from acidsql.storage.spark.session.store_conf import hand_over_store_settings
 from acidsql.storage.spark.views import drop_at_last, drop_unneeded
 from acidsql.storage.writing.warm_workers import warm_workers
 
@@ -82,7 +82,7 @@ def connect(
     chosen = Settings.of({**conf_settings(spark), **(settings or {})})
     where = (conf(spark, "warehouse") or None) if warehouse is None else str(warehouse)
     url = (conf(spark, "metastore") or None) if metastore is None else metastore
-    hand_over(spark)
+    hand_over_store_settings(spark)
     if is_hive(url):
         store, place = open_hive(url, where)
     else:

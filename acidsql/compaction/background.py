@@ -33,7 +33,7 @@ from acidsql.metastore.interface import LockState, Metastore
 from acidsql.settings import Settings
 from acidsql.storage.spark.session import jobs
 from acidsql.storage.spark.session.jvm import has_ended
-from acidsql.storage.spark.session.store_conf import give_workers, settings_of
+from acidsql.storage.spark.session.store_conf import give_workers_store_settings, store_settings
 from acidsql.txn import PassedLocks, SessionLocks, TxnManager
 
 _log = logging.getLogger(__name__)
@@ -273,7 +273,7 @@ class Background:
             written, self._written = self._written, {}
             self._written_since = None
         if written and not self._inline:  # the keys of an object store may have changed
-            give_workers(self._own_session, settings_of(self._spark))
+            give_workers_store_settings(self._own_session, store_settings(self._spark))
         candidates = self._metastore.candidates() if written else []
         aborted = {(candidate.table, candidate.partition): candidate for candidate in candidates}
         initiator = Initiator(self._metastore, self._settings(), self._id)

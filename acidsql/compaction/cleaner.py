@@ -222,7 +222,7 @@ class Cleaner:
             open=(),
         )
         fs = filesystem_for(table.location)
-        if (link := fs.link_on_the_way(table.location, entry.partition or "")) is not None:
+        if (link := fs.first_link_on_path(table.location, entry.partition or "")) is not None:
             _log.warning("'%s' is a link: files behind it are not cleaned up.", link)
             return []
         try:
@@ -295,7 +295,7 @@ class Cleaner:
         removed: list[RemovedPath] = []
         write_ids_on_disk: set[int] = set()
         for path in self._place_directories(fs, table):
-            link = fs.link_on_the_way(table.location, path.removeprefix(table.location))
+            link = fs.first_link_on_path(table.location, path.removeprefix(table.location))
             entries, children = visible_entries(fs, path)
             state = acid_state(
                 children, snapshot.write_ids[name], snapshot.valid_txns, history_is_kept=True

@@ -7,7 +7,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.storage.files.parallel import run_in_threads
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.storage.tables.file_info import read_file_info
 from acidsql.storage.tables.listing import EventFile
@@ -65,12 +65,13 @@ def _merge_lines(plan: CompactionPlan) -> list[str]:
     written = [plan.inserts, *([plan.deletes] if plan.deletes and deletes else [])]
     return [
         f"  reads {len(plan.directories)} directories, {len(plan.sizes)} files, "
-        f"{size(sum(plan.sizes))}: {_first_names(plan.directories)}",
+        f"{size_text(sum(plan.sizes))}: {_first_names(plan.directories)}",
         *([f"  takes {plan.run}"] if plan.run else []),
         f"  merges {rows}, by {len(plan.folds)} tasks (one for each bucket id)",
         f"  {fate}: {dropped}",
         f"  writes {', '.join(written)}",
-        f"  frees {size(sum(plan.sizes))} when no open transaction or lease can read them any more",
+        f"  frees {size_text(sum(plan.sizes))} when no open transaction or lease can read them any "
+        "more",
     ]
 
 

@@ -33,7 +33,7 @@ from acidsql.metastore.interface import (
 )
 from acidsql.plan.analysis.lower import job_errors
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 from acidsql.storage.folding.compact import CompactionRun, take_from_dead
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.storage.spark.session import jobs
@@ -318,14 +318,14 @@ def progress_of(work: CompactionRun, tasks: Tasks) -> str:
     """Return the progress of a compaction, in at most 32 characters: ``merge 12/40, 4 run, 1.2
     GB``."""
     if work.phase == "publish":
-        return f"publish {size(work.written[1])}"
+        return f"publish {size_text(work.written[1])}"
     finished, total = tasks.finished, tasks.total
     if work.phase == "merge":  # a job may have a part of the folds only
         finished, total = work.folded + finished, len(work.plan.folds)
     tasks_of = (
         f" {finished}/{total}, {tasks.running} run," if total else ""
     )  # none: between two jobs
-    return f"{work.phase}{tasks_of} {size(work.staged_bytes())}"[:32]
+    return f"{work.phase}{tasks_of} {size_text(work.staged_bytes())}"[:32]
 
 
 def refuse_open_write_id(plan: CompactionPlan) -> None:
@@ -377,5 +377,6 @@ def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> 
     files, written_bytes = written
     return (
         f"read {len(plan.directories)} directories, {len(plan.sizes)} files, "
-        f"{size(sum(plan.sizes))}; wrote {files} files, {size(written_bytes)}; {seconds:.1f} s"
+        f"{size_text(sum(plan.sizes))}; wrote {files} files, {size_text(written_bytes)}; "
+        f"{seconds:.1f} s"
     )

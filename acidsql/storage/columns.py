@@ -65,24 +65,24 @@ def shown_sql(expression: str, hive_type: str, *, zone_offset_micros: int | None
     return _shown_node_sql(expression, parse_type(hive_type), zone_offset_micros, 0)
 
 
-def _shown_node_sql(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
+def _shown_node_sql(sql: str, node: HiveType, zone_offset_micros: int | None, depth: int) -> str:
     """Return SQL that turns a value as read, nested too, into what the user sees: CHAR is padded, a
     TIMESTAMP moved by the zone's offset in microseconds (None: not moved). ``depth`` numbers the
     variables of lambdas.
     """
-    if not (node.holds("char") or (offset is not None and node.holds("timestamp"))):
+    if not (node.holds("char") or (zone_offset_micros is not None and node.holds("timestamp"))):
         return sql
     if node.kind == "char":
         return f"rpad({sql}, {node.parameters[0]}, ' ')"
     if node.kind == "timestamp":
-        assert offset is not None
+        assert zone_offset_micros is not None
         return (
-            f"timestampadd(MICROSECOND, unix_micros({sql}) + {offset}L, "
+            f"timestampadd(MICROSECOND, unix_micros({sql}) + {zone_offset_micros}L, "
             "TIMESTAMP_NTZ '1970-01-01 00:00:00')"
         )
 
     def convert(inner: str, child: HiveType, deeper: int) -> str:
-        return _shown_node_sql(inner, child, offset, deeper)
+        return _shown_node_sql(inner, child, zone_offset_micros, deeper)
 
     return nested_sql(sql, node, convert, depth)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.spark.session.streaming import local_property, run_of
+from acidsql.storage.spark.session.streaming import local_property, run_and_checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def running_query(batch: DataFrame, owner: SparkSession) -> RunningQuery | None:
     query_id = local_property(batch.sparkSession, "sql.streaming.queryId")
     if query_id is None:
         return None
-    run_id, checkpoint = run_of(owner, query_id)
+    run_id, checkpoint = run_and_checkpoint(owner, query_id)
     if run_id is None:
         # Spark runs the jobs of a streaming query in a job group that is called as the run.
         run_id = local_property(batch.sparkSession, "spark.jobGroup.id") or ""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from acidsql.api.session import Session
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.interface import LockState
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 from acidsql.storage.spark.session.job_progress import Tasks, tagged_jobs, watched_tasks
 from acidsql.txn.locks import describe_lock
 
@@ -58,7 +58,7 @@ def progress_line(session: Session, text: str, tasks: Tasks) -> str:
     """Return what a statement does now, in words: the tasks of its job, or the lock that it waits
     for."""
     if tasks.total:
-        read = f", {tasks.rows:,} rows, {size(tasks.bytes)} read" if tasks.rows else ""
+        read = f", {tasks.rows:,} rows, {size_text(tasks.bytes)} read" if tasks.rows else ""
         return f"{tasks.finished} of {tasks.total} tasks are done, {tasks.running} run{read}"
     return _waits_for(session, text) or "in the driver: plan, files, commit"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from acidsql.acid import paths
 from acidsql.acid.layout import is_hidden, parse_directory
-from acidsql.storage.files.local import real, reals
+from acidsql.storage.files.local import real_location, real_locations
 
 PARTS = st.lists(st.sampled_from(["a", "b", "ab", "..", ".", "", "link", "x.y"]), max_size=6)
 TEXTS = st.text(max_size=12) | st.text(st.sampled_from("aA1_.=/: %\n\x00-\\"), max_size=12)
@@ -34,17 +34,22 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(PARTS, PARTS, st.sampled_from(["", "file:", "file://", "FILE://localhost"]))
 def test_two_paths_are_one_place_where_the_file_system_says_so(root, one, other, scheme):
     first, second = f"{root}/{'/'.join(one)}", f"{root}/{'/'.join(other)}"
-    assert paths.is_same(real(scheme + first), real(second)) == (
+    assert paths.is_same(real_location(scheme + first), real_location(second)) == (
         os.path.realpath(first) == os.path.realpath(second)
     )
     if os.path.exists(first) and os.path.exists(second):
-        assert paths.is_same(real(scheme + first), real(second)) == os.path.samefile(first, second)
-    assert list(reals([first, scheme + second])) == [real(first), real(scheme + second)]
+        assert paths.is_same(
+            real_location(scheme + first), real_location(second)
+        ) == os.path.samefile(first, second)
+    assert list(real_locations([first, scheme + second])) == [
+        real_location(first),
+        real_location(scheme + second),
+    ]
 
 
 @given(PARTS, PARTS)
 def test_a_path_lies_in_a_directory_where_pathlib_says_so(one, other):
-    inner, outer = (real("/nowhere/" + "/".join(parts)) for parts in (one, other))
+    inner, outer = (real_location("/nowhere/" + "/".join(parts)) for parts in (one, other))
     is_within = PurePosixPath(inner).is_relative_to(outer)
     assert paths.is_within(inner, outer) == is_within
     assert paths.is_within(f"file:{inner}/", f"//{outer}") == is_within

@@ -191,7 +191,7 @@ def test_an_entry_without_work_is_refused_and_one_that_fails_says_why(both, monk
     def full(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(compacting, "fold", full)
+    monkeypatch.setattr(compacting, "fold_bucket", full)
     with pytest.raises(WriteError, match="disk"):
         both.acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
     monkeypatch.undo()

@@ -15,7 +15,7 @@ def no_spark(monkeypatch):
     def run(_spark, tasks, spec):
         return [found for works in tasks for found in job.check_task(works, spec)]
 
-    monkeypatch.setattr(job, "_run", run)
+    monkeypatch.setattr(job, "_run_check_job", run)
 
 
 @pytest.fixture

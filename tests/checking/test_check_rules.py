@@ -19,7 +19,7 @@ from acidsql.storage.checking import job
 from acidsql.storage.checking.directories import CatalogFacts
 from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.orc.encoding.footer import read_checked, read_footer
+from acidsql.storage.orc.encoding.footer import read_checked_footer, read_footer
 from acidsql.storage.orc.encoding.stripe import ROW_INDEX, stripe_footer
 from acidsql.storage.reading.pruning.inventory import inventory
 
@@ -129,7 +129,7 @@ def test_a_flipped_bit_is_found_if_it_contradicts_the_statistics(files):
     path.write_bytes(data[: at + 13] + b"2" + data[at + 14 :])
     assert files.check() == []  # neither the first nor the last text, and as long as before
     with path.open("rb") as opened:
-        footer, _, script = read_checked(opened, len(data))
+        footer, _, script = read_checked_footer(opened, len(data))
         streams = stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
     (write_ids,) = (s for s in streams.streams if (s.column, s.kind) == (2, 1))
     changed = bytearray(data)
@@ -229,8 +229,8 @@ def test_marks_of_versions_and_names_of_originals(files):
 
 def test_a_file_that_is_gone_when_its_turn_comes_is_found(files, monkeypatch):
     path = files.insert(f"{D1}/bucket_00000", rows(1, 0, 2))
-    run = job._run
-    monkeypatch.setattr(job, "_run", lambda *args: (path.unlink(), run(*args))[1])
+    run = job._run_check_job
+    monkeypatch.setattr(job, "_run_check_job", lambda *args: (path.unlink(), run(*args))[1])
     assert files.check() == [("FILE_GONE", f"{D1}/bucket_00000"), ("NOT_COMPARED", "")]
 
 

@@ -13,7 +13,7 @@ from acidsql.compaction.background import Background
 from acidsql.compaction.service import Service
 from acidsql.metastore.compaction_queue import CompactionState
 from acidsql.settings import Settings
-from acidsql.storage.files.entries import is_half, visible_entries
+from acidsql.storage.files.entries import is_lone_half, visible_entries
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.folding import compact as compacting
 
@@ -65,7 +65,7 @@ def test_the_service_goes_on_when_a_compaction_fails_in_whatever_way(warehouse, 
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(compacting, "_run", fail)
+    monkeypatch.setattr(compacting, "_run_fold_job", fail)
     warehouse.change([0])
     warehouse.change([0])
     told = []
@@ -81,10 +81,10 @@ def test_where_a_half_is_taken_away_while_it_is_looked_at_all_is_looked_at_again
     warehouse.fs.create_directory(path)
     (entry,) = warehouse.fs.list(warehouse.place)
     # As Hive's compactor leaves it: without a mark.
-    assert not is_half(warehouse.fs, entry, {entry.name})
+    assert not is_lone_half(warehouse.fs, entry, {entry.name})
     warehouse.fs.delete_directory(path)
     with pytest.raises(FileNotFoundError):
-        is_half(warehouse.fs, entry, {entry.name})
+        is_lone_half(warehouse.fs, entry, {entry.name})
     listings = iter([[entry], []])
     fs = LocalFileSystem()
     fs.list = lambda at: next(listings) if at == warehouse.place else LocalFileSystem.list(fs, at)

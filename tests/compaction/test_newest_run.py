@@ -11,7 +11,7 @@ from acidsql.acid.state import AcidState
 from acidsql.compaction.decision import DirectorySizes, decide
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.settings import Settings
-from acidsql.storage.folding.newest_run import SIZE_RATIO, Run, newest_run
+from acidsql.storage.folding.newest_run import SIZE_RATIO, DeltaRun, newest_run
 from acidsql.storage.tables.listing import EventFile, Listing, OriginalFiles
 
 BOTH = (DirectoryKind.DELTA, DirectoryKind.DELETE_DELTA)
@@ -88,7 +88,7 @@ def test_it_is_the_longest_run_of_similar_deltas_up_to_the_newest(sized, most):
     start = min(n for n in range(len(steps)) if may_begin_at(steps, n, most))
     run = newest_run(listing_of(sized), most)
     taken = directories_of(steps[start:])
-    assert run == Run(
+    assert run == DeltaRun(
         min(one.min_write_id for one in taken),
         len(taken),
         bytes_of(steps[start:]),
@@ -130,7 +130,7 @@ def test_loaded_files_have_bytes_too():
     seen = listing_of(sized[1:])
     loaded = OriginalFiles(("/t/delta_0000002_0000002_0000/000000_0",), 2, 0, True, (100,))
     seen = Listing("", seen.data, (), (loaded,), AcidState(None, tuple(one for one, _ in sized)))
-    assert newest_run(seen, 10) == Run(3, 1, 1, 1)
+    assert newest_run(seen, 10) == DeltaRun(3, 1, 1, 1)
 
 
 def test_without_deltas_there_is_no_run():

@@ -45,14 +45,14 @@ def test_an_entry_goes_from_initiated_to_succeeded(warehouse):
 def test_two_workers_never_take_the_same_entry(warehouse, monkeypatch):
     fill(warehouse)
     number = warehouse.queue()
-    run, inside, go_on = compacting._run, threading.Event(), threading.Event()
+    run, inside, go_on = compacting._run_fold_job, threading.Event(), threading.Event()
 
     def slowly(*args):
         inside.set()
         assert go_on.wait(20)
         return run(*args)
 
-    monkeypatch.setattr(compacting, "_run", slowly)
+    monkeypatch.setattr(compacting, "_run_fold_job", slowly)
     first = threading.Thread(target=lambda: warehouse.worker().run_next())
     first.start()
     assert inside.wait(20)
@@ -65,7 +65,7 @@ def test_two_workers_never_take_the_same_entry(warehouse, monkeypatch):
 
 def test_a_long_compaction_tells_how_far_it_is_until_it_has_ended(warehouse, monkeypatch):
     fill(warehouse)
-    number, worker, run = warehouse.queue(), warehouse.worker(), compacting._run
+    number, worker, run = warehouse.queue(), warehouse.worker(), compacting._run_fold_job
     worker.tells_s = 0.01
     note, noted = warehouse.store.note_progress, threading.Event()
 
@@ -84,7 +84,7 @@ def test_a_long_compaction_tells_how_far_it_is_until_it_has_ended(warehouse, mon
         assert warehouse.entry(number).progress == "merge 0/2, 0 run, 0 B"
         return run(*args)
 
-    monkeypatch.setattr(compacting, "_run", slowly)
+    monkeypatch.setattr(compacting, "_run_fold_job", slowly)
     assert worker.run_next() == number
     entry = warehouse.entry(number)
     assert (entry.state, entry.progress) == (CompactionState.READY_FOR_CLEANING, None)
@@ -142,14 +142,14 @@ def test_who_has_lost_its_entry_puts_nothing_in_place(warehouse, monkeypatch):
     """The worker slept until its transaction had timed out, and another worker took the entry."""
     fill(warehouse)
     warehouse.queue()
-    run, worker = compacting._run, warehouse.worker()
+    run, worker = compacting._run_fold_job, warehouse.worker()
 
     def slept(*args):
         found = run(*args)
         warehouse.store.abort_txn(worker.txn_id)
         return found
 
-    monkeypatch.setattr(compacting, "_run", slept)
+    monkeypatch.setattr(compacting, "_run_fold_job", slept)
     with pytest.raises(AcidSqlError, match="aborted"):
         worker.run_next()
     assert not any(name.startswith("base") for name in warehouse.directories())
@@ -163,7 +163,7 @@ def test_a_stopped_worker_gives_its_entry_back(warehouse, monkeypatch):
         worker.stop()
         raise RuntimeError("the job was cancelled")
 
-    monkeypatch.setattr(compacting, "_run", stopped)
+    monkeypatch.setattr(compacting, "_run_fold_job", stopped)
     with pytest.raises(RuntimeError):
         worker.run_next()
     assert warehouse.entry(number).state is CompactionState.INITIATED
@@ -174,7 +174,7 @@ def test_a_stopped_worker_gives_its_entry_back(warehouse, monkeypatch):
 def in_driver(monkeypatch):
     """The driver folds small files itself, as it does outside of these tests."""
     monkeypatch.setattr(compacting, "_FEW_BYTES", 2**20)
-    monkeypatch.setattr(compacting, "_run", None)
+    monkeypatch.setattr(compacting, "_run_fold_job", None)
 
 
 @pytest.mark.usefixtures("in_driver")
@@ -201,7 +201,7 @@ def test_small_files_are_folded_without_a_job(warehouse):
 )
 def test_a_job_folds_what_the_driver_may_not(warehouse, monkeypatch, settings, limit):
     jobs = []
-    monkeypatch.setattr(compacting, "_run", lambda *_: jobs.append(1) or [])
+    monkeypatch.setattr(compacting, "_run_fold_job", lambda *_: jobs.append(1) or [])
     if limit is not None:
         monkeypatch.setattr(compacting, *limit)
     fill(warehouse)
@@ -220,7 +220,7 @@ def test_a_disk_that_is_full_fails_the_fold_in_the_driver_and_nothing_is_left(
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compacting, "fold", full)
+    monkeypatch.setattr(compacting, "fold_bucket", full)
     with pytest.raises(WriteError, match="No space left"):
         warehouse.worker().run_next()
     assert warehouse.entry(number).state is CompactionState.FAILED
@@ -239,7 +239,7 @@ def test_a_worker_that_is_stopped_between_two_folds_gives_its_entry_back(warehou
         worker.stop()
         return fold(what, *more)
 
-    monkeypatch.setattr(compacting, "fold", stopped)
+    monkeypatch.setattr(compacting, "fold_bucket", stopped)
     with pytest.raises(WriteError, match="given up"):
         worker.run_next()
     assert folded == [0]

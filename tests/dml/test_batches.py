@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.usefixtures("by_jobs"), pytest.mark.classic]
 def jobs(monkeypatch):
     """The arguments of each job that writes rows, in order."""
     monkeypatch.setattr(write, "_HAVE_LONG_ROWS", set())  # an earlier test's table lay here, too
-    return calls_of(monkeypatch, write, "_written")
+    return calls_of(monkeypatch, write, "_write_batches")
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_a_function_of_the_sessions_own_does_no_harm(spark, tmp_path, monkeypatc
     """In Spark 4.1 a session's own functions hide Spark's, and cannot be dropped again."""
     session = spark.newSession()
     session.udf.register(name, lambda *_: None, "int")
-    jobs = calls_of(monkeypatch, write, "_written")
+    jobs = calls_of(monkeypatch, write, "_write_batches")
     with acidsql.connect(session, warehouse=str(tmp_path), compactor="off") as acid:
         acid.sql("SET acidsql.driver.max.rows = 0")
         acid.sql("CREATE TABLE t (id BIGINT, a STRING, b STRING)")

@@ -654,7 +654,7 @@ def test_after_two_failures_it_is_not_tried_again_unasked(spark, acid, monkeypat
 def test_who_wants_to_drop_the_table_does_not_wait_for_the_compactor(spark, acid, monkeypatch):
     from acidsql.storage.folding import compact as compacting
 
-    begun, run = threading.Event(), compacting._run
+    begun, run = threading.Event(), compacting._run_fold_job
 
     def slowly(spark, folds, spec):
         begun.set()
@@ -662,7 +662,7 @@ def test_who_wants_to_drop_the_table_does_not_wait_for_the_compactor(spark, acid
         frame.mapInArrow(_sleep, "id bigint").collect()
         return run(spark, folds, spec)
 
-    monkeypatch.setattr(compacting, "_run", slowly)
+    monkeypatch.setattr(compacting, "_run_fold_job", slowly)
     chosen = {"hive_compactor_delta_num_threshold": "1", "acidsql_driver_max_rows": "0"}
     with connected(spark, acid, "background", **chosen) as session:
         session.sql("CREATE TABLE t (id INT)")

@@ -121,7 +121,7 @@ def test_more_files_than_bucket_ids_are_copies(tmp_path, monkeypatch):
     for number in range(7):
         put(tmp_path / f"part-{number}", [number])
     fs = LocalFileSystem()
-    assert adopt.rename_originals(fs, adopt.find(fs, str(tmp_path))) == 7
+    assert adopt.rename_originals(fs, adopt.list_contents(fs, str(tmp_path))) == 7
     assert names(tmp_path) == [
         "000000_0", "000000_0_copy_1", "000000_0_copy_2", "000001_0", "000001_0_copy_1",
         "000002_0", "000002_0_copy_1",
@@ -144,9 +144,9 @@ def test_renaming_that_was_stopped_goes_on_to_the_same_names(tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(LocalFileSystem, "rename_file", stop)
         with pytest.raises(KeyboardInterrupt):
-            adopt.rename_originals(fs, adopt.find(fs, str(tmp_path)))
+            adopt.rename_originals(fs, adopt.list_contents(fs, str(tmp_path)))
     assert len(names(tmp_path)) == 4, "each has one name at each moment"
-    adopt.rename_originals(fs, adopt.find(fs, str(tmp_path)))
+    adopt.rename_originals(fs, adopt.list_contents(fs, str(tmp_path)))
     for number in range(4):
         assert orc.read_table(tmp_path / f"00000{number}_0").to_pylist()[0]["id"] == number
 

@@ -41,7 +41,7 @@ def keys(spark, tmp_path):
 @pytest.fixture
 def first_steps(monkeypatch):
     """One entry for each statement that has an insert stage."""
-    return calls_of(monkeypatch, write, "_inserts_pass_deletes")
+    return calls_of(monkeypatch, write, "_insert_function_with_deletes")
 
 
 @pytest.mark.classic
@@ -73,7 +73,7 @@ def test_keys_that_others_change_meanwhile_fail_and_delete_nothing(t, keys, monk
     events = TableWrite.events
 
     def changed_before(self, frame, *args, **options):
-        monkeypatch.setattr(write, "_to_delete", change_and(write._to_delete))
+        monkeypatch.setattr(write, "_records_of_deletes", change_and(write._records_of_deletes))
         events(self, frame, *args, **options)
 
     def change_and(real):
@@ -121,7 +121,7 @@ def test_spark_makes_the_keys_that_a_task_would(spark):
     by_task = write_inserts_pass_deletes(spec, ew.Task(0, 0), keys.to_batches())
     of_task = [ew.SOURCE_TASK, ew.SOURCE_ATTEMPT]
     expected = pa.Table.from_batches([next(by_task)]).drop_columns(of_task)
-    found = write._keys(local_rows(spark, events)).toArrow()
+    found = write._delete_keys(local_rows(spark, events)).toArrow()
     assert found.column_names == ew.KEY_SCHEMA.names
     found = found.drop_columns(of_task).sort_by(ew.ROW_ID)
     assert found.to_pylist() == expected.to_pylist()

@@ -11,7 +11,7 @@ from kit import counts, directories, fill, ordered, refused, rows, table
 from over_hive import HISTORY, OVER_HIVE, needs
 
 from acidsql.errors import ConstraintError
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
 
@@ -344,9 +344,9 @@ def test_a_compaction_tells_how_many_bytes_it_reads(acid):
     for number in (1, 2):
         acid.sql(f"INSERT INTO t VALUES ({number})")
     read = sum(path.stat().st_size for path in Path(acid.warehouse, "t").rglob("0*_0"))
-    expected = f"2 directories, 2 files, {size(read)}"
+    expected = f"2 directories, 2 files, {size_text(read)}"
     plan = acid.sql("EXPLAIN ALTER TABLE t COMPACT 'major'").first()[0]
-    assert f"reads {expected}" in plan and f"frees {size(read)}" in plan
+    assert f"reads {expected}" in plan and f"frees {size_text(read)}" in plan
     acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
     shown = acid.sql("SHOW COMPACTIONS t").first()
     assert OVER_HIVE or f"read {expected}" in str(shown)  # Hive keeps no word about a success

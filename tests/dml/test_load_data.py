@@ -357,7 +357,7 @@ def test_a_file_that_changes_while_it_is_copied_is_not_loaded(t, incoming, monke
 def test_of_two_that_load_the_same_files_one_does(t, spark, incoming, monkeypatch):
     """The second statement waits for the first, and then finds no files."""
 
-    outcomes, remove = [], load.remove
+    outcomes, remove = [], load.delete_sources
 
     def second():
         with beside(t) as other:
@@ -376,7 +376,7 @@ def test_of_two_that_load_the_same_files_one_does(t, spark, incoming, monkeypatc
         return remove(sources)
 
     with monkeypatch.context() as patch:
-        patch.setattr(load, "remove", slowly)
+        patch.setattr(load, "delete_sources", slowly)
         t.sql(f"LOAD DATA INPATH '{incoming}' INTO TABLE t")
     thread.join(60)
     assert outcomes == ["LOAD_DATA_PATH_NOT_EXISTS"]
@@ -411,7 +411,7 @@ def test_what_is_loaded_is_not_adopted_meanwhile(t, spark, incoming, monkeypatch
         with beside(t) as other:
             other.sql(f"CREATE TABLE x (id INT, v STRING) {by} LOCATION '{incoming}'")
 
-    thread, remove = threading.Thread(target=adopt), load.remove
+    thread, remove = threading.Thread(target=adopt), load.delete_sources
 
     def slowly(sources):
         thread.start()
@@ -420,7 +420,7 @@ def test_what_is_loaded_is_not_adopted_meanwhile(t, spark, incoming, monkeypatch
         return remove(sources)
 
     with monkeypatch.context() as patch:
-        patch.setattr(load, "remove", slowly)
+        patch.setattr(load, "delete_sources", slowly)
         t.sql(f"LOAD DATA INPATH '{place}' INTO TABLE t")
     thread.join(60)
     assert len(table(t)) == 3

@@ -235,7 +235,7 @@ def test_deletes_meet_the_rows_of_their_own_partition_however_many_there_are(
 def test_the_number_of_one_of_many_partitions_is_made_of_its_name():
     numbers = partition_columns.partition_numbers([f"p={n}" for n in range(1000)])
     assert len(set(numbers.values())) == 1000
-    assert partition_columns.number_of("d", numbers) == "crc32(d)"
+    assert partition_columns.partition_number_sql("d", numbers) == "crc32(d)"
 
 
 @pytest.mark.parametrize(("most", "locked"), [(60, 60), (59, 1)])

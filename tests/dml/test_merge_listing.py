@@ -9,7 +9,7 @@ from kit import rows
 
 from acidsql.errors import TransientTxnError
 from acidsql.plan.analysis import lower
-from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.repeatable import repeatable_query
 from acidsql.txn import Txn
 
 MERGE = (
@@ -128,7 +128,7 @@ def test_a_partitioned_table_of_sparks_is_read_once(spark, t):
     try:
         spark.sql("INSERT INTO kept VALUES (3, 'first', 3), (7, 'first', 7)")
         for source in ("kept", "(SELECT * FROM kept WHERE p = 3)"):
-            assert repeatable(spark.sql(f"SELECT * FROM {source}")) is None
+            assert repeatable_query(spark.sql(f"SELECT * FROM {source}")) is None
             statement = MERGE.format(source=source)
             assert "LeftSemi" not in t.sql(f"EXPLAIN {statement}").first()[0]
         t.sql(statement)

@@ -12,7 +12,7 @@ from acidsql.acid.table import ORC, Column, Table, TableName
 from acidsql.errors import TransientTxnError
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.spark import repeatable as repeatable_module
-from acidsql.storage.spark.repeatable import Repeatable, repeatable
+from acidsql.storage.spark.repeatable import Repeatable, repeatable_query
 from acidsql.storage.spark.session import zones
 from acidsql.storage.spark.session.jvm import changed_conf
 from acidsql.storage.writing.save import TableWrite
@@ -260,7 +260,7 @@ def test_no_row_id_is_made_of_rows_without_a_partner(t, files, statement):
 
 @pytest.mark.classic
 def test_files_are_known_by_their_sizes_and_times(spark, files):
-    found = repeatable(spark.table("files"))
+    found = repeatable_query(spark.table("files"))
     assert found is not None
     assert sorted(stamp[0].rpartition("/")[2] for stamp in found.stamps) == sorted(
         name for name in os.listdir(files) if name.endswith(".parquet") and os.path.getsize(
@@ -284,5 +284,5 @@ def test_files_that_python_tasks_read_may_change_if_they_are_not_an_acid_tables(
     monkeypatch.setattr(zones, "zone_offset_micros", lambda spark: None)
     table = Table(TableName("db", "t"), "/w/t", (Column("at", "timestamp"),))
     read = partial(read_inserts_only, spark, table, {"": ["/w/t/000000_0"]}, ORC)
-    assert repeatable(read()) is not None
-    assert repeatable(read(any_writer=True)) is None
+    assert repeatable_query(read()) is not None
+    assert repeatable_query(read(any_writer=True)) is None

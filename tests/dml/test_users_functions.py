@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.repeatable import repeatable_query
 
 # Counts its calls for the whole JVM: tasks load the class anew.
 COUNTING = """
@@ -135,7 +135,7 @@ def test_no_function_of_the_users_gives_the_same_twice(spark, java_function, of_
             f"SELECT id FROM range(3) WHERE id > {function}(id)",
             f"SELECT id FROM range(3) WHERE id > (SELECT max({function}(id)) FROM range(2))",
         ):
-            assert repeatable(spark.sql(query)) is None, query
+            assert repeatable_query(spark.sql(query)) is None, query
     script = "SELECT TRANSFORM(id) USING 'cat' AS (id STRING) FROM range(3)"
-    assert repeatable(spark.sql(script)) is None
-    assert repeatable(spark.sql("SELECT id FROM range(3)")) is not None
+    assert repeatable_query(spark.sql(script)) is None
+    assert repeatable_query(spark.sql("SELECT id FROM range(3)")) is not None

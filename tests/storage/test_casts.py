@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from acidsql.acid.values.types import parse_type
-from acidsql.storage.orc.casts import cast, java_text, parsed_double
+from acidsql.storage.orc.casts import cast_values, java_text, parsed_double
 from acidsql.storage.orc.row_schema import arrow_type
 
 
 def changed(values, old, new):
     array = pa.array(values, arrow_type(old))
-    return cast(array, parse_type(new), arrow_type(new), parse_type(old)).to_pylist()
+    return cast_values(array, parse_type(new), arrow_type(new), parse_type(old)).to_pylist()
 
 
 # What Double.toString of Java prints.

@@ -26,7 +26,7 @@ from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.event_records import Task
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.folding.compact import CompactionRun
-from acidsql.storage.folding.fold import fold
+from acidsql.storage.folding.fold import fold_bucket
 from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions
@@ -174,7 +174,7 @@ def readers_of_table(root):
         if plan is not None:
             with CompactionRun(FS, plan, 1) as work:
                 for number, one in enumerate(plan.folds):
-                    fold(one, work.spec, Task(number, number))
+                    fold_bucket(one, work.spec, Task(number, number))
 
     yield live_rows
     yield delete_events
@@ -182,7 +182,7 @@ def readers_of_table(root):
     yield compacted
     yield lambda: inventory.inventory(FS, str(root), None, SEEN, ALL_TXNS)
     for directory in sorted(root.glob("*delta_*")):
-        yield lambda path=str(directory): event_dump._files(FS, path)
+        yield lambda path=str(directory): event_dump._event_files(FS, path)
 
 
 def readers_of_file(path):

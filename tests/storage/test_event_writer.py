@@ -17,7 +17,7 @@ from acidsql.storage import event_records as ew
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.writing import delete_writer, event_writer
-from acidsql.storage.writing.publish import check, publish
+from acidsql.storage.writing.publish import check_records, publish
 
 ROW = RowSchema.from_fields([("id", "int"), ("v", "string")])
 OLD = bucket_codec.encode(3, 0)
@@ -96,7 +96,7 @@ def test_an_update_is_a_delete_and_an_insert(spec):
     assert [event[:5] for event in rows(deleted[0])] == [(2, 1, OLD, 2, 7), (2, 1, OLD, 5, 7)]
     new = bucket_codec.encode(0, 1)
     assert [event[:5] for event in rows(inserted[0])] == [(0, 7, new, 0, 7), (0, 7, new, 1, 7)]
-    assert check(records, merge=False) == inserted + deleted
+    assert check_records(records, merge=False) == inserted + deleted
 
 
 def test_marks_of_matches_are_counted_and_written_nowhere(spec):
@@ -111,15 +111,15 @@ def test_marks_of_matches_are_counted_and_written_nowhere(spec):
 def test_a_row_that_is_matched_twice_is_a_violation(spec, actions):
     records = run(spec(), events([4, 4], actions))
     with pytest.raises(MergeCardinalityError):
-        check(records, merge=True)
+        check_records(records, merge=True)
     with pytest.raises(WriteError):
-        check(records, merge=False)
+        check_records(records, merge=False)
 
 
 def test_repeated_deletes_are_one_where_that_is_allowed(spec):
     allowed = spec(allow_duplicate_deletes=True)
     records = run(allowed, events([4, 9, 4], [ew.DELETE] * 3))
-    assert [r.rows for r in check(records, merge=True)] == [2]
+    assert [r.rows for r in check_records(records, merge=True)] == [2]
 
 
 def test_a_repeat_is_seen_across_batches(spec):
@@ -163,7 +163,7 @@ def test_a_bucket_that_comes_back_late_is_refused(spec):
     keys = [(f"p={number}", number) for number in range(9)]
     records = one_by_one(spec(partitions=BY_P), [*keys, ("p=0", 9)])
     with pytest.raises(WriteError, match="written twice"):
-        check(records, merge=False)
+        check_records(records, merge=False)
 
 
 def test_two_attempts_of_one_task_are_never_published_together(spec):
@@ -171,7 +171,7 @@ def test_two_attempts_of_one_task_are_never_published_together(spec):
     twin = events([2], [ew.DELETE])
     records = run(spec(), batch, twin, tasks=(ew.Task(4, 10), ew.Task(4, 11)))
     with pytest.raises(WriteError, match="again"):
-        check(records, merge=False)
+        check_records(records, merge=False)
     # Keys of one attempt, and file records of another one.
     keys_of_one = list(event_writer.write_inserts_pass_deletes(spec(), ew.Task(4, 10), [batch]))[:1]
     rest_of_other = list(event_writer.write_inserts_pass_deletes(spec(), ew.Task(4, 11), [twin]))[
@@ -179,7 +179,7 @@ def test_two_attempts_of_one_task_are_never_published_together(spec):
     ]
     records = list(delete_writer.write_deletes(spec(), FIRST, keys_of_one + rest_of_other))
     with pytest.raises(WriteError, match="again"):
-        check(records, merge=False)
+        check_records(records, merge=False)
 
 
 def test_nulls_where_there_may_be_none_are_counted_by_the_users_name(spec):
@@ -187,18 +187,18 @@ def test_nulls_where_there_may_be_none_are_counted_by_the_users_name(spec):
     strict = spec(not_null=(("id", "id"), (value, "p")), partitions=BY_P)
     batch = inserts([1, None, None], **{value: pa.array(["a", "a", "a"])})
     with pytest.raises(ConstraintError) as caught:
-        check(event_writer.write_inserts(strict, FIRST, [batch]), merge=False)
+        check_records(event_writer.write_inserts(strict, FIRST, [batch]), merge=False)
     assert caught.value.getMessageParameters()["column"] == "id"
     batch = inserts([1], **{value: pa.array([None], pa.string())})
     with pytest.raises(ConstraintError, match="'p' is NOT NULL"):
-        check(event_writer.write_inserts(strict, FIRST, [batch]), merge=False)
+        check_records(event_writer.write_inserts(strict, FIRST, [batch]), merge=False)
 
 
 def test_many_partitions_that_come_sorted_are_a_file_each(spec):
     names = [f"{i // 3:03d}" for i in range(60)]
     batch = inserts(list(range(60)), **{f"{ew.VALUE}0": pa.array(names)})
     records = list(event_writer.write_inserts(spec(partitions=BY_P), FIRST, [batch]))
-    found = check(records, merge=False)
+    found = check_records(records, merge=False)
     assert [r.partition for r in found] == [f"p={i:03d}" for i in range(20)]
     assert {r.rows for r in found} == {3}
     ids = [event[1:4] for r in found for event in rows(r)]
@@ -226,7 +226,7 @@ def test_partitions_that_come_unsorted_lose_no_row(spec):
     """Up to eight files are open at once. With more, a closed file would have to be opened
     again."""
     few = pa.array([f"{i % 8}" for i in range(64)])
-    found = check(
+    found = check_records(
         event_writer.write_inserts(spec(partitions=BY_P), FIRST,
                          [inserts(list(range(64)), **{f"{ew.VALUE}0": few})]),
         merge=False,
@@ -236,7 +236,7 @@ def test_partitions_that_come_unsorted_lose_no_row(spec):
     records = event_writer.write_inserts(spec(partitions=BY_P), FIRST,
                                [inserts(list(range(64)), **{f"{ew.VALUE}0": many})])  # fmt: skip
     with pytest.raises(WriteError, match="written twice"):
-        check(records, merge=False)
+        check_records(records, merge=False)
 
 
 def test_an_update_stays_in_its_partition_however_that_is_spelled(spec):
@@ -244,12 +244,14 @@ def test_an_update_stays_in_its_partition_however_that_is_spelled(spec):
     batch = events([1], [ew.INSERT | ew.DELETE], "p=01")
     batch = batch.append_column(f"{ew.VALUE}0", pa.array(["1"]))
     records = run(spec(partitions=BY_P), batch)
-    assert {r.partition for r in check(records, merge=False)} == {"p=01"}
+    assert {r.partition for r in check_records(records, merge=False)} == {"p=01"}
 
 
 def test_a_bucketed_row_goes_into_the_file_of_its_bucket(spec):
     batch = inserts([1, 2, 3], **{ew.BUCKET: pa.array([0, 0, 5], pa.int32())})
-    found = check(event_writer.write_inserts(spec(is_bucketed=True), FIRST, [batch]), merge=False)
+    found = check_records(
+        event_writer.write_inserts(spec(is_bucketed=True), FIRST, [batch]), merge=False
+    )
     assert [(r.bucket_id, r.rows) for r in found] == [(0, 2), (5, 1)]
     assert rows(found[1])[0][2] == bucket_codec.encode(5, 1)
 
@@ -262,7 +264,7 @@ def test_there_are_4096_writers_and_no_more(spec):
 def test_what_is_published_is_complete_or_not_at_all(spec, tmp_path):
     location, made = str(tmp_path / "table"), spec()
     files = filesystem_for(location)
-    found = check(run(made, events([1, None], [ew.DELETE, ew.INSERT])), merge=False)
+    found = check_records(run(made, events([1, None], [ew.DELETE, ew.INSERT])), merge=False)
     done = publish(files, location, made, found, [], overwrite=False)
     made_paths = [path for path in (tmp_path / "table").rglob("*_*") if path.name != "_tmp"]
     names = sorted(path.relative_to(location).as_posix() for path in made_paths)
@@ -276,7 +278,7 @@ def test_what_is_published_is_complete_or_not_at_all(spec, tmp_path):
 
 def test_a_file_that_is_gone_or_short_is_not_published(spec, tmp_path):
     location, made = str(tmp_path / "table"), spec()
-    found = check(event_writer.write_inserts(made, FIRST, [inserts([1])]), merge=False)
+    found = check_records(event_writer.write_inserts(made, FIRST, [inserts([1])]), merge=False)
     with open(found[0].path, "ab") as file:
         file.truncate(10)
     with pytest.raises(WriteError, match="same warehouse"):

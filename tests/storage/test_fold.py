@@ -32,7 +32,7 @@ from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.event_records import Task
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.compact import CompactionRun
-from acidsql.storage.folding.fold import fold
+from acidsql.storage.folding.fold import fold_bucket
 from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
@@ -102,7 +102,7 @@ class History:
             return []
         with CompactionRun(fs, plan, 1) as work:
             for number, one in enumerate(plan.folds):
-                work.records += fold(one, work.spec, Task(number, number))
+                work.records += fold_bucket(one, work.spec, Task(number, number))
             return work.publish(lambda: None)
 
 
@@ -295,4 +295,4 @@ def test_timestamps_that_would_be_cut_are_refused(tmp_path):
     decided = CompactorWriteIdList.from_snapshot(ValidWriteIdList(2))
     plan, _ = plan_compaction(fs, table, "", decided, ALL_TXNS, major=True)
     with CompactionRun(fs, plan, 1) as work, pytest.raises(UnsupportedError, match="microsecond"):
-        fold(plan.folds[0], work.spec, Task(0, 0))
+        fold_bucket(plan.folds[0], work.spec, Task(0, 0))

@@ -18,7 +18,7 @@ from acidsql.storage.checking.contents import CheckedFile, CheckSpec, check_file
 from acidsql.storage.event_records import Record
 from acidsql.storage.files.filesystem import Entry, filesystem_for, length_of, wrap_filesystems
 from acidsql.storage.files.memory import MEMORY, new_directory
-from acidsql.storage.files.missing import _ours
+from acidsql.storage.files.missing import _translated_error
 from acidsql.storage.files.object_store import GoogleStore
 from acidsql.storage.files.options import store_options
 from acidsql.storage.files.parallel import run_in_threads
@@ -26,7 +26,7 @@ from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.events.orc_reader import read_batches, row_count
 from acidsql.storage.tables.listing import list_table
-from acidsql.storage.writing.placing import NewDirectory, place
+from acidsql.storage.writing.placing import NewDirectory, place_directories
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
 ROW = RowSchema.from_fields([("id", "int")])
@@ -56,7 +56,7 @@ def new(location, file, name="delta_0000001_0000001_0000"):
 
 
 def put(files, location, directories, placed=None):
-    place(
+    place_directories(
         files,
         location,
         f"{location}/_tmp_0000001_0000_x",
@@ -73,7 +73,7 @@ def test_every_name_stands_for_itself(table, name):
     files, root = table
     files.write_file(f"{root}/{name}/file {name}", b"abc")
     found = [Entry(f"file {name}", f"{root}/{name}/file {name}", False, 3)]
-    for looked in (files, files.seen_at_once(root)):
+    for looked in (files, files.cached_listings(root)):
         assert looked.list(root) == [Entry(name, f"{root}/{name}", True, 0)]
         assert looked.list(f"{root}/{name}") == found
     files.copy_file(f"{root}/{name}/file {name}", f"{root}/copy {name}")
@@ -91,7 +91,7 @@ def test_what_is_missing_is_an_error_by_its_path(table):
     files.delete_directory(f"{root}/no")
     assert files.remove_empty_directory(f"{root}/no") is False
     for call in (
-        files.list, files.seen_at_once, files.size, files.open_input, files.delete_file,
+        files.list, files.cached_listings, files.size, files.open_input, files.delete_file,
         lambda path: files.copy_file(path, f"{root}/other"),
     ):  # fmt: skip
         with pytest.raises(FileNotFoundError) as error:
@@ -152,7 +152,7 @@ def test_a_listing_of_more_than_a_page_is_whole(table):
     files, root = table
     names = [f"{number:05d}" for number in range(1003)]
     write_all(files, [f"{root}/d/{name}" for name in names])
-    for looked in (files, files.seen_at_once(root)):
+    for looked in (files, files.cached_listings(root)):
         assert [entry.name for entry in looked.list(f"{root}/d")] == names
 
 
@@ -190,7 +190,7 @@ def test_a_name_that_is_a_file_and_a_directory_shows_both(table):
     files.write_file(f"{root}/delta_0000001_0000001_0000/bucket_00000", b"x")
     files.write_file(f"{root}/odd", b"x")
     files.write_file(f"{root}/odd/inside", b"x")
-    assert {entry.name for entry in files.seen_at_once(root).list(root)} == {
+    assert {entry.name for entry in files.cached_listings(root).list(root)} == {
         "delta_0000001_0000001_0000", "odd",
     }  # fmt: skip
 
@@ -253,7 +253,7 @@ def test_what_spark_cannot_read_is_damaged_only_if_the_store_has_given_it_out(
         "s3a://b/t/delta_0000001_0000001_0000/bucket_00000.  SQLSTATE: KD001"
     )
     inner = JavaError("java.io.IOException", "later", None) if not is_damage else None
-    found = _ours(
+    found = _translated_error(
         JavaError("org.apache.spark.SparkException", said, JavaError(kind, message, inner))
     )
     assert (found is not None) == is_damage

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.folding import event_merge
-from acidsql.storage.folding.event_merge import KEYS, LEAST, Source, merge_events
+from acidsql.storage.folding.event_merge import KEYS, LEAST, EventSource, merge_events
 from acidsql.storage.orc import event_file as orc_file
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.pending_rows import PendingRows
@@ -97,7 +97,7 @@ def test_files_are_merged_in_order_whatever_is_copied_at_once(files, most):
             texts = pa.array(["x" * 50] * len(own))
             arrays = [*keys, pa.array(own, pa.int64()), texts]
             batches.append(pa.record_batch(arrays, names=[*KEYS, "s"]))
-        return Source(lambda: iter(batches), LEAST, "file")
+        return EventSource(lambda: iter(batches), LEAST, "file")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_merge, "_MOST_BYTES", most)

@@ -33,7 +33,7 @@ from acidsql.storage.reading.events.point_search import (
     decider,
     numbered_reads,
     search,
-    searchable,
+    searchable_condition,
 )
 from acidsql.storage.reading.scan import Scan
 from acidsql.storage.tables.listing import EventFile, Listing, OriginalFiles
@@ -161,7 +161,7 @@ class Place:
         return Listing("", tuple(self.data), tuple(self.deletes), needs_filter=True)
 
     def search(self, condition, limit=1000, wanted=None):
-        known = searchable(TABLE, [self.listing()], condition)
+        known = searchable_condition(TABLE, [self.listing()], condition)
         assert known != ANYTHING
         deleted = deletion_vectors([self.listing()], SEEN, {"": 0})
         reads = numbered_reads([self.listing()], SEEN, {"": 0})
@@ -245,18 +245,18 @@ def test_a_file_that_arrow_cannot_read_is_left_to_spark(tmp_path):
     ],
 )
 def test_what_arrow_and_spark_may_decide_otherwise_is_not_searched_for(condition):
-    assert searchable(TABLE, [Listing("")], condition) == ANYTHING
+    assert searchable_condition(TABLE, [Listing("")], condition) == ANYTHING
 
 
 def test_large_tables_and_files_without_row_ids_are_not_searched():
     condition = Comparison(COLUMNS[0].name, "is null")
     directory = parse_directory("base_1")
     small = Listing("", (EventFile("f", directory, BYTES_MAX),))
-    assert searchable(TABLE, [small], condition) == condition
+    assert searchable_condition(TABLE, [small], condition) == condition
     large = Listing("", (EventFile("f", directory, BYTES_MAX + 1),))
-    assert searchable(TABLE, [large], condition) == ANYTHING
+    assert searchable_condition(TABLE, [large], condition) == ANYTHING
     original = Listing("", originals=(OriginalFiles(("000000_0",)),))
-    assert searchable(TABLE, [original], condition) == ANYTHING
+    assert searchable_condition(TABLE, [original], condition) == ANYTHING
 
 
 def test_not_in_of_null_is_null():

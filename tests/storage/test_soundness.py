@@ -15,7 +15,7 @@ from pyarrow import orc
 from acidsql.errors import FormatError
 from acidsql.storage.orc import soundness
 from acidsql.storage.orc.encoding import rle
-from acidsql.storage.orc.encoding.footer import read_checked
+from acidsql.storage.orc.encoding.footer import read_checked_footer
 from acidsql.storage.orc.encoding.run_bounds import are_within, is_sum_within
 from acidsql.storage.orc.encoding.stripe import LENGTH, SECONDARY, stripe_footer
 from acidsql.storage.reading.events import orc_reader
@@ -40,7 +40,7 @@ def a_file(codec):
 
 def places(data, kind, column):
     """The position and the length of a stream, and of the stripe's footer, in the file."""
-    footer, _, script = read_checked(BytesIO(data), len(data))
+    footer, _, script = read_checked_footer(BytesIO(data), len(data))
     (stripe,) = footer.stripes
     number = footer.types[0].children["iamntb".index(column)]
     streams = stripe_footer(lambda a, b: data[a:b], stripe, script.compression).streams
@@ -145,7 +145,7 @@ def test_a_text_of_a_large_stripe_is_no_longer_than_its_column(tmp_path, monkeyp
 
 def test_a_stripe_without_all_columns(tmp_path, monkeypatch):
     data = a_file("uncompressed")
-    footer, _, script = read_checked(BytesIO(data), len(data))
+    footer, _, script = read_checked_footer(BytesIO(data), len(data))
     found = stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
     short = type(found)(found.streams, found.has_new_runs[:-1], found.zone)
     monkeypatch.setattr(soundness, "stripe_footer", lambda *_: short)

@@ -11,10 +11,10 @@ import pytest
 from acidsql.errors import SettingError
 from acidsql.storage.files.options.store_options import PLACES, open_store, settings_here
 from acidsql.storage.spark.session.store_conf import (
-    give_workers,
-    hand_over,
+    give_workers_store_settings,
+    hand_over_store_settings,
     need_classes,
-    settings_of,
+    store_settings,
 )
 
 ACCOUNT = "fs.azure.account.key.acc.dfs.core.windows.net"
@@ -32,7 +32,7 @@ def hadoop(spark):
     yield change
     for name in changed:
         conf.unset(name)
-    hand_over(spark)
+    hand_over_store_settings(spark)
 
 
 def in_a_worker(spark):
@@ -62,8 +62,8 @@ def test_workers_get_what_only_hadoop_knows_and_no_log_shows_its_secrets(spark, 
     }
     try:
         log = logging_to(spark, tmp_path)
-        hand_over(spark)
-        assert settings_here() == settings_of(spark) == wanted
+        hand_over_store_settings(spark)
+        assert settings_here() == store_settings(spark) == wanted
         assert in_a_worker(spark) == wanted
         shown = {row.key: row.value for row in spark.sql("SET").collect()}
         assert shown[f"{PLACES[1]}{ACCOUNT}"] == "*********(redacted)"
@@ -74,12 +74,12 @@ def test_workers_get_what_only_hadoop_knows_and_no_log_shows_its_secrets(spark, 
 
         beside = spark.newSession()
         assert in_a_worker(beside) == {}
-        give_workers(beside, settings_of(spark))
+        give_workers_store_settings(beside, store_settings(spark))
         assert in_a_worker(beside) == wanted
     finally:
         spark.conf.unset("fs.gs.project.id")
     hadoop("fs.s3a.endpoint", "http://two")
-    hand_over(spark)
+    hand_over_store_settings(spark)
     del wanted["fs.gs.project.id"]
     assert in_a_worker(spark) == {**wanted, "fs.s3a.endpoint": "http://two"}
 
@@ -126,14 +126,14 @@ def test_secrets_in_files_of_keys_are_found(spark, hadoop, tmp_path):
     hadoop("hadoop.security.credential.provider.path", all_keys)
     hadoop("fs.s3a.bucket.b.security.credential.provider.path", one)
     hadoop("fs.s3a.secret.key", "in plain")
-    assert settings_of(spark) == {
+    assert store_settings(spark) == {
         "fs.s3a.access.key": "a",
         "fs.s3a.secret.key": "all",
         "fs.s3a.bucket.b.secret.key": "one",
     }
     (tmp_path / "all.jceks").write_text("damaged")
     with pytest.raises(SettingError, match="file of Hadoop's keys cannot be read"):
-        settings_of(spark)
+        store_settings(spark)
 
 
 @pytest.mark.classic
@@ -145,7 +145,7 @@ def test_spark_without_a_file_system_is_told_which_package_it_lacks(spark):
 
 def test_spark_and_arrow_see_the_same_objects(spark, s3a):
     need_classes(spark, s3a)
-    hand_over(spark)
+    hand_over_store_settings(spark)
     spark.range(3).coalesce(1).write.orc(f"{s3a}/t")
     bucket = s3a.removeprefix("s3a://")
     store = open_store("s3a", bucket, settings_here())

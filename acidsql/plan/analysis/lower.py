@@ -39,7 +39,7 @@ from acidsql.sql.text.tokens import Span
 from acidsql.storage.reading.orc_scan import block_pushdown
 from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.clocks import StatementTime
-from acidsql.storage.spark.repeatable import source_changed
+from acidsql.storage.spark.repeatable import source_changed_error
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.session.jvm import changed_conf, select
 from acidsql.storage.spark.views import query_over_views, settle
@@ -272,7 +272,7 @@ def derived_rows(
         frame(spark, source.query, views_in_text(source.query, views), args, time), source
     )
     if source.fields is not None and list(source.fields) != fields_of(rows):
-        raise source_changed()
+        raise source_changed_error()
     return rows
 
 

@@ -22,7 +22,7 @@ from acidsql.sql.parser import parse
 from acidsql.sql.text.frames import is_frame
 from acidsql.sql.text.tokens import Span, tokenize, words
 from acidsql.storage.columns import quoted_path
-from acidsql.storage.spark.catalog_names import Kind, kind_of
+from acidsql.storage.spark.catalog_names import SparkRelationKind, relation_kind
 
 _UNSUPPORTED = UnsupportedError.condition
 _TABLE_OPERATION = f"{_UNSUPPORTED}.TABLE_OPERATION"
@@ -98,14 +98,14 @@ class Targets:
         )
         faults = (_NO_STATEMENT, *_FAULTS_OF_OWN_SYNTAX.get(statement, ()))
         is_ours = condition.startswith(faults)
-        kind = kind_of(self._spark, target)
-        if kind in (Kind.TEMPORARY_VIEW, Kind.VIEW):
+        kind = relation_kind(self._spark, target)
+        if kind in (SparkRelationKind.TEMPORARY_VIEW, SparkRelationKind.VIEW):
             is_never = statement in _NEVER_OF_VIEWS and (
                 condition == _UNNAMED or condition.startswith((_NOT_PARSED, _NO_COLUMN))
             )
             if is_ours or is_never or is_named or condition.startswith(_REFUSALS_OF_VIEWS):
                 return _view_target_error(target, kind, statement, text, place)
-        elif kind is Kind.TABLE:
+        elif kind is SparkRelationKind.TABLE:
             is_refused = condition == _TABLE_OPERATION and (
                 isinstance(error, PySparkException) or statement in _CHANGES
             )
@@ -168,7 +168,7 @@ def _statement_word_and_start(text: str) -> tuple[str, int]:
 
 
 def _view_target_error(
-    parts: tuple[str, ...], kind: Kind, statement: str, text: str, place: Span
+    parts: tuple[str, ...], kind: SparkRelationKind, statement: str, text: str, place: Span
 ) -> SqlError:
     """Return the error that the target is a view, and a statement of this kind needs a table."""
     condition = ", with the view's condition in WHERE" if statement in _CHANGES else ""
@@ -185,8 +185,8 @@ def _spark_table_error(parts: tuple[str, ...], text: str, place: Span) -> SqlErr
     its rows."""
     name = quoted_path(parts)
     return UnsupportedError(
-        f"{name} is {Kind.TABLE.value}, and this statement needs an ACID table. CREATE TABLE new "
-        f"AS SELECT * FROM {name} makes an ACID table of its rows.",
+        f"{name} is {SparkRelationKind.TABLE.value}, and this statement needs an ACID table. "
+        f"CREATE TABLE new AS SELECT * FROM {name} makes an ACID table of its rows.",
         text, place.start, place.end, condition=_TABLE_OPERATION,
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ from acidsql.sql.parsed.statements import Name
 from acidsql.sql.queries.references import mentioned_tables
 from acidsql.sql.text.frames import is_frame
 from acidsql.storage.columns import quoted_path
-from acidsql.storage.spark.catalog_names import kind_of
+from acidsql.storage.spark.catalog_names import relation_kind
 from acidsql.storage.spark.session import jvm, temporary
 
 
@@ -245,7 +245,7 @@ def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, 
         CatalogError: ``table`` is None. The message says what Spark has of this name.
     """
     if table is None:
-        name, kind = ".".join(parts), kind_of(spark, parts)
+        name, kind = ".".join(parts), relation_kind(spark, parts)
         meaning = "" if kind is None else f": it is {kind.value}"
         raise CatalogError(f"There is no ACID table '{name}'{meaning}.", table=name)
     return table

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 from acidsql.storage.spark.views import query_over_views
 from acidsql.storage.writing.publish import PublishedWrite
 
@@ -113,7 +113,7 @@ class Receipt:
             facts.append(f"txn {self.txn_id}")
         facts += [f"write id {number}" for number in dict.fromkeys(self.write_ids.values())]
         if self.files:
-            facts.append(f"{self.files} file{'s' * (self.files > 1)}, {size(self.bytes)}")
+            facts.append(f"{self.files} file{'s' * (self.files > 1)}, {size_text(self.bytes)}")
         if self.seconds:
             phases = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
             facts.append(f"{sum(self.seconds.values()):.2f} s ({phases})")

@@ -10,7 +10,7 @@ from acidsql.plan.standins.names import need_name
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Family, runs
 from acidsql.statements.directories.places import normalized_location
-from acidsql.storage.files.filesystem import real
+from acidsql.storage.files.filesystem import real_location
 
 
 class DatabaseStatements(Family):
@@ -32,7 +32,7 @@ class DatabaseStatements(Family):
         default_database = self._metastore.get_database("default")
         assert default_database is not None
         if statement.location is None:
-            own_location = f"{real(default_database.location)}/{directory_name(name)}.db"
+            own_location = f"{real_location(default_database.location)}/{directory_name(name)}.db"
             location = self._spark_databases.separate_location(name, own_location)
         else:
             location = normalized_location(statement.location, may_be_link=True)

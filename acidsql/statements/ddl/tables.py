@@ -44,7 +44,7 @@ from acidsql.statements.ddl.constraints import (
     require_conditions,
 )
 from acidsql.statements.directories.places import Places, normalized_location
-from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.storage.files.filesystem import filesystem_for, real_location
 from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
@@ -437,7 +437,7 @@ class TableStatements(ConstraintStatements):
                 f"There is no database '{name.database}'.",
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
             )  # fmt: skip
-        return f"{real(database.location)}/{directory_name(name.name)}"
+        return f"{real_location(database.location)}/{directory_name(name.name)}"
 
     def _clean_tables(self, names: Sequence[TableName]) -> None:
         """Delete the directories of these dropped tables, if nobody reads them any more. Errors are

@@ -22,7 +22,13 @@ from acidsql.errors import CatalogError, FormatError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import Owner
 from acidsql.plan.values.assignment import can_assign
-from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for, real, reals
+from acidsql.storage.files.filesystem import (
+    Entry,
+    FileSystem,
+    filesystem_for,
+    real_location,
+    real_locations,
+)
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.orc.row_schema import RowSchema, places_of_fields
 from acidsql.storage.tables.orc_schema import files_with_lost_days, has_no_names
@@ -61,7 +67,7 @@ def normalized_location(location: str, *, may_be_link: bool = False) -> str:
     """
     reason = why_no_place(location)
     if reason is None:
-        real_path = real(location)
+        real_path = real_location(location)
         reason = why_no_place(real_path)
         if (
             not may_be_link
@@ -111,7 +117,7 @@ class Places:
 
     def _owners(self) -> Iterator[tuple[Owner, str]]:
         owners = self._metastore.owners()
-        return zip(owners, reals(owner.location for owner in owners), strict=True)
+        return zip(owners, real_locations(owner.location for owner in owners), strict=True)
 
     def choose_location(self, table: Table, txn_id: int) -> Table:
         """Return the same table, in a directory that no other table owns. Nothing is created.
@@ -206,7 +212,7 @@ class Places:
                 "the metastore knows. Let Hive add it (MSCK REPAIR TABLE) or drop it before.", table
             )  # fmt: skip
         for path in sorted(directory_locations):
-            if acid_entries := adopt.find(fs, path).acid:
+            if acid_entries := adopt.list_contents(fs, path).acid:
                 raise _adoption_error(
                     f"'{acid_entries[0].path}' would be taken as a part of the ACID table. Move it "
                     "away.",
@@ -214,7 +220,7 @@ class Places:
                 )
         notes = self._adopt(table).notes[1:]
         return notes, {
-            path: adopt.count_originals(adopt.find(fs, path))
+            path: adopt.count_originals(adopt.list_contents(fs, path))
             for path in sorted(directory_locations)
         }
 
@@ -242,7 +248,7 @@ class Places:
         partition directory is a link, only the link is deleted, and nothing behind the link.
         """
         fs = filesystem_for(table.location)
-        links = [fs.link_on_the_way(table.location, partition) for partition in partitions]
+        links = [fs.first_link_on_path(table.location, partition) for partition in partitions]
         partition_locations = {f"{table.location}/{partition}" for partition in partitions}
         partition_links = [link for link in links if link is not None]
         try:
@@ -295,7 +301,9 @@ class Places:
         names = discover_partitions(fs.list, table.location, columns)
         try:
             adopt.check_partitions(fs, table.location, columns)
-            directories = [adopt.find(fs, f"{table.location}/{name}".rstrip("/")) for name in names]
+            directories = [
+                adopt.list_contents(fs, f"{table.location}/{name}".rstrip("/")) for name in names
+            ]
             notes = _check_directories(fs, table, directories)
         except FormatError as error:
             raise _adoption_error(error.message, table) from None

@@ -35,10 +35,10 @@ from acidsql.statements.context.work import Work
 from acidsql.statements.directories.places import Places
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VALUE, Record
-from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.storage.files.filesystem import filesystem_for, real_location
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.writing import load
-from acidsql.storage.writing.load import Source
+from acidsql.storage.writing.load import SourceFile
 from acidsql.storage.writing.save import Save, TableWrite
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class _LoadPlan:
     table: Table
     partition: str | None
     equal_partitions: Sequence[str]
-    sources: Sequence[Source]
+    sources: Sequence[SourceFile]
 
     @property
     def is_rewritten(self) -> bool:
@@ -164,7 +164,7 @@ class LoadStatements(Family):
     def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
         """Raise UnsupportedError if the files beside ``path`` belong to an ACID table: LOAD DATA
         would take them away."""
-        directory = real(directory_of(path))
+        directory = real_location(directory_of(path))
         is_acid = any(parse_directory(part) is not None for part in directory.split("/"))
         if is_acid or self._places.owners_of(directory):
             raise UnsupportedError(
@@ -192,7 +192,7 @@ class LoadStatements(Family):
             if transaction.source_lock_txn is None:
                 transaction.source_lock_txn = self._txns.open(agent_info=text)
             has_waited = transaction.source_lock_txn.lock(
-                load_locks(real(directory_of(plan.sources[0].path)))
+                load_locks(real_location(directory_of(plan.sources[0].path)))
             ).waited
         locked_partitions = plan.equal_partitions or None
         if statement.overwrite:
@@ -300,10 +300,10 @@ def _path_error(reason: str, statement: LoadData, text: str) -> AnalysisError:
     )  # fmt: skip
 
 
-def _remove_files(sources: Sequence[Source]) -> list[str]:
+def _remove_files(sources: Sequence[SourceFile]) -> list[str]:
     """Delete the loaded files after the commit. Return, and log, the paths of files that could not
     be deleted or have changed."""
-    unremoved_paths = load.remove(sources)
+    unremoved_paths = load.delete_sources(sources)
     for path in unremoved_paths:
         _log.warning("'%s' is loaded, but could not be removed or has changed since.", path)
     return unremoved_paths

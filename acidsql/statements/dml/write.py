@@ -22,7 +22,7 @@ from acidsql.statements.dml.hold import LockedStatement
 from acidsql.statements.queries.events import Events, Views
 from acidsql.statements.queries.reader import Reader
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.repeatable import repeatable_query
 from acidsql.storage.writing.save import Save, TableWrite
 from acidsql.storage.writing.staging import stage_rows
 from acidsql.txn import Txn
@@ -104,7 +104,7 @@ class Writer:
             is_tiny = events.source.is_tiny
         if not (query.may_collect or is_tiny):
             return 0
-        if self._evaluates_once and repeatable(events.rows) is None:
+        if self._evaluates_once and repeatable_query(events.rows) is None:
             return 0
         return self._context.txns.settings.few_rows
 

@@ -24,7 +24,7 @@ from acidsql.statements.queries.table_rows import TableRows, check_after_block
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.pruning.inventory import UNKNOWN, FoundFile
-from acidsql.storage.tables.file_info import is_ours, rows_of
+from acidsql.storage.tables.file_info import is_our_file, rows_of
 
 _DDL = (
     "table string, partition string, rows bigint, deleted_rows bigint, live_bytes bigint, "
@@ -270,7 +270,7 @@ def _is_partly_visible(file: FoundFile, write_ids: ValidWriteIdList) -> bool:
         return False
     if write_ids.range_validity(directory.min_write_id, directory.max_write_id) is Range.ALL:
         return False
-    return not is_ours(file.path, file.length)
+    return not is_our_file(file.path, file.length)
 
 
 def _add_outlook(

@@ -155,7 +155,7 @@ class TableRepairs(TableChecks):
 
     @staticmethod
     def _is_behind_a_link(checking: TableCheck, table: Table, name: str) -> bool:
-        return checking.fs.link_on_the_way(table.location, name) is not None
+        return checking.fs.first_link_on_path(table.location, name) is not None
 
     def _partition_obstacle(self, checking: TableCheck, table: Table, name: str) -> str | None:
         """Return why an unknown directory cannot be a partition, in words; None if it can. This

@@ -35,8 +35,8 @@ from acidsql.storage.reading.change_columns import (
     need_names,
     same_key,
 )
-from acidsql.storage.reading.changes import Changes, changes, keyed_changes, no_changes
-from acidsql.storage.reading.net_changes import only_differences
+from acidsql.storage.reading.changes import ChangesRequest, changes, keyed_changes, no_changes
+from acidsql.storage.reading.net_changes import drop_equal_pairs
 from acidsql.storage.spark.local_rows import local_numbers
 from acidsql.storage.spark.session import jvm
 from acidsql.txn import Snapshot
@@ -149,7 +149,7 @@ class ChangeFeed:
             table, new_write_ids, snapshot, net=change_range.net, creating_version=creating_version
         )
         if change_range.net:
-            rows = only_differences(rows, table)
+            rows = drop_equal_pairs(rows, table)
         if keys:
             rows = _pair_updates(rows, table, keys, by_version=not change_range.net)
         shown_versions = [
@@ -254,7 +254,7 @@ class ChangeFeed:
             read_changes = keyed_changes if is_keyed else changes
             return read_changes(
                 self._spark,
-                Changes(
+                ChangesRequest(
                     table, partitions, new_write_ids, snapshot.valid_txns, net, creating_version
                 ),
             )

@@ -11,8 +11,8 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.interface import LockComponent
 from acidsql.storage.files.parallel import run_in_threads
-from acidsql.storage.files.sizes import size
-from acidsql.storage.spark.session.jvm import Scans
+from acidsql.storage.files.sizes import size_text
+from acidsql.storage.spark.session.jvm import ScannedFiles
 from acidsql.storage.tables.file_info import read_file_info
 from acidsql.storage.tables.listing import Listing
 
@@ -75,7 +75,7 @@ def _list_beginning(match: re.Match[str]) -> str:
 
 
 def tables_section(
-    tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: Scans | None
+    tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: ScannedFiles | None
 ) -> str:
     """Return the section about the files that a plan reads of each ACID table; "" without tables.
 
@@ -89,7 +89,10 @@ def tables_section(
 
 
 def _table_lines(
-    table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList, scans: Scans | None
+    table: Table,
+    listings: Sequence[Listing],
+    write_ids: ValidWriteIdList,
+    scans: ScannedFiles | None,
 ) -> list[str]:
     """Return the lines about a table: how much the plan reads of its files, directories and
     partitions, its delete events, the snapshot, and up to 20 directories. This may read footers of
@@ -100,7 +103,7 @@ def _table_lines(
     read_directories = list(dict.fromkeys(file.directory for file in read_files))
     lines = [
         f"{table.name}: {len(read_files)} of {len(files)} files, {len(read_directories)} of "
-        f"{len(directories)} directories, {size(sum(file.bytes for file in read_files))}"
+        f"{len(directories)} directories, {size_text(sum(file.bytes for file in read_files))}"
     ]
     if table.partition_columns:
         partitions = {file.partition for file in read_files}
@@ -119,7 +122,7 @@ def _table_lines(
         files_inside = [file for file in read_files if file.directory == directory]
         lines.append(
             f"  {directory or '(originals)'}: {_count_text(len(files_inside), 'file')}, "
-            f"{size(sum(file.bytes for file in files_inside))}"
+            f"{size_text(sum(file.bytes for file in files_inside))}"
         )
     if len(read_directories) > _DIRECTORIES_SHOWN:
         lines.append(
@@ -147,7 +150,7 @@ def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
     return files
 
 
-def _files_of_plan(files: Sequence[_PlannedFile], scans: Scans | None) -> list[_PlannedFile]:
+def _files_of_plan(files: Sequence[_PlannedFile], scans: ScannedFiles | None) -> list[_PlannedFile]:
     """Return those files that a plan reads of a table: row files, and delete files of the same
     buckets; all files if ``scans`` is None."""
     if scans is None:
@@ -170,7 +173,7 @@ def _files_of_plan(files: Sequence[_PlannedFile], scans: Scans | None) -> list[_
     ]
 
 
-def _is_read_by_plan(file: _PlannedFile, scans: Scans) -> bool:
+def _is_read_by_plan(file: _PlannedFile, scans: ScannedFiles) -> bool:
     path = _plain_path(file.path)
     # A file that Spark does not open is read by Python tasks, if the plan has any, or not at all.
     return path in scans.selected or (scans.has_python and path not in scans.opened)

@@ -54,14 +54,14 @@ from acidsql.statements.queries.view_rows import in_view, text_of_view_query, vi
 from acidsql.storage.reading.pruning.source_partitions import source_predicate
 from acidsql.storage.reading.returned import no_rows
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
-from acidsql.storage.reading.scan_columns import empty, unread
+from acidsql.storage.reading.scan_columns import empty_scan, unread_scan
 from acidsql.storage.spark.clocks import lasting_plan
 from acidsql.storage.spark.repeatable import (
     constant_columns,
     evaluated_once,
     hide_constants,
     is_sent_unasked,
-    repeatable,
+    repeatable_query,
 )
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.views import settle
@@ -241,7 +241,7 @@ class Reader:
         column_pairs = [
             pair for pair in reduced_query.partitions if not _has_few_values(predicate, pair[0])
         ]
-        source = repeatable(rows := views[source_view.view]) if column_pairs else None
+        source = repeatable_query(rows := views[source_view.view]) if column_pairs else None
         if source is None or not source.is_small(self._spark):
             return ANYTHING
         views.is_pruned = True
@@ -267,7 +267,7 @@ class Reader:
             if standin.query is not None:
                 unread_views[standin.view] = view_rows(self._spark, standin, views | unread_views)
             elif standin.changes is None:
-                rows = unread(self._spark, standin.table, standin.virtual, standin.view)
+                rows = unread_scan(self._spark, standin.table, standin.virtual, standin.view)
                 unread_views[standin.view] = select_standin_columns(rows, standin)
         views |= unread_views
         if source is not None and not lower.views_in_text(source.query, unread_views):
@@ -301,7 +301,9 @@ class Reader:
             return no_rows(self._spark, standin.returned)
         if standin.changes is not None:
             return self._changes.no_rows(standin.table)
-        return select_standin_columns(empty(self._spark, standin.table, standin.virtual), standin)
+        return select_standin_columns(
+            empty_scan(self._spark, standin.table, standin.virtual), standin
+        )
 
     def events(self, query: EventQuery, views: Views, statement_text: StatementText) -> Events:
         """The lazy events of a query.
@@ -316,7 +318,7 @@ class Reader:
         if (reduction := self._reduction(query)) is None:
             return Events(events_of_full_query())
         reduced_query, source_view = reduction
-        source = repeatable(rows := views[source_view.view])
+        source = repeatable_query(rows := views[source_view.view])
         is_small = source is not None and source.is_small(self._spark)
         if not is_small:
             return Events(events_of_full_query(), source if views.is_pruned else None)

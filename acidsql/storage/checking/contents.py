@@ -18,10 +18,10 @@ from acidsql.acid.layout import ORIGINALS_BASE, AcidDirectory, DirectoryKind, bu
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.folding.event_merge import Int64s, Key, key_at, steps
-from acidsql.storage.orc.batches import Head
+from acidsql.storage.folding.event_merge import Int64s, Key, compare_neighbours, key_at
+from acidsql.storage.orc.batches import FileHead
 from acidsql.storage.orc.damage import naming_damage, reason_of
-from acidsql.storage.orc.encoding.footer import Footer, read_checked
+from acidsql.storage.orc.encoding.footer import Footer, read_checked_footer
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.orc.soundness import check_stripes
 from acidsql.storage.reading.events.event_reader import dump_file
@@ -96,7 +96,7 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
     findings: list[Finding] = []
     try:
         with naming_damage(file.path):
-            findings += (_plain if file.is_plain else _events)(file, spec)
+            findings += (_check_plain_file if file.is_plain else _check_event_file)(file, spec)
     except FileNotFoundError:
         findings.append(Finding(file.path, "FILE_GONE", "The file is gone."))
     except FormatError as error:
@@ -111,7 +111,7 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
 # ── files without events ─────────────────────────────────────────────────────────────────────
 
 
-def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
+def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     """Yield what is wrong with a file without events: its kind, and with ``all_rows`` its values.
     Raises FormatError if it cannot be read.
     """
@@ -122,7 +122,7 @@ def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
         promised = rows_of_parquet(file.path)
         if spec.all_rows:
             row_count = sum(batch.num_rows for batch in read_parquet(file.path, spec.row))
-            yield from _row_count(file, promised, row_count)
+            yield from _row_count_findings(file, promised, row_count)
         return
     footer = _footer(file, spec)
     info = footer_facts(footer)
@@ -134,12 +134,12 @@ def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
         return
     if not spec.all_rows:
         return
-    totals, rows = Totals(footer, _users(footer, 0, spec)), 0
+    totals, rows = Totals(footer, _user_columns(footer, 0, spec)), 0
     for batch in read_originals(OriginalFile(file.path, 0, 0, 0, info.rows), spec.row):
         totals.add(batch.columns[-len(spec.row.names) :])
         rows += batch.num_rows
-    yield from _row_count(file, info.rows, rows)
-    yield from _totals(file, totals)
+    yield from _row_count_findings(file, info.rows, rows)
+    yield from _totals_findings(file, totals)
 
 
 def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
@@ -148,13 +148,13 @@ def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
     """
     with filesystem_for(file.path).open_input(file.path) as opened:
         end = file.size if file.length is None else file.length
-        footer, _, script = read_checked(opened, end)
+        footer, _, script = read_checked_footer(opened, end)
         if spec.all_rows:
-            check_stripes(Head(opened, end).read_at, footer, script, indexes=True)
+            check_stripes(FileHead(opened, end).read_at, footer, script, indexes=True)
         return footer
 
 
-def _users(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[int, str, str]]:
+def _user_columns(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[int, str, str]]:
     """Return the numbers of the user's columns in a footer, with the names and types of the table.
     ``parent``: the number of the struct that has them.
     """
@@ -163,12 +163,12 @@ def _users(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[int, str,
     return [(number, *name_and_type) for number, name_and_type in zip(numbers, kinds, strict=False)]
 
 
-def _row_count(file: CheckedFile, promised: int, rows: int) -> Iterator[Finding]:
+def _row_count_findings(file: CheckedFile, promised: int, rows: int) -> Iterator[Finding]:
     if promised != rows:
         yield _contradiction(file, f"The footer says {promised} rows, and there are {rows}.")
 
 
-def _totals(file: CheckedFile, totals: Totals) -> Iterator[Finding]:
+def _totals_findings(file: CheckedFile, totals: Totals) -> Iterator[Finding]:
     """Yield a finding if columns have other values than the footer's statistics say."""
     if totals.wrong:
         names = ", ".join(f"'{name}'" for name in totals.wrong)
@@ -184,7 +184,7 @@ def _contradiction(file: CheckedFile, message: str) -> Finding:
 # ── files of events ──────────────────────────────────────────────────────────────────────────
 
 
-def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
+def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     """Yield what is wrong with a file of events: its footer, its mark, and with ``all_rows`` each
     event. Raises FormatError if it cannot be read.
     """
@@ -196,7 +196,7 @@ def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
             f"The file has the columns {', '.join(info.column_names)} instead of events.",
         )  # fmt: skip
         return
-    stats, index = _stats(info), _key_index(info)
+    stats, index = _event_counts(info), _key_index(info)
     if stats is not None and sum(stats) != info.rows:
         yield _contradiction(
             file, f"{event.STATS_KEY} counts {sum(stats)} events, the footer {info.rows}."
@@ -226,15 +226,15 @@ def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]
     numbers = footer.types[0].children
     names = event.EVENT_COLUMNS[: len(_EVENT_TYPES)]
     ids = list(zip(numbers, names, _EVENT_TYPES, strict=False))
-    return [*ids, *_users(footer, numbers[-1], spec)]
+    return [*ids, *_user_columns(footer, numbers[-1], spec)]
 
 
-def _stats(info: FileInfo) -> tuple[int, ...] | None:
+def _event_counts(info: FileInfo) -> tuple[int, ...] | None:
     """Return the numbers of inserts, updates and deletes, as the footer counts them; None if it
     does not.
     """
     text = info.user_metadata.get(event.STATS_KEY)
-    return None if text is None else _numbers(text)
+    return None if text is None else _parse_numbers(text)
 
 
 def _key_index(info: FileInfo) -> list[Key] | None:
@@ -244,11 +244,11 @@ def _key_index(info: FileInfo) -> list[Key] | None:
     text = info.user_metadata.get(event.KEY_INDEX_KEY)
     if text is None:
         return None
-    keys = [_numbers(part) for part in text.split(b";") if part]
+    keys = [_parse_numbers(part) for part in text.split(b";") if part]
     return [(key[0], key[1], key[2]) for key in keys if len(key) == 3]
 
 
-def _numbers(text: bytes) -> tuple[int, ...]:
+def _parse_numbers(text: bytes) -> tuple[int, ...]:
     return tuple(map(int, text.decode().split(",")))
 
 
@@ -322,8 +322,8 @@ class _Rows:
         ``stats``: the footer's numbers of inserts, updates and deletes; None if it has none.
         """
         yield from self._noted.findings(self.file.path)
-        yield from _row_count(self.file, self.info.rows, self._rows)
-        yield from _totals(self.file, self.totals)
+        yield from _row_count_findings(self.file, self.info.rows, self._rows)
+        yield from _totals_findings(self.file, self.totals)
         if stats is not None and stats != tuple(self._counts):
             footer_counts = ", ".join(map(str, stats))
             yield _contradiction(
@@ -337,7 +337,7 @@ class _Rows:
         if self._last is not None:
             pairs = zip(self._last, keys, strict=True)
             keys = [np.concatenate([[last], column]) for last, column in pairs]
-        rises, repeats = steps(keys)
+        rises, repeats = compare_neighbours(keys)
         later_keys = [column[1:] for column in keys]
         self._noted.note(
             "ROWS_OUT_OF_ORDER", ~(rises | repeats), later_keys, "{} comes behind a higher row id."

@@ -16,17 +16,17 @@ from acidsql.acid.findings import Finding
 from acidsql.storage.checking.contents import EventFaults
 from acidsql.storage.folding.event_merge import (
     LEAST,
+    EventSource,
     Int64s,
     Key,
-    Source,
     are_among,
+    compare_neighbours,
     compare_with_bound,
     key_at,
     keys_of,
     merge_events,
-    steps,
 )
-from acidsql.storage.folding.fold import Fold, least_key
+from acidsql.storage.folding.fold import BucketFold, least_key
 from acidsql.storage.reading.events.event_reader import (
     DELETING_WRITE_ID,
     read_deletes,
@@ -36,7 +36,7 @@ from acidsql.storage.reading.events.event_reader import (
 _NONE = [np.empty(0, np.int64) for _ in range(3)]
 
 
-def check_deletes(bucket: Fold, place: str) -> list[Finding]:
+def check_deletes(bucket: BucketFold, place: str) -> list[Finding]:
     """Return what is wrong with the row ids of a bucket, whose files are all sound by themselves.
 
     Args:
@@ -53,7 +53,7 @@ def check_deletes(bucket: Fold, place: str) -> list[Finding]:
     orphan = _message(bucket, "{} is deleted, and there is no such row")
     last: Key | None = None
     for batch in merge_events(
-        Source(partial(read_insert_ids, read), least_key(read), read.file)
+        EventSource(partial(read_insert_ids, read), least_key(read), read.file)
         for read in bucket.inserts
     ):
         keys = keys_of(batch)
@@ -65,19 +65,19 @@ def check_deletes(bucket: Fold, place: str) -> list[Finding]:
     return [*findings.findings(place)]
 
 
-def _message(bucket: Fold, fault: str) -> str:
+def _message(bucket: BucketFold, fault: str) -> str:
     return f"In bucket {bucket.bucket_id}, {fault}."
 
 
 class _Deletes:
     """The delete events of a bucket, read along with its rows. Repeated ones are noted."""
 
-    def __init__(self, bucket: Fold, noted: EventFaults) -> None:
+    def __init__(self, bucket: BucketFold, noted: EventFaults) -> None:
         self._noted = noted
         self._twin_message = _message(bucket, "{} is deleted by two write ids")
         self._repeated_message = _message(bucket, "{} is deleted twice by one write id")
         self._events = merge_events(
-            Source(partial(read_deletes, read), LEAST, read.file) for read in bucket.deletes
+            EventSource(partial(read_deletes, read), LEAST, read.file) for read in bucket.deletes
         )
         self._open = _NONE  # row ids whose rows have not come yet, ascending
         self._reached, self._last_by = LEAST, -1
@@ -130,5 +130,5 @@ def _is_repeated(keys: Sequence[Int64s], last: Key | None) -> npt.NDArray[np.boo
 
     ``last``: the key of the event before the first one; None: there is none.
     """
-    _, repeats = steps(keys)
+    _, repeats = compare_neighbours(keys)
     return np.concatenate([[last is not None and key_at(keys, 0) == last], repeats])

@@ -99,7 +99,7 @@ def check_names(
             yield from _data_file_findings(table, file)
         elif file.bytes == 0 and file.acid is not None and file.state == "visible":
             yield Finding(file.path, "EMPTY_FILE", "The file has no bytes.")
-    yield from _strays(
+    yield from _stray_findings(
         table, catalog_facts, [file for file in found_files if file.path not in read]
     )
 
@@ -111,7 +111,7 @@ def check_catalog(
     transactions that never were, or were aborted.
     """
     yield from _unknown_partition_findings(table, found_files, catalog_facts)
-    yield from _numbers(table, found_files, catalog_facts)
+    yield from _number_findings(table, found_files, catalog_facts)
 
 
 def paths_of(listing: Listing) -> Iterator[str]:
@@ -149,7 +149,7 @@ def _unknown_partition_findings(
         )  # fmt: skip
 
 
-def _numbers(
+def _number_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
     """Yield a finding for each base or delta whose name has a write id or transaction that never
@@ -234,7 +234,7 @@ def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _strays(
+def _stray_findings(
     table: Table, catalog_facts: CatalogFacts, unread_files: Iterable[FoundFile]
 ) -> Iterator[Finding]:
     """Yield a finding for visible files that no reader takes: one for a file, or for a directory
@@ -280,30 +280,29 @@ def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Find
     ``listing``: what a reader reads there; None if it cannot be listed. What that replaces may be
     on the way to be deleted, so it is not checked.
     """
-    ranges = _ranges(fs, path)
+    deltas = _deltas_in(fs, path)
     compacted_directories = [
-        directory for directory in ranges.values() if directory.statement_id is None
+        directory for directory in deltas.values() if directory.statement_id is None
     ]
     marked = {
         directory.name
         for directory in compacted_directories
         if _is_marked(fs, f"{path}/{directory.name}")
     }
-    if any(_twin(name) not in ranges for name in marked):
-        ranges = _ranges(fs, path)  # a worker may have renamed the second one meanwhile
+    if any(_twin(name) not in deltas for name in marked):
+        deltas = _deltas_in(fs, path)  # a worker may have renamed the second one meanwhile
     read = [] if listing is None else listing.state.directories
     findings = []
-    for name in sorted(marked & ranges.keys()):
-        twin, directory_range = _twin(name), ranges[name]
+    for name in sorted(marked & deltas.keys()):
+        twin, delta = _twin(name), deltas[name]
         if any(
-            directory.name not in (name, twin) and _replaces(directory, directory_range)
-            for directory in read
+            directory.name not in (name, twin) and _replaces(directory, delta) for directory in read
         ):
             continue
-        if twin not in ranges:
+        if twin not in deltas:
             is_safe = any(
-                directory.name != name and _is_inside(directory, directory_range)
-                for directory in ranges.values()
+                directory.name != name and _is_inside(directory, delta)
+                for directory in deltas.values()
             )
             condition = "HALF_OF_A_PAIR" if is_safe else "LOST_HALF_OF_A_PAIR"
             message = f"It counts only together with {twin}, which is not there."
@@ -314,7 +313,7 @@ def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Find
     return findings
 
 
-def _ranges(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
+def _deltas_in(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
     """Return the deltas and delete deltas that lie in a directory now, by name. Bases are
     left out.
     """

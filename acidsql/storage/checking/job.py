@@ -32,7 +32,7 @@ from acidsql.storage.checking.directories import (
 from acidsql.storage.event_records import RECORD
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.parallel import run_in_threads
-from acidsql.storage.folding.fold import Fold
+from acidsql.storage.folding.fold import BucketFold
 from acidsql.storage.folding.plan import folds_of
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.pruning.inventory import FoundFile
@@ -47,7 +47,7 @@ _NOT_EXACT = ("timestamp", "binary")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CheckWork:
     """Files to look at together.
 
     Attributes:
@@ -58,7 +58,7 @@ class Work:
 
     place: str
     files: tuple[CheckedFile, ...]
-    fold: Fold | None = None
+    fold: BucketFold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class TableCheck:
         for name, listing in listings.items():
             findings += check_overlaps(listing, place_of(self.table, name))
         of_files, works = self._works(found_files, listings, places)
-        return [*findings, *of_files, *_run(spark, _work_by_task(works), self._spec())]
+        return [*findings, *of_files, *_run_check_job(spark, _work_by_task(works), self._spec())]
 
     def listed(self, partition: str) -> Listing | Finding:
         """Return what a reader reads of a table or partition, or a finding why readers
@@ -130,12 +130,12 @@ class TableCheck:
         found_files: Sequence[FoundFile],
         listings: dict[str, Listing],
         places: Collection[str],
-    ) -> tuple[list[Finding], list[Work]]:
+    ) -> tuple[list[Finding], list[CheckWork]]:
         """Return findings, and what to look at: each file that readers of this version or an older
         one need; the files of one bucket together if their row ids are to be compared.
         """
         findings: list[Finding] = []
-        works: list[Work] = []
+        works: list[CheckWork] = []
         marked, files_by_partition = (
             self._marked_directories(found_files),
             dict[str, list[FoundFile]](),
@@ -149,13 +149,13 @@ class TableCheck:
             for fold in self._folds(listings.get(name), findings, place):
                 reads = (*fold.inserts, *fold.deletes)
                 together = (files.pop(read.file, None) for read in reads)
-                works.append(Work(place, tuple(file for file in together if file), fold))
-            works += [Work(place, (file,)) for file in files.values()]
+                works.append(CheckWork(place, tuple(file for file in together if file), fold))
+            works += [CheckWork(place, (file,)) for file in files.values()]
         return findings, works
 
     def _folds(
         self, listing: Listing | None, findings: list[Finding], place: str
-    ) -> Iterable[Fold]:
+    ) -> Iterable[BucketFold]:
         """Return the buckets whose row ids are to be compared; none without ``all_rows`` or row
         ids. If the files cannot be sorted into buckets, add a finding instead.
         """
@@ -237,7 +237,7 @@ def _not_compared(place: str, subject: str, reason: str) -> Finding:
     return Finding(place, "NOT_COMPARED", f"{subject} were not compared with rows: {reason}")
 
 
-def check_work(work: Work, spec: CheckSpec) -> list[Finding]:
+def check_work(work: CheckWork, spec: CheckSpec) -> list[Finding]:
     """Return the findings of one piece of work. It runs in a task. Row ids are compared only if no
     file has an error.
     """
@@ -255,9 +255,9 @@ def check_work(work: Work, spec: CheckSpec) -> list[Finding]:
         return [*findings, _not_compared(work.place, subject, str(error))]
 
 
-def _work_by_task(works: Iterable[Work]) -> list[list[Work]]:
+def _work_by_task(works: Iterable[CheckWork]) -> list[list[CheckWork]]:
     """Divide the work into tasks, in order. Small files share a task."""
-    tasks: list[list[Work]] = []
+    tasks: list[list[CheckWork]] = []
     bytes_left = files_left = 0
     for work in works:
         size, count = sum(file.size for file in work.files), len(work.files)
@@ -269,17 +269,19 @@ def _work_by_task(works: Iterable[Work]) -> list[list[Work]]:
     return tasks
 
 
-def _run(spark: SparkSession, tasks: Sequence[Sequence[Work]], spec: CheckSpec) -> list[Finding]:
+def _run_check_job(
+    spark: SparkSession, tasks: Sequence[Sequence[CheckWork]], spec: CheckSpec
+) -> list[Finding]:
     """Run a Spark job with these tasks, and return their findings; no job without tasks."""
     if not tasks:
         return []
     numbers = spark.range(0, len(tasks), 1, len(tasks))
-    rows = numbers.mapInArrow(_checker(tasks, spec), f"{RECORD} string").collect()
+    rows = numbers.mapInArrow(_check_function(tasks, spec), f"{RECORD} string").collect()
     return [Finding.from_json(row[0]) for row in rows]
 
 
-def _checker(
-    tasks: Sequence[Sequence[Work]], spec: CheckSpec
+def _check_function(
+    tasks: Sequence[Sequence[CheckWork]], spec: CheckSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: numbers of tasks → their findings as JSON."""
 
@@ -293,7 +295,7 @@ def _checker(
     return run
 
 
-def check_task(works: Iterable[Work], spec: CheckSpec) -> list[Finding]:
+def check_task(works: Iterable[CheckWork], spec: CheckSpec) -> list[Finding]:
     """Return the findings of a task; if there are too many, the first ones, and one that
     says so.
     """

@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 import pyarrow.fs as pafs
 
-from acidsql.storage.files.interface import Entry, FileSystem, no_such
+from acidsql.storage.files.interface import Entry, FileSystem, no_such_file_error
 
 
 class ArrowFileSystem(FileSystem):
@@ -24,7 +24,7 @@ class ArrowFileSystem(FileSystem):
     def __init__(self, arrow: pafs.FileSystem, root: str = "") -> None:
         self._arrow, self._root = arrow, root
 
-    def _inside(self, path: str) -> str:
+    def _arrow_path(self, path: str) -> str:
         """Return the path that Arrow wants: without the root, or without ``scheme:``; ``/`` for the
         root.
         """
@@ -36,7 +36,7 @@ class ArrowFileSystem(FileSystem):
 
     def list(self, path: str) -> list[Entry]:
         """List the children of a directory, sorted by name. Raises FileNotFoundError."""
-        inside = self._inside(path)
+        inside = self._arrow_path(path)
         with self._file_not_found_errors(path):
             infos = self._arrow.get_file_info(pafs.FileSelector(inside))
         base = path.rstrip("/")
@@ -52,7 +52,7 @@ class ArrowFileSystem(FileSystem):
         )
 
     def _info(self, path: str) -> pafs.FileInfo:
-        return self._arrow.get_file_info(self._inside(path))
+        return self._arrow.get_file_info(self._arrow_path(path))
 
     def exists(self, path: str) -> bool:
         return bool(self._info(path).type != pafs.FileType.NotFound)
@@ -61,18 +61,20 @@ class ArrowFileSystem(FileSystem):
         """Return the bytes of a file. Raises FileNotFoundError, for a directory too."""
         info = self._info(path)
         if info.type != pafs.FileType.File:
-            raise no_such(path)
+            raise no_such_file_error(path)
         return int(info.size)
 
     def create_directory(self, path: str) -> None:
-        self._arrow.create_dir(self._inside(path), recursive=True)
+        self._arrow.create_dir(self._arrow_path(path), recursive=True)
 
     def open_output(self, path: str) -> BinaryIO:
-        return cast(BinaryIO, self._arrow.open_output_stream(self._inside(path), compression=None))
+        return cast(
+            BinaryIO, self._arrow.open_output_stream(self._arrow_path(path), compression=None)
+        )
 
     def open_input(self, path: str) -> BinaryIO:
         with self._file_not_found_errors(path):
-            return cast(BinaryIO, self._arrow.open_input_file(self._inside(path)))
+            return cast(BinaryIO, self._arrow.open_input_file(self._arrow_path(path)))
 
     def rename(self, source: str, target: str) -> None:
         """Move a file or a directory. Raises FileExistsError if the target exists. The test and the
@@ -82,7 +84,7 @@ class ArrowFileSystem(FileSystem):
         if self.exists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         with self._file_not_found_errors(source):
-            self._arrow.move(self._inside(source), self._inside(target))
+            self._arrow.move(self._arrow_path(source), self._arrow_path(target))
 
     def rename_file(self, source: str, target: str) -> None:
         self.rename(source, target)
@@ -90,11 +92,11 @@ class ArrowFileSystem(FileSystem):
     def delete_directory(self, path: str) -> None:
         if self.exists(path):
             with suppress(FileNotFoundError), self._file_not_found_errors(path):
-                self._arrow.delete_dir(self._inside(path))
+                self._arrow.delete_dir(self._arrow_path(path))
 
     def delete_file(self, path: str) -> None:
         with self._file_not_found_errors(path):
-            self._arrow.delete_file(self._inside(path))
+            self._arrow.delete_file(self._arrow_path(path))
 
     @contextmanager
     def _file_not_found_errors(self, path: str) -> Iterator[None]:
@@ -106,7 +108,7 @@ class ArrowFileSystem(FileSystem):
         except OSError as error:
             if not isinstance(error, FileNotFoundError) and not self._is_missing(path, error):
                 raise
-            raise no_such(path) from error
+            raise no_such_file_error(path) from error
 
     def _is_missing(self, path: str, error: OSError) -> bool:
         return not self.exists(path)
@@ -117,7 +119,7 @@ class ArrowFileSystem(FileSystem):
         """
         if not self.exists(path) or self.list_if_there(path):
             return False
-        self._arrow.delete_dir(self._inside(path))
+        self._arrow.delete_dir(self._arrow_path(path))
         return True
 
     def sync_directory(self, path: str) -> None:

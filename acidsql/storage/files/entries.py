@@ -47,7 +47,7 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
         shown_entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
         names = {entry.name for entry in shown_entries}
         try:
-            entries = [entry for entry in shown_entries if not is_half(fs, entry, names)]
+            entries = [entry for entry in shown_entries if not is_lone_half(fs, entry, names)]
             return entries, [read_child(fs, entry) for entry in entries]
         except FileNotFoundError:
             if look == _LOOKS - 1:
@@ -55,7 +55,7 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
     raise AssertionError("it returns or raises")
 
 
-def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
+def is_lone_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
     """Whether a directory is one half of a pair, and the other half is not among these names.
 
     The directory's mark is looked for only if its name may be that of a half.
@@ -74,10 +74,10 @@ def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
     twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
     if twin in names:
         return False
-    return _holds(fs, entry.path, PAIRED_FILE)
+    return _has_file(fs, entry.path, PAIRED_FILE)
 
 
-def _holds(fs: FileSystem, path: str, name: str) -> bool:
+def _has_file(fs: FileSystem, path: str, name: str) -> bool:
     """Whether a directory has a file of this name. Raises FileNotFoundError if the directory is
     gone.
     """
@@ -102,7 +102,7 @@ def _is_compacted(fs: FileSystem, path: str) -> bool:
 
     Raises FormatError if the marker cannot be read, or names a kind that Hive does not know.
     """
-    if not _holds(fs, path, METADATA_FILE):
+    if not _has_file(fs, path, METADATA_FILE):
         return False
     marker = f"{path}/{METADATA_FILE}"
     with naming_damage(marker), fs.open_input(marker) as file:

@@ -19,7 +19,7 @@ from acidsql.acid.paths import S3_SCHEMES, local_path_of, scheme_and_root
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem, length_of
-from acidsql.storage.files.local import LocalFileSystem, real, reals
+from acidsql.storage.files.local import LocalFileSystem, real_location, real_locations
 from acidsql.storage.files.memory import MEMORY, SCHEME, is_in_memory
 from acidsql.storage.files.object_store import GoogleStore, ObjectStore
 from acidsql.storage.files.options.store_options import open_store, settings_here
@@ -68,11 +68,11 @@ def _unwrapped_filesystem(location: str) -> FileSystem:
         return _open_store(scheme, root, tuple(sorted(settings_here().items())))
     if scheme == SCHEME and is_in_memory(location):
         return MEMORY
-    return _open(scheme, root)
+    return _open_local_or_hdfs(scheme, root)
 
 
 @lru_cache(maxsize=16)
-def _open(scheme: str, root: str) -> FileSystem:
+def _open_local_or_hdfs(scheme: str, root: str) -> FileSystem:
     """Open the local file system or HDFS; ``root`` is ``scheme://host``. Opened ones are kept.
 
     Raises UnsupportedError for any other scheme, and SettingError if HDFS cannot be opened.
@@ -80,7 +80,7 @@ def _open(scheme: str, root: str) -> FileSystem:
     if scheme in ("", "file"):
         return LocalFileSystem()
     if scheme == "hdfs":
-        return ArrowFileSystem(_hadoop(urlsplit(root)), root)
+        return ArrowFileSystem(_open_hdfs(urlsplit(root)), root)
     description = (
         "an object store that acidsql does not know" if scheme in _OTHER_STORES else "unknown"
     )
@@ -104,7 +104,7 @@ def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -
     return kind(open_store(scheme, authority, dict(settings)), root, bucket)
 
 
-def _hadoop(address: SplitResult) -> pafs.FileSystem:
+def _open_hdfs(address: SplitResult) -> pafs.FileSystem:
     """Open the HDFS of an address; without a host it is ``fs.defaultFS`` of Hadoop's configuration.
 
     Raises SettingError if Hadoop's native client is missing, or that default is no HDFS.
@@ -140,5 +140,6 @@ def _need_hdfs(default: pafs.FileSystem) -> None:
 
 __all__ = [
     "OBJECT_STORES", "ArrowFileSystem", "Entry", "FileSystem", "LocalFileSystem", "filesystem_for",
-    "length_of", "local_path_of", "real", "reals", "wrap_filesystems",
+    "length_of", "local_path_of", "real_location", "real_locations",
+    "wrap_filesystems",
 ]  # fmt: skip

@@ -17,10 +17,10 @@ def naming_missing(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise too_old(str(error.filename or path)) from error
+        raise file_gone_error(str(error.filename or path)) from error
 
 
-def too_old(path: str) -> SnapshotTooOldError:
+def file_gone_error(path: str) -> SnapshotTooOldError:
     """Return the error for a reader whose file is gone."""
     return SnapshotTooOldError(
         f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
@@ -30,7 +30,7 @@ def too_old(path: str) -> SnapshotTooOldError:
     )
 
 
-def directory_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
+def directory_gone_error(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
     """Return the error for a reader that lists a table's or partition's directory which is gone.
 
     ``path``: the directory; the message names the missing file of ``error`` first.

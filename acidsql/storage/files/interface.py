@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 _Entries = list[Entry]  # inside the class, ``list`` is the name of a method
 
 
-def no_such(path: str) -> FileNotFoundError:
+def no_such_file_error(path: str) -> FileNotFoundError:
     """Return a FileNotFoundError for a file or directory that is not there."""
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
@@ -65,7 +65,7 @@ class FileSystem:
     can_remove_empty = False
     small_file = 0
 
-    def seen_at_once(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
+    def cached_listings(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
         """Return a file system with the same files, listed once for many questions.
 
         Args:
@@ -106,7 +106,7 @@ class FileSystem:
         """Whether a path is a link. Always False on a file system without links (HDFS)."""
         return False
 
-    def link_on_the_way(self, location: str, below: str = "") -> str | None:
+    def first_link_on_path(self, location: str, below: str = "") -> str | None:
         """Return the first link on a path: the table's directory, or a directory from there to
         ``below``.
 

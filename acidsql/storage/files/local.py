@@ -124,7 +124,7 @@ class LocalFileSystem(FileSystem):
             os.close(descriptor)
 
 
-def real(location: str) -> str:
+def real_location(location: str) -> str:
     """Return the real path of a location: absolute, without links. Locations are stored in this
     form.
 
@@ -137,35 +137,35 @@ def real(location: str) -> str:
     return scheme + os.path.realpath(plain_path(location))
 
 
-def reals(locations: Iterable[str]) -> Iterator[str]:
-    """Yield ``real`` of each location. This is fast if most of them have the same parent
+def real_locations(locations: Iterable[str]) -> Iterator[str]:
+    """Yield ``real_location`` of each location. This is fast if most of them have the same parent
     directory.
     """
-    above = cache(real)
+    above = cache(real_location)
     for location in locations:
         directory, _, name = location.rpartition("/")
         is_odd = name in ("", ".", "..") or directory[-1:] in ("", "/", ":")
         # If x is missing, islink does not see a link at x/../link.
         is_odd = is_odd or ".." in directory
         if is_odd or (is_local(location) and os.path.islink(plain_path(location))):
-            yield real(location)
+            yield real_location(location)
         else:
             yield f"{above(directory)}/{name}"
 
 
-def _entry(parent: str, item: os.DirEntry[str]) -> Entry | None:
+def _entry(parent: str, dir_entry: os.DirEntry[str]) -> Entry | None:
     """Return the entry of a child, or of what its link leads to; None if the child was deleted
     after the directory was read.
     """
     try:
-        is_dir = item.is_dir()
-        size = 0 if is_dir else item.stat().st_size
+        is_dir = dir_entry.is_dir()
+        size = 0 if is_dir else dir_entry.stat().st_size
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ELOOP):
             raise
         try:  # a broken link has a size above 0, so readers do not skip it as an empty file
-            is_dir, size = False, item.stat(follow_symlinks=False).st_size
+            is_dir, size = False, dir_entry.stat(follow_symlinks=False).st_size
         except FileNotFoundError:
             return None
-    path = f"{parent.rstrip('/')}/{item.name}"
-    return Entry(item.name, path, is_dir, size, item.is_symlink())
+    path = f"{parent.rstrip('/')}/{dir_entry.name}"
+    return Entry(dir_entry.name, path, is_dir, size, dir_entry.is_symlink())

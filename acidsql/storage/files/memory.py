@@ -10,7 +10,7 @@ import io
 import uuid
 from typing import BinaryIO
 
-from acidsql.storage.files.interface import FileSystem, no_such
+from acidsql.storage.files.interface import FileSystem, no_such_file_error
 
 SCHEME = "acidsql-memory"
 
@@ -47,7 +47,7 @@ class MemoryFileSystem(FileSystem):
         try:
             return _files[path.rpartition("/")[0]][path]
         except KeyError:
-            raise no_such(path) from None
+            raise no_such_file_error(path) from None
 
     def delete_directory(self, path: str) -> None:
         _files.pop(path, None)

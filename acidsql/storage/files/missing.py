@@ -19,7 +19,7 @@ from pyspark.errors.exceptions import captured
 from acidsql.acid.layout import parse_directory
 from acidsql.acid.paths import local_path_of
 from acidsql.errors import AcidSqlError, FormatError, SnapshotTooOldError
-from acidsql.storage.files.gone import too_old
+from acidsql.storage.files.gone import file_gone_error
 from acidsql.storage.orc.damage import damaged_file_error
 
 _FAILED, _FILE_GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
@@ -51,28 +51,30 @@ def name_missing_files() -> None:
 
     This changes PySpark in this process. A second call changes nothing.
     """
-    _wrap(captured, lambda error: error)
+    _wrap_convert_exception(captured, lambda error: error)
     # PySpark imports this module together with the first session of Spark Connect.
     if client := sys.modules.get("pyspark.sql.connect.client.core"):
-        _wrap(client, _server_error)
+        _wrap_convert_exception(client, _error_in_reply)
 
 
-def _wrap(module: Any, exception_of: Callable[..., Any]) -> None:
+def _wrap_convert_exception(pyspark_module: Any, error_in_arguments: Callable[..., Any]) -> None:
     """Replace a module's ``convert_exception`` by one that returns our error if there is one, and
     PySpark's otherwise.
 
-    ``exception_of``: finds the Java error among the arguments of ``convert_exception``. A module
-    without this function, or with ours already, stays as it is.
+    ``error_in_arguments``: finds the Java error among the arguments of ``convert_exception``. A
+    module without this function, or with ours already, stays as it is.
     """
-    convert = getattr(module, "convert_exception", None)
+    convert = getattr(pyspark_module, "convert_exception", None)
     if convert is None or hasattr(convert, _OURS):
         return
 
     def convert_exception(*exception_args: Any, **exception_kwargs: Any) -> Any:
-        return _ours(exception_of(*exception_args)) or convert(*exception_args, **exception_kwargs)
+        return _translated_error(error_in_arguments(*exception_args)) or convert(
+            *exception_args, **exception_kwargs
+        )
 
     setattr(convert_exception, _OURS, True)
-    module.convert_exception = convert_exception
+    pyspark_module.convert_exception = convert_exception
 
 
 class _ServersError:
@@ -95,7 +97,7 @@ class _ServersError:
         return str(self._own.error_type_hierarchy[0])
 
 
-def _server_error(
+def _error_in_reply(
     _: Any = None, __: Any = None, reply: Any = None, *___: Any
 ) -> _ServersError | None:
     """Return the error in the third argument, a reply of a Spark Connect server; None if it has
@@ -105,7 +107,7 @@ def _server_error(
     return _ServersError(reply.errors, reply.root_error_idx) if is_told else None
 
 
-def _ours(error: Any) -> AcidSqlError | None:
+def _translated_error(error: Any) -> AcidSqlError | None:
     """Return our error if a Java exception, or one of its causes, is about a file of an ACID
     directory.
 
@@ -116,29 +118,29 @@ def _ours(error: Any) -> AcidSqlError | None:
         if (
             _FAILED in message
             and (path_match := _PATH.search(message))
-            and _is_in_acid(path_match[1])
+            and _is_in_acid_directory(path_match[1])
         ):
             path = (
                 local_path_of(path_match[1]) if path_match[1].startswith("file:") else path_match[1]
             )
             if _FILE_GONE in message:
-                return too_old(path)
-            return _misfit(path, message) or _unreadable(path, error)
+                return file_gone_error(path)
+            return _type_mismatch_error(path, message) or _unreadable_file_error(path, error)
         if task_errors := _FROM_TASK.findall(message):
             kind, condition, words, sqlstate = task_errors[-1]
             return _TRANSLATED[kind](words, condition=condition, sqlstate=sqlstate)
-        if (path_match := _GONE_IN_TASK.search(message)) and _is_in_acid(path_match[1]):
-            return too_old(path_match[1])
+        if (path_match := _GONE_IN_TASK.search(message)) and _is_in_acid_directory(path_match[1]):
+            return file_gone_error(path_match[1])
         error = error.getCause()
     return None
 
 
-def _is_in_acid(path: str) -> bool:
+def _is_in_acid_directory(path: str) -> bool:
     """Whether one of the directories on a path has the name of a base, delta or delete delta."""
     return any(parse_directory(part) is not None for part in path.split("/")[:-1])
 
 
-def _misfit(path: str, message: str) -> FormatError | None:
+def _type_mismatch_error(path: str, message: str) -> FormatError | None:
     """Return the error for a Parquet file whose column has another type than the table's; None if
     Spark's message says something else.
     """
@@ -151,7 +153,7 @@ def _misfit(path: str, message: str) -> FormatError | None:
     return None
 
 
-def _unreadable(path: str, error: Any) -> FormatError | None:
+def _unreadable_file_error(path: str, error: Any) -> FormatError | None:
     """Return the FormatError for a file that cannot be read; None if the network, the store or the
     file system caused the error.
     """

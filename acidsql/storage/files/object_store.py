@@ -3,7 +3,7 @@
 A store has objects under names, and no directories: a directory is there while an object's name
 begins with its path. Nothing can be renamed. An object is there as a whole or not at all, and every
 request that follows sees it. Requests are what costs time, so many questions are answered from one
-listing (``seen_at_once``).
+listing (``cached_listings``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 from acidsql.acid.layout import is_hidden
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
-from acidsql.storage.files.interface import Entry, FileSystem, length_of, no_such
+from acidsql.storage.files.interface import Entry, FileSystem, length_of, no_such_file_error
 from acidsql.storage.files.parallel import THREADS, run_in_threads
 from acidsql.storage.orc.batches import READ_WHOLE
 from acidsql.storage.orc.damage import is_gone
@@ -45,10 +45,10 @@ class ObjectStore(ArrowFileSystem):
         super().__init__(arrow, root)
         self._bucket = bucket
 
-    def _inside(self, path: str) -> str:
+    def _arrow_path(self, path: str) -> str:
         return f"{self._bucket}{path.removeprefix(self._root)}".rstrip("/")
 
-    def seen_at_once(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
+    def cached_listings(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
         """Return a file system that answers from a listing of all objects below these directories,
         made now; of the whole ``location`` if there are many. Raises FileNotFoundError.
         """
@@ -65,7 +65,7 @@ class ObjectStore(ArrowFileSystem):
 
         Raises FileNotFoundError.
         """
-        inside = self._inside(path)
+        inside = self._arrow_path(path)
         with self._file_not_found_errors(path):
             infos = self._arrow.get_file_info(pafs.FileSelector(inside, recursive=True))
         return [
@@ -93,7 +93,7 @@ class ObjectStore(ArrowFileSystem):
 
     def copy_file(self, source: str, target: str) -> None:
         with self._file_not_found_errors(source):
-            self._arrow.copy_file(self._inside(source), self._inside(target))
+            self._arrow.copy_file(self._arrow_path(source), self._arrow_path(target))
 
     def rename(self, source: str, target: str) -> None:
         """Raise UnsupportedError: an object store cannot rename."""
@@ -106,7 +106,7 @@ class ObjectStore(ArrowFileSystem):
 
     def delete_directory(self, path: str) -> None:
         with suppress(FileNotFoundError), self._file_not_found_errors(path):
-            self._arrow.delete_dir(self._inside(path))
+            self._arrow.delete_dir(self._arrow_path(path))
 
     def sync_directory(self, path: str) -> None:
         """Do nothing: a store answers when an object is durable."""
@@ -171,7 +171,7 @@ class _SeenAtOnce(FileSystem):
         if not self._knows(path):
             return self._fs.list(path)
         if path not in self._children:
-            raise no_such(path)
+            raise no_such_file_error(path)
         return sorted(self._children[path].values())
 
     def open_input(self, path: str) -> BinaryIO:

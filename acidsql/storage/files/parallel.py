@@ -16,7 +16,7 @@ _AHEAD = 8
 _PATIENCE_S = 0.02  # shorter waits do not count: a thread may also wait for a processor
 
 
-def ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+def map_ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
     """Yield the results of ``work`` for the items, in order. While the caller uses one, threads
     work on the next eight. An error of ``work`` is raised at its item.
     """

@@ -6,27 +6,27 @@ from collections.abc import Callable, Iterable, Sequence
 
 from acidsql.acid.layout import is_hidden, parse_partition_name
 from acidsql.storage.files.filesystem import Entry
-from acidsql.storage.files.gone import directory_gone
+from acidsql.storage.files.gone import directory_gone_error
 
 # ``map``, or the ``map`` of a pool of threads.
 _Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
 
 
 def discover_partitions(
-    listed: Callable[[str], list[Entry]],
+    list_children: Callable[[str], list[Entry]],
     location: str,
     columns: Sequence[str],
-    mapped: _Map = map,
+    map_level: _Map = map,
 ) -> list[str]:
     """Find partition directories on disk by their names, and return them sorted: ``p1=a/p2=1``.
 
     Only directories of all the columns, in this order, count; their names may differ in case.
 
     Args:
-        listed: ``list`` of the file system, or ``list_if_there`` if directories may be missing.
+        list_children: The file system's ``list``, or ``list_if_there`` if directories may be missing.
         location: The table's directory.
         columns: The partition columns.
-        mapped: Lists the directories of one level: ``map``, or the ``map`` of a pool of threads.
+        map_level: Lists the directories of one level: ``map``, or the one of a pool of threads.
 
     Raises:
         SnapshotTooOldError: A directory is missing.
@@ -37,15 +37,15 @@ def discover_partitions(
         def partitions_below(prefix: str, column: str = column) -> list[str]:
             path = f"{location}/{prefix}" if prefix else location
             try:
-                entries = listed(path)
+                entries = list_children(path)
             except FileNotFoundError as error:
-                raise directory_gone(path, error) from error
+                raise directory_gone_error(path, error) from error
             # A broken link is listed as a file with a size. It is kept, so that listing it fails.
             entries = [entry for entry in entries if entry.is_dir or entry.size]
             names = (entry.name for entry in entries if is_partition(entry.name, column))
             return [f"{prefix}/{name}".lstrip("/") for name in names]
 
-        partitions = [name for names in mapped(partitions_below, partitions) for name in names]
+        partitions = [name for names in map_level(partitions_below, partitions) for name in names]
     return sorted(partitions)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def size(number: int) -> str:
+def size_text(number: int) -> str:
     """Return a number of bytes as short text, ``1.5 MB``. A kB is 1000 bytes."""
     value = float(number)
     for unit in ("B", "kB", "MB", "GB"):

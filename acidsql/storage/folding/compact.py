@@ -30,9 +30,9 @@ from acidsql.acid.layout import (
 )
 from acidsql.errors import AcidSqlError, WriteError
 from acidsql.storage.event_records import RECORD, Record, Task
-from acidsql.storage.files.entries import is_half
+from acidsql.storage.files.entries import is_lone_half
 from acidsql.storage.files.filesystem import FileSystem
-from acidsql.storage.folding.fold import Fold, FoldSpec, fold
+from acidsql.storage.folding.fold import BucketFold, FoldSpec, fold_bucket
 from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.storage.folding.rebalance import rebalance
 from acidsql.storage.orc.options import OrcOptions
@@ -41,7 +41,7 @@ from acidsql.storage.reading.events.orc_reader import row_count
 from acidsql.storage.spark.session.task import current_task
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
 from acidsql.storage.tables.parquet import parquet_of
-from acidsql.storage.writing.placing import NewDirectory, fill, place_objects
+from acidsql.storage.writing.placing import NewDirectory, fill_staged_directory, place_objects
 from acidsql.storage.writing.publish import discard, empty_file, final_names
 
 _RECORD_DDL = f"{RECORD} string"
@@ -122,7 +122,7 @@ class CompactionRun:
         for number, bucket_fold in enumerate(self.plan.folds):
             go_on()
             with _naming_os_errors():
-                self.records += fold(bucket_fold, self.spec, Task(number, 0))
+                self.records += fold_bucket(bucket_fold, self.spec, Task(number, 0))
             self.folded += 1
 
     def run(
@@ -145,7 +145,7 @@ class CompactionRun:
         for start in range(0, len(folds), step):
             go_on()
             job_folds = folds[start : start + step]
-            self.records += _run(spark, job_folds, self.spec)
+            self.records += _run_fold_job(spark, job_folds, self.spec)
             self.folded += len(job_folds)
 
     def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
@@ -210,7 +210,7 @@ class CompactionRun:
         ready = []
         for number, new_directory in enumerate(new):
             staged = f"{self.spec.staging}/{number}"
-            fill(fs, staged, new_directory)
+            fill_staged_directory(fs, staged, new_directory)
             ready.append((staged, new_directory.path))
         moved = 0
         try:
@@ -315,7 +315,7 @@ def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
     names = {entry.name for entry in entries}
     for number, entry in enumerate(entries):
         # The other half may have come meanwhile, so a second listing is asked about a half.
-        if is_half(fs, entry, names) and is_half(
+        if is_lone_half(fs, entry, names) and is_lone_half(
             fs, entry, {entry_now.name for entry_now in fs.list(path)}
         ):
             fs.rename(entry.path, f"{away}-{number}")
@@ -330,15 +330,15 @@ def _naming_os_errors() -> Iterator[None]:
         raise WriteError(f"A file could not be read or written: {error}.") from error
 
 
-def _run(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[Record]:
+def _run_fold_job(spark: SparkSession, folds: Sequence[BucketFold], spec: FoldSpec) -> list[Record]:
     """Run a Spark job with one task for each fold, and return the records of the written files."""
     tasks = spark.range(0, len(folds), 1, len(folds))
-    records = tasks.mapInArrow(_folder(folds, spec), _RECORD_DDL).collect()
+    records = tasks.mapInArrow(_fold_function(folds, spec), _RECORD_DDL).collect()
     return [Record.from_json(row[0]) for row in records]
 
 
-def _folder(
-    folds: Sequence[Fold], spec: FoldSpec
+def _fold_function(
+    folds: Sequence[BucketFold], spec: FoldSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: numbers of folds → the records of their files as
     JSON.
@@ -349,7 +349,7 @@ def _folder(
         task = current_task()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                records = fold(folds[number], spec, task)
+                records = fold_bucket(folds[number], spec, task)
                 yield pa.record_batch([[record.to_json() for record in records]], [RECORD])
 
     return run

@@ -25,7 +25,7 @@ Key = tuple[int, int, int]
 Int64s = npt.NDArray[np.int64]
 
 
-class Source:
+class EventSource:
     """A file's events, in order. The file is opened when its first event may be the next one.
 
     Args:
@@ -73,22 +73,22 @@ class Source:
             _need_ascending(self._keys, last)
         return True
 
-    def take_to(self, bound: Key) -> pa.RecordBatch:
+    def take_through(self, bound: Key) -> pa.RecordBatch:
         """Return the events of this batch whose keys are at most ``bound``, and move behind
         them.
         """
-        part = self.part_to(bound)
+        part = self.peek_through(bound)
         self._at += part.num_rows
         if not self.is_spent:
             self.head = self._key(self._at)
         return part
 
-    def part_to(self, bound: Key) -> pa.RecordBatch:
+    def peek_through(self, bound: Key) -> pa.RecordBatch:
         """Return the events of this batch whose keys are at most ``bound``, without moving."""
         assert self._batch is not None
         return self._batch.slice(self._at, self._end(bound) - self._at)
 
-    def middle_to(self, bound: Key) -> Key:
+    def middle_key_through(self, bound: Key) -> Key:
         """Return the key of the middle one of the events of this batch whose keys are at most
         ``bound``.
         """
@@ -118,7 +118,7 @@ class Source:
         return key_at(self._keys, at)
 
 
-def merge_events(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
+def merge_events(sources: Iterable[EventSource]) -> Iterator[pa.RecordBatch]:
     """Merge the events of all sources into one ascending order, and yield them in batches, none
     empty.
 
@@ -135,14 +135,14 @@ def merge_events(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
         if bound is None:
             return
         bound = _limited_bound(bound, [source for source in remaining_sources if source.is_open])
-        parts = [source.take_to(bound) for source in remaining_sources if source.is_open]
+        parts = [source.take_through(bound) for source in remaining_sources if source.is_open]
         remaining_sources = [
             source for source in remaining_sources if not source.is_spent or source.advance()
         ]
         yield _sort_events([part for part in parts if part.num_rows])
 
 
-def _open_to(remaining_sources: list[Source]) -> Key | None:
+def _open_to(remaining_sources: list[EventSource]) -> Key | None:
     """Open all sources that may have events up to the lowest last key of a batch; return this key.
 
     None: no source has events. Sources without events are removed from the list.
@@ -162,14 +162,14 @@ def _open_to(remaining_sources: list[Source]) -> Key | None:
     return None
 
 
-def _limited_bound(bound: Key, sources: Sequence[Source]) -> Key:
+def _limited_bound(bound: Key, sources: Sequence[EventSource]) -> Key:
     """Return a bound, or a lower one if the events up to the bound would have too many bytes."""
     while True:
-        parts = [source.part_to(bound) for source in sources]
+        parts = [source.peek_through(bound) for source in sources]
         if sum(bool(part.num_rows) for part in parts) < 2:
             return bound  # events of one source are in order, so nothing is copied
         longest = max(range(len(parts)), key=lambda i: parts[i].num_rows)
-        size_before = sources[longest].middle_to(bound)
+        size_before = sources[longest].middle_key_through(bound)
         if size_before == bound or sum(part.nbytes for part in parts) <= _MOST_BYTES:
             return bound
         bound = size_before
@@ -191,13 +191,13 @@ def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
     """Raise FormatError if keys are not ascending (I4), also from ``last``, the key before them:
     such a file would be merged wrong, and nobody would notice.
     """
-    rises, repeats = steps(keys)
+    rises, repeats = compare_neighbours(keys)
     # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
     if not (rises | repeats).all() or (last is not None and key_at(keys, 0) < last):
         raise FormatError("its events are not sorted by row id")
 
 
-def steps(
+def compare_neighbours(
     keys: Sequence[npt.NDArray[Any]],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return for each key but the first whether it is above the one before it, and whether it is

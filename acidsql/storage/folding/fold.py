@@ -34,9 +34,9 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.event_merge import (
     KEYS,
     LEAST,
+    EventSource,
     Int64s,
     Key,
-    Source,
     are_among,
     compare_with_bound,
     key_at,
@@ -62,7 +62,7 @@ _FIRST_COLUMN = 4  # of the user's, behind the row id and the partition
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class BucketFold:
     """One task's work.
 
     Attributes:
@@ -99,7 +99,7 @@ class FoldSpec:
     parquet: str | None = None
 
 
-def fold(bucket_fold: Fold, spec: FoldSpec, task: Task) -> list[Record]:
+def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Record]:
     """Run a fold, and return a record for each written file; none if no events remain. After an
     error the files are deleted.
 
@@ -133,7 +133,7 @@ def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
         yield batch.select(range(_FIRST_COLUMN, batch.num_columns))
 
 
-def live_rows(bucket_fold: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
+def live_rows(bucket_fold: BucketFold, row: RowSchema) -> Iterator[pa.RecordBatch]:
     """Yield the rows that a major fold would write, in order: row id, then the columns ``c0``,
     ``c1``, ….
 
@@ -147,7 +147,7 @@ def live_rows(bucket_fold: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
 
 
 def _remaining_inserts(
-    bucket_fold: Fold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
+    bucket_fold: BucketFold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the remaining insert events, in order. The remaining delete events go to
     ``keep_deletes``.
@@ -155,7 +155,7 @@ def _remaining_inserts(
     schema = _flat(row)
     deleted = _DeleteEvents(bucket_fold, keep_deletes)
     inserts = [
-        _source(
+        _event_source(
             bucket_fold,
             read,
             partial(read_file, read, schema, schema.names, exact=True),
@@ -170,9 +170,12 @@ def _remaining_inserts(
     deleted.drain()
 
 
-def _source(
-    bucket_fold: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
-) -> Source:
+def _event_source(
+    bucket_fold: BucketFold,
+    read: FileRead,
+    batches: Callable[[], Iterator[pa.RecordBatch]],
+    least: Key,
+) -> EventSource:
     """Return the events of a file for merging. Reading raises FormatError for a row of another
     bucket id. ``least``: a lower bound of the row ids in the file.
     """
@@ -183,7 +186,7 @@ def _source(
                 _need_bucket(bucket_fold, batch)
                 yield batch
 
-    return Source(checked_batches, least, read.file)
+    return EventSource(checked_batches, least, read.file)
 
 
 def least_key(read: FileRead) -> Key:
@@ -191,7 +194,7 @@ def least_key(read: FileRead) -> Key:
     return (read.least_write_id, -(2**31), -(2**63))
 
 
-def _need_bucket(bucket_fold: Fold, batch: pa.RecordBatch) -> None:
+def _need_bucket(bucket_fold: BucketFold, batch: pa.RecordBatch) -> None:
     """Raise FormatError if a batch has rows of another bucket id (I5): this fold does not read the
     delete events of other buckets' rows.
     """
@@ -234,14 +237,14 @@ def write_placed(
         return records + output.close()
 
 
-def _placed_fold(partition: str, bucket_id: int) -> Fold:
-    return Fold(partition, bucket_id, (), (), major=True)
+def _placed_fold(partition: str, bucket_id: int) -> BucketFold:
+    return BucketFold(partition, bucket_id, (), (), major=True)
 
 
 class _Output:
     """The files that a fold writes, each begun with its first event."""
 
-    def __init__(self, bucket_fold: Fold, spec: FoldSpec, task: Task) -> None:
+    def __init__(self, bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> None:
         self.bucket_fold, self._spec, self._task = bucket_fold, spec, task
         self._fs = filesystem_for(spec.staging)
         self._files: dict[str, StagedFile[Any]] = {}
@@ -316,10 +319,10 @@ class _Output:
 class _DeleteEvents:
     """The delete events of a bucket id, read along with the inserts."""
 
-    def __init__(self, bucket_fold: Fold, keep: Callable[[pa.RecordBatch], None]) -> None:
+    def __init__(self, bucket_fold: BucketFold, keep: Callable[[pa.RecordBatch], None]) -> None:
         self._bucket_fold, self._keep = bucket_fold, keep
         self._events = merge_events(
-            _source(bucket_fold, read, partial(read_deletes, read), LEAST)
+            _event_source(bucket_fold, read, partial(read_deletes, read), LEAST)
             for read in bucket_fold.deletes
         )
         self._reached: Key = LEAST

@@ -31,14 +31,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import DirectoryKind
-from acidsql.storage.files.sizes import size
+from acidsql.storage.files.sizes import size_text
 from acidsql.storage.tables.listing import Listing
 
 SIZE_RATIO = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DeltaRun:
     """The deltas that a size-tiered minor compaction takes: all from a write id on.
 
     Attributes:
@@ -55,16 +55,16 @@ class Run:
 
     def __str__(self) -> str:
         if not self.directories_left:
-            return f"all {self.directories} directories, {size(self.bytes)}"
+            return f"all {self.directories} directories, {size_text(self.bytes)}"
         share = f"{self.directories} of {self.directories + self.directories_left} directories"
         return (
-            f"the newest {share}, from write id {self.first} on, {size(self.bytes)}: "
+            f"the newest {share}, from write id {self.first} on, {size_text(self.bytes)}: "
             f"the next is more than {SIZE_RATIO} times as large"
         )
 
 
 @dataclass(slots=True)
-class _Step:
+class _DeltaStep:
     """Directories that are taken together, because their ranges of write ids are one or overlap."""
 
     first: int
@@ -73,7 +73,7 @@ class _Step:
     bytes: int = 0
     kinds: set[DirectoryKind] = field(default_factory=set)
 
-    def add(self, older: _Step) -> None:
+    def add(self, older: _DeltaStep) -> None:
         """Add an older step to this one, which then begins where the older one does."""
         self.first = older.first
         self.directories += older.directories
@@ -81,7 +81,7 @@ class _Step:
         self.kinds |= older.kinds
 
 
-def newest_run(listing: Listing, most: int) -> Run | None:
+def newest_run(listing: Listing, most: int) -> DeltaRun | None:
     """Choose the deltas for a size-tiered minor compaction.
 
     From the newest on, the next older delta is taken, too, if it has at most ``SIZE_RATIO`` times
@@ -106,10 +106,10 @@ def newest_run(listing: Listing, most: int) -> Run | None:
             break
         run.add(older)
         directories_left -= older.directories
-    return Run(run.first, run.directories, run.bytes, directories_left)
+    return DeltaRun(run.first, run.directories, run.bytes, directories_left)
 
 
-def _steps(listing: Listing) -> list[_Step]:
+def _steps(listing: Listing) -> list[_DeltaStep]:
     """Return the deltas in steps, the oldest first. The base is left out."""
     bytes_from = Counter[int]()
     for file in (*listing.data, *listing.deletes):
@@ -118,10 +118,10 @@ def _steps(listing: Listing) -> list[_Step]:
     for group in listing.originals:
         if group.in_delta:
             bytes_from[group.write_id] += sum(group.sizes)
-    steps: list[_Step] = []
+    steps: list[_DeltaStep] = []
     for delta in sorted(listing.state.deltas, key=lambda delta: delta.min_write_id):
         if not steps or delta.min_write_id > steps[-1].last:
-            steps.append(_Step(delta.min_write_id, delta.max_write_id))
+            steps.append(_DeltaStep(delta.min_write_id, delta.max_write_id))
         step = steps[-1]
         step.last = max(step.last, delta.max_write_id)
         step.directories += 1

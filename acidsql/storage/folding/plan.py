@@ -22,8 +22,8 @@ from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from acidsql.storage.files.filesystem import FileSystem
-from acidsql.storage.folding.fold import Fold
-from acidsql.storage.folding.newest_run import Run, newest_run
+from acidsql.storage.folding.fold import BucketFold
+from acidsql.storage.folding.newest_run import DeltaRun, newest_run
 from acidsql.storage.reading.events.event_reader import (
     FileRead,
     plain_reads,
@@ -55,7 +55,7 @@ class CompactionPlan:
     write_ids: CompactorWriteIdList
     inserts: str
     deletes: str | None
-    run: Run | None = None
+    run: DeltaRun | None = None
 
     @property
     def path(self) -> str:
@@ -77,14 +77,14 @@ class CompactionPlan:
         return originals + [file.size for file in (*self.listing.data, *self.listing.deletes)]
 
     @cached_property
-    def folds(self) -> list[Fold]:
+    def folds(self) -> list[BucketFold]:
         """The tasks. This reads the footers of files without event columns."""
         return folds_of(self.table, self.listing, self.write_ids, major=self.major)
 
 
 def folds_of(
     table: Table, listing: Listing, write_ids: ValidWriteIdList, *, major: bool
-) -> list[Fold]:
+) -> list[BucketFold]:
     """Return the visible files of a listing by bucket id, sorted. The footers of files without
     event columns are read.
 
@@ -98,7 +98,7 @@ def folds_of(
         reads = plan_reads([listing], write_ids)
     inserts, deletes = _reads_by_bucket(reads), _reads_by_bucket(plan_deletes(listing, write_ids))
     return [
-        Fold(
+        BucketFold(
             listing.partition,
             bucket,
             tuple(inserts.get(bucket, ())),
@@ -157,7 +157,7 @@ def plan_compaction(
     is_something = anyway and (listing.data or listing.originals)
     if not is_something and not _is_enough(listing, write_ids, major=major):
         return None, state
-    first, last = _range(listing.state)
+    first, last = _write_id_range(listing.state)
     if anyway and state.base and not state.deltas:
         last = max(write_ids.high_water_mark, last + 1)  # two bases cannot have one name
     if major:
@@ -178,13 +178,13 @@ def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool
         # Files beside the deltas of an insert-only table are not listed: no reader takes them.
         has_originals = any(not group.write_id for group in listing.originals)
         # A base has no aborted events, so its readers need not know which write ids were aborted.
-        has_aborted = bool(state.deltas) and write_ids.is_any_aborted(*_range(state))
+        has_aborted = bool(state.deltas) and write_ids.is_any_aborted(*_write_id_range(state))
         return has_originals or has_aborted or len(state.deltas) + (state.base is not None) > 1
     deletes = sum(delta.kind is DirectoryKind.DELETE_DELTA for delta in state.deltas)
     return len(state.deltas) > 1 and not (len(state.deltas) == 2 and deletes == 1)
 
 
-def _range(state: AcidState) -> tuple[int, int]:
+def _write_id_range(state: AcidState) -> tuple[int, int]:
     """Return the lowest and the highest write id of the directories that are read."""
     first = min((delta.min_write_id for delta in state.deltas), default=ORIGINALS_BASE)
     base = state.base.max_write_id if state.base else ORIGINALS_BASE
@@ -216,11 +216,11 @@ def _reads_by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
     """Group files by bucket id, in their order. Raises ValueError if a name has none."""
     reads_by_bucket: dict[int, list[FileRead]] = {}
     for read in reads:
-        reads_by_bucket.setdefault(_bucket(read), []).append(read)
+        reads_by_bucket.setdefault(_bucket_id(read), []).append(read)
     return reads_by_bucket
 
 
-def _bucket(read: FileRead) -> int:
+def _bucket_id(read: FileRead) -> int:
     """Return the bucket id of a file, by its name; of an original with another name, by its
     rows'.
     """

@@ -25,7 +25,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
     Record,
 )
-from acidsql.storage.folding.fold import Fold, FoldSpec, live_rows, write_placed
+from acidsql.storage.folding.fold import BucketFold, FoldSpec, live_rows, write_placed
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.session.task import current_task
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
@@ -36,7 +36,7 @@ _NUMBER = "__acidsql_number"
 def rebalance(
     spark: SparkSession,
     table: Table,
-    folds: Sequence[Fold],
+    folds: Sequence[BucketFold],
     spec: FoldSpec,
     buckets: int,
     order_by: str | None = None,
@@ -60,7 +60,7 @@ def rebalance(
         FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may come
             as Spark's own.
     """
-    rows = _rows(spark, table, folds)
+    rows = _live_rows(spark, table, folds)
     total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
     rows_per_bucket = max(1, -(-total // buckets))
     # The order is unique, so a task that runs again numbers the rows in the same way.
@@ -77,11 +77,13 @@ def rebalance(
     sorted_ = placed_rows.repartition(buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
     # mapInArrow treats dots and back-quotes in names as syntax.
     plain = sorted_.toDF(*(f"c{i}" for i in range(len(placed_rows.columns))))
-    records = plain.mapInArrow(_writer(spec, folds[0].partition), f"{RECORD} string").collect()
+    records = plain.mapInArrow(
+        _write_function(spec, folds[0].partition), f"{RECORD} string"
+    ).collect()
     return [Record.from_json(row[0]) for row in records]
 
 
-def _rows(spark: SparkSession, table: Table, folds: Sequence[Fold]) -> DataFrame:
+def _live_rows(spark: SparkSession, table: Table, folds: Sequence[BucketFold]) -> DataFrame:
     """Return the live rows of these folds, lazily: the row id, then the table's columns. Python
     tasks merge the events, one fold a task.
     """
@@ -89,13 +91,13 @@ def _rows(spark: SparkSession, table: Table, folds: Sequence[Fold]) -> DataFrame
     keys = f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint"
     flat = ", ".join([keys, *(f"c{i} {kind}" for i, (_, kind) in enumerate(columns))])
     tasks = spark.range(0, len(folds), 1, max(1, len(folds)))
-    read = tasks.mapInArrow(_reader(folds, table), flat)
+    read = tasks.mapInArrow(_read_function(folds, table), flat)
     named_columns = (f"c{i} AS {name}" for i, (name, _) in enumerate(columns))
     return read.selectExpr(WRITE_ID, BUCKET_PROPERTY, ROW_ID, *named_columns)
 
 
-def _reader(
-    folds: Sequence[Fold], table: Table
+def _read_function(
+    folds: Sequence[BucketFold], table: Table
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: numbers of folds → their live rows."""
     row = RowSchema.from_fields((column.name, column.type) for column in table.columns)
@@ -109,7 +111,7 @@ def _reader(
     return run
 
 
-def _writer(
+def _write_function(
     spec: FoldSpec, partition: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: rows → the records of the written files as JSON."""

@@ -132,13 +132,15 @@ def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
                 *shown_batch.columns,
                 names.take(pa.array(kind)),
                 pa.array(versions),
-                *_commits(versions, feed_read.commits),
+                *_commit_columns(versions, feed_read.commits),
                 pa.StructArray.from_arrays([batch.column(key) for key in KEYS], fields=_ROW_ID),
             ]
             yield pa.RecordBatch.from_arrays(columns, names=[*shown_batch.schema.names, *ADDED])
 
 
-def _commits(versions: Int64s, commits: Mapping[int, tuple[int, int]]) -> tuple[pa.Array, pa.Array]:
+def _commit_columns(
+    versions: Int64s, commits: Mapping[int, tuple[int, int]]
+) -> tuple[pa.Array, pa.Array]:
     """Return the commit's timestamp and transaction of each version, as two arrays; NULL if
     unknown. ``commits``: version → milliseconds since 1970, and transaction.
     """
@@ -174,7 +176,7 @@ def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
             own_count += len(numbers) if i < len(feed_read.own_reads) else 0
     if not versions:
         return np.zeros(0, dtype=np.int64)
-    codes = [_codes(parts) for parts in zip(*keys, strict=True)]
+    codes = [_equality_codes(parts) for parts in zip(*keys, strict=True)]
     deletion = np.concatenate(is_deletion)
     has_key = np.all([code >= 0 for code in codes], axis=0)
     kinds = deletion.astype(np.int64)
@@ -189,7 +191,7 @@ def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
     return kinds[:own_count]
 
 
-def _codes(parts: Sequence[pa.Array]) -> Int64s:
+def _equality_codes(parts: Sequence[pa.Array]) -> Int64s:
     """Return a number for each value, the same for equal values; -1 for NULL."""
     values = pa.chunked_array(parts)
     if pa.types.is_floating(values.type):

@@ -27,7 +27,7 @@ from acidsql.storage.event_records import WRITE_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.folding.event_merge import Int64s, keys_of, places_in
-from acidsql.storage.reading.changes import Changes, changed_files, may_delete_own
+from acidsql.storage.reading.changes import ChangesRequest, changed_files, may_delete_own
 from acidsql.storage.reading.events.event_reader import (
     DELETING_WRITE_ID,
     FileRead,
@@ -139,10 +139,10 @@ def live_reads(
     fs = filesystem_for(table.location)
     with naming_missing(table.location):
         listings = list_table(fs, table.location, partitions, write_ids, txns, history_is_kept=True)
-    return [read for listing in listings for read in _reads(listing, write_ids, Shows.LIVE)]
+    return [read for listing in listings for read in _stream_reads(listing, write_ids, Shows.LIVE)]
 
 
-def new_reads(changes: Changes, *, with_deletes: bool = False) -> list[StreamRead]:
+def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[StreamRead]:
     """List the files of changes, and return the reads of the rows that some write ids have
     inserted; and ``with_deletes`` of those that they deleted.
 
@@ -158,19 +158,21 @@ def new_reads(changes: Changes, *, with_deletes: bool = False) -> list[StreamRea
             for listing in files.new
         ]
         reads = [
-            read for listing in inserted for read in _reads(listing, after, Shows.NEW, changes.new)
+            read
+            for listing in inserted
+            for read in _stream_reads(listing, after, Shows.NEW, changes.new)
         ]
         if not with_deletes:
             return reads
         for listing in files.holding(after):
-            reads += _reads(listing, after, Shows.DELETED, changes.new)
+            reads += _stream_reads(listing, after, Shows.DELETED, changes.new)
         for write_id, write_ids, listings in files.overwritten:
             for listing in listings:
-                reads += _reads(listing, write_ids, Shows.LIVE, overwritten_by=write_id)
+                reads += _stream_reads(listing, write_ids, Shows.LIVE, overwritten_by=write_id)
     return reads
 
 
-def _reads(
+def _stream_reads(
     listing: Listing,
     write_ids: ValidWriteIdList,
     shows: Shows,
@@ -185,11 +187,11 @@ def _reads(
         sizes |= zip(group.paths, group.sizes, strict=True)
     deletes: dict[int | None, list[FileRead]] = {}
     for delete_read in plan_deletes(listing, write_ids):
-        deletes.setdefault(_bucket_of(delete_read), []).append(delete_read)
+        deletes.setdefault(_bucket_id_of_read(delete_read), []).append(delete_read)
     return [
         StreamRead(
             read,
-            tuple(deletes.get(_bucket_of(read), ())),
+            tuple(deletes.get(_bucket_id_of_read(read), ())),
             shows,
             new,
             overwritten_by,
@@ -199,7 +201,7 @@ def _reads(
     ]
 
 
-def _bucket_of(read: FileRead) -> int | None:
+def _bucket_id_of_read(read: FileRead) -> int | None:
     """Return the bucket id of a file; None if the name of an event file has none."""
     if read.original is not None:
         return decode(read.original.bucket_property).bucket_id

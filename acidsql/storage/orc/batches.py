@@ -60,22 +60,22 @@ class OrcBatches:
     """
 
     def __init__(self, file: BinaryIO, length: int) -> None:
-        self.footer, message, self._script = orc_footer.read_checked(file, length)
+        self.footer, message, self._script = orc_footer.read_checked_footer(file, length)
         self.is_cut = False
         if self.footer.types[0].kind != "struct":
             raise FormatError("the ORC file has no columns")
         self._moments = {i for i, n in enumerate(self.footer.types) if n.kind == "timestamp"}
         self._above = _containing_types(self.footer, self._moments)
         self._rows = _rows_at_once(message, self.footer)
-        tail = orc_footer.encode_tail(_readable(message, self.footer), self._script)
-        self._head = Head(file, length - self._script.length - self._script.footer_length, tail)
+        tail = orc_footer.encode_tail(_footer_for_arrow(message, self.footer), self._script)
+        self._head = FileHead(file, length - self._script.length - self._script.footer_length, tail)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         stripes, rows_left = (stripe for stripe in self.footer.stripes if stripe.rows), 0
         moments: Moments | None = None
         check_stripes(self._head.read_at, self.footer, self._script)
         try:
-            for batch in self._scan_batches():
+            for batch in self._unfinished_batches():
                 if not batch.num_rows:
                     continue
                 if not rows_left:
@@ -96,7 +96,7 @@ class OrcBatches:
         for stripe in self.footer.stripes:
             yield stripe_footer(self._head.read_at, stripe, self._script.compression)
 
-    def _scan_batches(self) -> Iterator[pa.RecordBatch]:
+    def _unfinished_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches as Arrow's dataset reads them with the changed footer: columns are
         named by position, and timestamps are BIGINTs. ``_finish_batch`` makes the user's batches of
         them.
@@ -163,7 +163,7 @@ def _containing_types(footer: Footer, columns: set[int]) -> set[int]:
     return containing
 
 
-def _readable(message: bytes, footer: Footer) -> bytes:
+def _footer_for_arrow(message: bytes, footer: Footer) -> bytes:
     """Return the Footer message changed for Arrow: columns are named ``c0``, ``c1`` … by position,
     and timestamps are BIGINTs.
     """
@@ -203,7 +203,7 @@ def _rows_at_once(message: bytes, footer: Footer) -> int:
     return max(1, min(BATCH_ROWS, footer.rows * BATCH_BYTES // size))
 
 
-class Head:
+class FileHead:
     """The first bytes of a file, followed by other bytes. Threads may share a Head.
 
     Args:
@@ -228,7 +228,7 @@ class Head:
         """Return these bytes as a file of Arrow's, with a position of its own."""
         if self._data is not None:
             return pa.BufferReader(self._data)
-        return pa.PythonFile(cast(Any, _HeadFile(self)), mode="r")
+        return pa.PythonFile(cast(Any, _HeadReader(self)), mode="r")
 
     def read_at(self, start: int, end: int) -> bytes:
         """Return the bytes from ``start`` to ``end``; fewer at the end of all bytes.
@@ -283,10 +283,10 @@ class Head:
         return data
 
 
-class _HeadFile(io.RawIOBase):
+class _HeadReader(io.RawIOBase):
     """A Head as a file with a position of its own."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: FileHead) -> None:
         self._head, self._at = head, 0
 
     def readable(self) -> bool:

@@ -27,7 +27,9 @@ _NUMBER = re.compile(
 )
 
 
-def cast(array: pa.Array, target: HiveType, kind: pa.DataType, own: HiveType | None) -> pa.Array:
+def cast_values(
+    array: pa.Array, target: HiveType, arrow_target: pa.DataType, file_type: HiveType | None
+) -> pa.Array:
     """Convert values of a file to a column's present type, as Hive's reader shows them.
 
     Texts are cut to a CHAR's or VARCHAR's length; what is no number becomes NULL in a DOUBLE.
@@ -35,25 +37,25 @@ def cast(array: pa.Array, target: HiveType, kind: pa.DataType, own: HiveType | N
     Args:
         array: The values.
         target: The type of the table's column.
-        kind: The same type in Arrow.
-        own: The type of the file's column; None if only Arrow's type is known.
+        arrow_target: The same type in Arrow.
+        file_type: The type of the file's column; None if only Arrow's type is known.
 
     Raises:
         ArrowInvalid, ArrowNotImplementedError: There is no such conversion, or a value does not
             fit.
     """
-    if own == target and array.type == kind:
+    if file_type == target and array.type == arrow_target:
         return array
     if target.kind in TEXTS:
-        is_padded = own is not None and own.kind == "char" and target.kind != "char"
-        text = _text(array)
+        is_padded = file_type is not None and file_type.kind == "char" and target.kind != "char"
+        text = _as_text(array)
         return _truncate_texts(pc.utf8_rtrim(text, characters=" ") if is_padded else text, target)
     if target.kind in ("float", "double"):
-        return _double(array).cast(kind, safe=False)
-    return array if array.type == kind else array.cast(kind)
+        return _as_double(array).cast(arrow_target, safe=False)
+    return array if array.type == arrow_target else array.cast(arrow_target)
 
 
-def _text(array: pa.Array) -> pa.Array:
+def _as_text(array: pa.Array) -> pa.Array:
     """Convert values to texts as Hive shows them: TRUE, Java's numbers, days and moments."""
     kind = array.type
     if pa.types.is_boolean(kind):
@@ -69,7 +71,7 @@ def _text(array: pa.Array) -> pa.Array:
     return array if pa.types.is_string(kind) else array.cast(pa.string())
 
 
-def _double(array: pa.Array) -> pa.Array:
+def _as_double(array: pa.Array) -> pa.Array:
     """Convert values to DOUBLE; a text that is no number of Java's becomes NULL. Raises
     ArrowNotImplementedError for days and timestamps.
     """

@@ -27,19 +27,19 @@ _VALUES, _DATES, _TIMESTAMPS = 1, 7, 9  # fields of ColumnStatistics
 _MIN, _MAX, _MIN_UTC, _MAX_UTC = 1, 2, 3, 4  # fields of DateStatistics, TimestampStatistics
 
 
-def is_of_others(footer: Footer) -> bool:
+def is_foreign_proleptic(footer: Footer) -> bool:
     """Whether a file is proleptic, and another writer than ours has written it."""
     return footer.calendar == CALENDAR_PROLEPTIC and footer.writer != _CPP
 
 
-def may_hold(footer: Footer) -> bool:
+def may_hold_lost_days(footer: Footer) -> bool:
     """Whether a file may hold a lost day, as far as the statistics of its columns tell. True if
     they cannot be read; False for a file of ours, or of the hybrid calendar.
     """
-    if not is_of_others(footer):
+    if not is_foreign_proleptic(footer):
         return False
     try:
-        return any(_may_be_lost(*days) for days in _ranges(footer))
+        return any(_may_be_lost(*days) for days in _day_ranges(footer))
     except FormatError:
         return True  # statistics that cannot be read exclude nothing
 
@@ -48,7 +48,7 @@ def _may_be_lost(first: int, last: int) -> bool:
     return first < FIRST_DAY or (first <= LOST_TO and last >= LOST_FROM)
 
 
-def _ranges(footer: Footer) -> Iterator[tuple[int, int]]:
+def _day_ranges(footer: Footer) -> Iterator[tuple[int, int]]:
     """Yield the first and the last day (since 1970) of each DATE or TIMESTAMP column that has
     values. Raises FormatError if a column has no statistics.
     """
@@ -60,15 +60,15 @@ def _ranges(footer: Footer) -> Iterator[tuple[int, int]]:
         statistics = dict(decode_fields(footer.statistics[number]))
         if statistics.get(_VALUES) == 0:
             continue
-        yield _days(statistics) if node.kind == "date" else _days_of_timestamps(statistics)
+        yield _date_bounds(statistics) if node.kind == "date" else _timestamp_day_bounds(statistics)
 
 
-def _days(statistics: dict[int, int | bytes]) -> tuple[int, int]:
+def _date_bounds(statistics: dict[int, int | bytes]) -> tuple[int, int]:
     days = dict(decode_fields(as_bytes(statistics.get(_DATES))))
     return _zigzag_decoded(days, _MIN), _zigzag_decoded(days, _MAX)
 
 
-def _days_of_timestamps(statistics: dict[int, int | bytes]) -> tuple[int, int]:
+def _timestamp_day_bounds(statistics: dict[int, int | bytes]) -> tuple[int, int]:
     """Return the first and last day of a TIMESTAMP column, wider by a day at both ends: old writers
     counted in their own time zone. Raises FormatError without bounds.
     """

@@ -81,7 +81,7 @@ class OrcOptions:
         values: dict[str, Any] = {}
         for key, value in properties.items():
             if key.lower().startswith(PREFIX):
-                read = _reader(key)
+                read = _option_and_reader(key)
                 if read is not None:
                     values[read[0]] = read[1](key, value)
         if not values.pop("create_index", True):
@@ -128,11 +128,11 @@ def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
         kind = kinds.get(name.lower())
         if kind is None:
             names = ", ".join(child.lower() for child in row.names)
-            raise _wrong(
+            raise _property_error(
                 BLOOM_FILTER_COLUMNS, f"'{name}' is none of the table's data columns ({names})"
             )
         if kind == "boolean":
-            raise _wrong(
+            raise _property_error(
                 BLOOM_FILTER_COLUMNS, f"'{name}' is BOOLEAN, which has no bloom filter in ORC"
             )
 
@@ -158,7 +158,7 @@ def _nodes(
 _Read = Callable[[str, str], Any]
 
 
-def _reader(key: str) -> tuple[str, _Read] | None:
+def _option_and_reader(key: str) -> tuple[str, _Read] | None:
     """Return the option that a property sets, and a function that reads its text; None if the
     property has no effect on readers. Raises SettingError for an unknown or refused property; case
     counts.
@@ -166,29 +166,31 @@ def _reader(key: str) -> tuple[str, _Read] | None:
     if key in _READERS:
         return _READERS[key]
     if key in _REFUSED:
-        raise _wrong(key, "columns cannot be encrypted or masked", "UNSUPPORTED_FEATURE", "0A000")
+        raise _property_error(
+            key, "columns cannot be encrypted or masked", "UNSUPPORTED_FEATURE", "0A000"
+        )
     if key in _WITHOUT_EFFECT:
         return None
     property_names = [*_READERS, *_WITHOUT_EFFECT]
     close = difflib.get_close_matches(key.lower(), property_names, 1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    raise _wrong(key, f"ORC has no such property{hint}", "INVALID_PROPERTY_KEY", "42602")
+    raise _property_error(key, f"ORC has no such property{hint}", "INVALID_PROPERTY_KEY", "42602")
 
 
-def _one_of(words: tuple[str, ...]) -> _Read:
+def _word_reader(words: tuple[str, ...]) -> _Read:
     """Return a reader that accepts one of these words, in any case, and raises SettingError
     otherwise.
     """
 
     def read(key: str, value: str) -> str:
         if value.lower() not in words:
-            raise _wrong(key, f"'{value}' is none of {', '.join(words).upper()}")
+            raise _property_error(key, f"'{value}' is none of {', '.join(words).upper()}")
         return value.lower()
 
     return read
 
 
-def _integer(low: int, high: int, *, or_zero: bool = False) -> _Read:
+def _integer_reader(low: int, high: int, *, or_zero: bool = False) -> _Read:
     """Return a reader that accepts a whole number from ``low`` to ``high`` (and 0 if ``or_zero``),
     and raises SettingError otherwise.
     """
@@ -197,50 +199,53 @@ def _integer(low: int, high: int, *, or_zero: bool = False) -> _Read:
         number = int(value) if value.strip().isdecimal() else -1
         if not (low <= number <= high or (or_zero and number == 0)):
             zero = ", or 0 for none" if or_zero else ""
-            raise _wrong(key, f"'{value}' is no whole number from {low} to {high}{zero}")
+            raise _property_error(key, f"'{value}' is no whole number from {low} to {high}{zero}")
         return number
 
     return read
 
 
-def _block_size(key: str, value: str) -> int:
-    size: int = _integer(1, _BLOCK_END - 1)(key, value)
+def _read_block_size(key: str, value: str) -> int:
+    size: int = _integer_reader(1, _BLOCK_END - 1)(key, value)
     return min(-(-size // _BLOCK) * _BLOCK, _BLOCK_END - _BLOCK)
 
 
-def _boolean(key: str, value: str) -> bool:
-    return bool(_one_of(("true", "false"))(key, value) == "true")
+def _read_boolean(key: str, value: str) -> bool:
+    return bool(_word_reader(("true", "false"))(key, value) == "true")
 
 
-def _probability(key: str, value: str) -> float:
+def _read_probability(key: str, value: str) -> float:
     """Return a number between 0 and 1, both excluded. Raises SettingError."""
     try:
         number = float(value)
     except ValueError:
         number = 0.0
     if not 0 < number < 1:
-        raise _wrong(key, f"'{value}' is no number between 0 and 1")
+        raise _property_error(key, f"'{value}' is no number between 0 and 1")
     return number
 
 
-def _names(_: str, value: str) -> tuple[str, ...]:
+def _read_names(_: str, value: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in value.split(",") if name.strip())
 
 
-def _wrong(
+def _property_error(
     key: str, fault: str, condition: str = "INVALID_PROPERTY_VALUE", sqlstate: str = "42602"
 ) -> SettingError:
     return SettingError(f"{key}: {fault}.", condition=condition, sqlstate=sqlstate, key=key)
 
 
 _READERS: dict[str, tuple[str, _Read]] = {
-    "orc.compress": ("compression", _one_of(COMPRESSIONS)),
-    "orc.stripe.size": ("stripe_size", _integer(1, _INT_MAX)),
-    "orc.compress.size": ("block_size", _block_size),
-    "orc.row.index.stride": ("row_index_stride", _integer(_STRIDE_MIN, _STRIDE_MAX, or_zero=True)),
-    "orc.create.index": ("create_index", _boolean),
-    BLOOM_FILTER_COLUMNS: ("bloom_filter_columns", _names),
-    "orc.bloom.filter.fpp": ("bloom_filter_fpp", _probability),
+    "orc.compress": ("compression", _word_reader(COMPRESSIONS)),
+    "orc.stripe.size": ("stripe_size", _integer_reader(1, _INT_MAX)),
+    "orc.compress.size": ("block_size", _read_block_size),
+    "orc.row.index.stride": (
+        "row_index_stride",
+        _integer_reader(_STRIDE_MIN, _STRIDE_MAX, or_zero=True),
+    ),
+    "orc.create.index": ("create_index", _read_boolean),
+    BLOOM_FILTER_COLUMNS: ("bloom_filter_columns", _read_names),
+    "orc.bloom.filter.fpp": ("bloom_filter_fpp", _read_probability),
 }
 
 PROPERTIES = (

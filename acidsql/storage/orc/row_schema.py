@@ -20,7 +20,7 @@ from acidsql.acid import event
 from acidsql.acid.values.evolution import has_no_cast
 from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import FormatError, UnsupportedError, WriteError
-from acidsql.storage.orc.casts import cast
+from acidsql.storage.orc.casts import cast_values
 from acidsql.storage.orc.encoding.footer import CALENDAR_PROLEPTIC
 
 _PLAIN = {
@@ -124,13 +124,13 @@ class RowSchema:
         converted = []
         for name, node, array in zip(self.names, self.hive.children, columns, strict=True):
             try:
-                converted.append(_for_writing(array, node, arrow_type(node)))
+                converted.append(_conform_array(array, node, arrow_type(node)))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise WriteError(f"column '{name}' cannot be written: {error}") from error
         return converted
 
 
-def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Array:
+def _conform_array(array: pa.Array, hive_type: HiveType, arrow_target: pa.DataType) -> pa.Array:
     """Cast an array, nested values too, to the Arrow type of a Hive type, and pad CHAR values.
     Lengths are not checked.
 
@@ -138,17 +138,17 @@ def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Arr
     """
     if _has_zone(array.type):
         raise pa.ArrowInvalid("a timestamp with a zone is no wall clock")
-    if array.type != target:
-        array = array.cast(target)
-    if node.kind == "char":
+    if array.type != arrow_target:
+        array = array.cast(arrow_target)
+    if hive_type.kind == "char":
         # ORC's own CharTreeWriter pads, too: Hive compares statistics with padded literals.
-        return pc.utf8_rpad(pc.utf8_rtrim(array, characters=" "), node.parameters[0], " ")
-    if not node.children:
+        return pc.utf8_rpad(pc.utf8_rtrim(array, characters=" "), hive_type.parameters[0], " ")
+    if not hive_type.children:
         return array
     offsets, parts = exact_children(array)
-    children = zip(parts, node.children, strict=True)
-    converted = [_for_writing(part, child, part.type) for part, child in children]
-    return nested_array(array.is_null(), offsets, converted, target)
+    children = zip(parts, hive_type.children, strict=True)
+    converted = [_conform_array(part, child, part.type) for part, child in children]
+    return nested_array(array.is_null(), offsets, converted, arrow_target)
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -200,7 +200,7 @@ def nested_array(
 
 
 def conform(
-    row: pa.StructArray, schema: RowSchema, calendar: int, own: Sequence[HiveType] = ()
+    row: pa.StructArray, schema: RowSchema, calendar: int, file_types: Sequence[HiveType] = ()
 ) -> pa.StructArray:
     """Convert rows that were read from a file to the table's types, as Hive 4 does.
 
@@ -213,7 +213,7 @@ def conform(
         row: The rows from Arrow's ORC reader.
         schema: The table's columns.
         calendar: The calendar in the file's footer, or ``CALENDAR_JULIAN_DATES``.
-        own: The types of these columns in the file, as far as they are known.
+        file_types: The types of these columns in the file, as far as they are known.
 
     Raises:
         FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
@@ -222,10 +222,10 @@ def conform(
     _, parts = exact_children(row)
     parts += [pa.nulls(len(row))] * (len(schema.names) - len(parts))
     columns = []
-    columns_with_types = zip_longest(schema.names, schema.hive.children, parts, own)
+    columns_with_types = zip_longest(schema.names, schema.hive.children, parts, file_types)
     for name, node, part, kind in islice(columns_with_types, len(schema.names)):
         try:
-            columns.append(_conform(part, node, calendar, kind))
+            columns.append(_conform_values(part, node, calendar, kind))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if kind is not None and has_no_cast(kind, node):
                 raise _type_changed_error(name, kind, node) from None
@@ -245,27 +245,27 @@ def _type_changed_error(name: str, old: HiveType, new: HiveType) -> UnsupportedE
     )
 
 
-def _conform(
-    array: pa.Array, target: HiveType, calendar: int, own: HiveType | None = None
+def _conform_values(
+    array: pa.Array, target: HiveType, calendar: int, file_type: HiveType | None = None
 ) -> pa.Array:
     """Convert values of a file, nested ones too, to the table's type. Fields of structs are matched
-    by name; missing ones are null. ``own``: the file's type, if it is known; None for parts of a
-    nested value.
+    by name; missing ones are null. ``file_type``: None if it is unknown, and for parts of a nested
+    value.
 
     Raises ArrowInvalid, ArrowNotImplementedError or FormatError if values or fields do not fit.
     """
     if not target.children or not pa.types.is_nested(array.type):
-        return _leaf(array, target, calendar, own)
+        return _conform_leaf(array, target, calendar, file_type)
     offsets, parts = exact_children(array)
     if target.kind == "struct":
         parts = [*parts, pa.nulls(len(array))]  # the last array (index -1) is for missing fields
-        parts = [parts[i] for i in _places(target, array.type)]
+        parts = [parts[i] for i in _field_places(target, array.type)]
     pairs = zip(parts, target.children, strict=True)
-    columns = [_conform(part, kind, calendar) for part, kind in pairs]
+    columns = [_conform_values(part, kind, calendar) for part, kind in pairs]
     return nested_array(array.is_null(), offsets, columns, arrow_type(target))
 
 
-def _places(target: HiveType, file_struct: pa.StructType) -> list[int]:
+def _field_places(target: HiveType, file_struct: pa.StructType) -> list[int]:
     """Return the position of each of the table's fields in a struct of a file; -1 for a missing
     field. Raises FormatError if a name fits two fields, or all are missing.
     """
@@ -297,9 +297,11 @@ def places_of_fields(names: Sequence[str], own_names: Sequence[str]) -> list[int
     return places
 
 
-def _leaf(array: pa.Array, target: HiveType, calendar: int, own: HiveType | None) -> pa.Array:
+def _conform_leaf(
+    array: pa.Array, target: HiveType, calendar: int, file_type: HiveType | None
+) -> pa.Array:
     """Convert values of a file that are not nested: days and timestamps to the proleptic calendar,
-    timestamps to microseconds, and other types as ``casts.cast`` does.
+    timestamps to microseconds, and other types as ``casts.cast_values`` does.
 
     Raises ArrowInvalid or ArrowNotImplementedError if there is no such conversion.
     """
@@ -312,7 +314,7 @@ def _leaf(array: pa.Array, target: HiveType, calendar: int, own: HiveType | None
         array = _micros(array)
         if calendar not in (CALENDAR_PROLEPTIC, CALENDAR_JULIAN_DATES):
             array = _proleptic_timestamps(array)
-    return cast(array, target, kind, own)
+    return cast_values(array, target, kind, file_type)
 
 
 def _proleptic(array: pa.Array) -> pa.Array:

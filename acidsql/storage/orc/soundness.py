@@ -62,13 +62,13 @@ def check_stripes(
     """
     for stripe in footer.stripes:
         try:
-            _check(read_at, footer, script, stripe, indexes=indexes)
+            _check_stripe(read_at, footer, script, stripe, indexes=indexes)
         except FormatError as error:
             offset = error.parameters.get("offset", stripe.offset)
             raise FormatError(error.message, offset=offset) from error
 
 
-def _check(
+def _check_stripe(
     read_at: Callable[[int, int], bytes],
     footer: Footer,
     script: PostScript,

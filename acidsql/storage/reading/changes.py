@@ -28,7 +28,7 @@ from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
-from acidsql.storage.files.gone import directory_gone, naming_missing
+from acidsql.storage.files.gone import directory_gone_error, naming_missing
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
 from acidsql.storage.reading.events.deletes import join_deleted_rows, key_columns, remove_deleted
@@ -40,7 +40,7 @@ from acidsql.storage.reading.scan import (
     insert_events,
     scan,
 )
-from acidsql.storage.reading.scan_columns import empty, row_id_sql
+from acidsql.storage.reading.scan_columns import empty_scan, row_id_sql
 from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.spark.session import jvm
@@ -48,7 +48,7 @@ from acidsql.storage.tables.listing import EventFile, Listing, list_directory, l
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ChangesRequest:
     """Which changes of a table to read.
 
     Attributes:
@@ -118,7 +118,7 @@ class ChangedFiles:
         ]
 
 
-def changes(spark: SparkSession, request: Changes) -> DataFrame:
+def changes(spark: SparkSession, request: ChangesRequest) -> DataFrame:
     """Return the changes, lazily, in no order.
 
     Returns:
@@ -139,7 +139,7 @@ def changes(spark: SparkSession, request: Changes) -> DataFrame:
     return mark_char_columns(shown_changes, request.table)
 
 
-def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
+def keyed_changes(spark: SparkSession, request: ChangesRequest) -> DataFrame:
     """Return the changes, lazily, in no order. Directories are listed, and small files read, at
     once.
 
@@ -155,17 +155,17 @@ def keyed_changes(spark: SparkSession, request: Changes) -> DataFrame:
         if request.made_by is not None and request.is_net:  # there was no row that could be deleted
             return _all_inserted(spark, request, request.made_by, request.new.after)
         files = changed_files(request)
-        parts = [*_events(spark, request, files), *_overwritten(spark, request, files)]
+        parts = [*_change_events(spark, request, files), *_overwritten_rows(spark, request, files)]
         if request.made_by is not None:
             parts.append(_all_inserted(spark, request, request.made_by, request.new.before))
     if not parts:
-        return _flat(empty(spark, request.table), request.table, INSERT, "0L")
+        return _change_rows(empty_scan(spark, request.table), request.table, INSERT, "0L")
     rows = reduce(DataFrame.unionAll, parts)
-    return _net(rows, request.new) if request.is_net else rows
+    return _net_changes(rows, request.new) if request.is_net else rows
 
 
 def _all_inserted(
-    spark: SparkSession, request: Changes, made_by: int, write_ids: ValidWriteIdList
+    spark: SparkSession, request: ChangesRequest, made_by: int, write_ids: ValidWriteIdList
 ) -> DataFrame:
     """Return the live rows at these write ids as insertions, by the version that made the table or
     by a later one.
@@ -180,10 +180,10 @@ def _all_inserted(
         history_is_kept=True,
     )
     live = scan(spark, Scan(request.table, listings, write_ids))
-    return _flat(live, request.table, INSERT, f"greatest({WRITE_ID}, {made_by}L)")
+    return _change_rows(live, request.table, INSERT, f"greatest({WRITE_ID}, {made_by}L)")
 
 
-def changed_files(request: Changes) -> ChangedFiles:
+def changed_files(request: ChangesRequest) -> ChangedFiles:
     """List the files of the changes.
 
     Raises:
@@ -204,7 +204,7 @@ def changed_files(request: Changes) -> ChangedFiles:
         if level.ended_by is not None:
             levels_by_end.setdefault(level.ended_by, []).append(level)
     return ChangedFiles(
-        [_only(listing, request.new) for listing in whole_listings],
+        [_only_new_files(listing, request.new) for listing in whole_listings],
         whole_listings,
         [
             (write_id, levels[0].write_ids, [level.listing for level in levels])
@@ -216,7 +216,7 @@ def changed_files(request: Changes) -> ChangedFiles:
 def no_changes(spark: SparkSession, table: Table) -> DataFrame:
     """Return no rows, with the columns of ``changes`` and ``KEYS``."""
     return jvm.select(
-        empty(spark, table),
+        empty_scan(spark, table),
         f"'' AS {CHANGE_TYPE}",
         f"0L AS {COMMIT_VERSION}",
         "*",
@@ -226,7 +226,7 @@ def no_changes(spark: SparkSession, table: Table) -> DataFrame:
 # ── listing ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _levels(fs: FileSystem, request: Changes, partition: str) -> Iterator[_Level]:
+def _levels(fs: FileSystem, request: ChangesRequest, partition: str) -> Iterator[_Level]:
     """Yield the levels of a partition, the newest first. Raises SnapshotTooOldError if a directory
     is gone, or was rebalanced.
     """
@@ -244,7 +244,7 @@ def _levels(fs: FileSystem, request: Changes, partition: str) -> Iterator[_Level
                 since=request.new.before,
             )
         except FileNotFoundError as error:
-            raise directory_gone(path, error) from error
+            raise directory_gone_error(path, error) from error
         _refuse_rebalanced(fs, request.table, path, listing)
         yield _Level(listing, write_ids, ended_by)
         base = listing.state.base
@@ -267,7 +267,7 @@ def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing
             )
 
 
-def _only(listing: Listing, new: NewWriteIds) -> Listing:
+def _only_new_files(listing: Listing, new: NewWriteIds) -> Listing:
     """Return the listing of a partition with only the files that may have new events."""
 
     def may_have(directory: AcidDirectory) -> bool:
@@ -285,12 +285,14 @@ def _only(listing: Listing, new: NewWriteIds) -> Listing:
 # ── events ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _events(spark: SparkSession, request: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
+def _change_events(
+    spark: SparkSession, request: ChangesRequest, files: ChangedFiles
+) -> Iterator[DataFrame]:
     """Yield the insert events, and the delete events with their rows, as changes."""
     unchanged = [listing for listing in files.new if not listing.deletes]
     changed = [listing for listing in files.new if listing.deletes]
     if (inserts := _inserted_rows(spark, request, unchanged)) is not None:
-        yield _flat(inserts, request.table, INSERT, WRITE_ID)
+        yield _change_rows(inserts, request.table, INSERT, WRITE_ID)
     if not changed:
         return
     deletes = _delete_keys(spark, Scan(request.table, changed, request.new.after))
@@ -300,11 +302,11 @@ def _events(spark: SparkSession, request: Changes, files: ChangedFiles) -> Itera
             own_deletes = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
             deleting = [file for listing in changed for file in listing.deletes]
             inserts = remove_deleted(inserts, own_deletes, deleting)
-        yield _flat(inserts, request.table, INSERT, WRITE_ID)
+        yield _change_rows(inserts, request.table, INSERT, WRITE_ID)
     foreign_deletes = deletes.where(f"{VERSION} <> {WRITE_ID}")
     holding = Scan(request.table, files.holding(request.new.after), request.new.after)
     if (named_rows := _named_rows(spark, holding, foreign_deletes)) is not None:
-        yield _flat(named_rows, request.table, DELETE, VERSION)
+        yield _change_rows(named_rows, request.table, DELETE, VERSION)
 
 
 def _delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
@@ -346,7 +348,7 @@ def _named_rows(spark: SparkSession, request: Scan, deletes: DataFrame) -> DataF
 
 
 def _inserted_rows(
-    spark: SparkSession, request: Changes, listings: Sequence[Listing]
+    spark: SparkSession, request: ChangesRequest, listings: Sequence[Listing]
 ) -> DataFrame | None:
     rows = insert_events(spark, Scan(request.table, listings, request.new.after))
     return None if rows is None else rows.where(request.new.sql(WRITE_ID))
@@ -400,14 +402,16 @@ def may_delete_own(listings: Sequence[Listing]) -> bool:
     return False
 
 
-def _overwritten(spark: SparkSession, request: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
+def _overwritten_rows(
+    spark: SparkSession, request: ChangesRequest, files: ChangedFiles
+) -> Iterator[DataFrame]:
     """Yield the rows that each overwrite deleted, as deletions."""
     for write_id, write_ids, listings in files.overwritten:
         live = scan(spark, Scan(request.table, listings, write_ids))
-        yield _flat(live, request.table, DELETE, f"{write_id}L")
+        yield _change_rows(live, request.table, DELETE, f"{write_id}L")
 
 
-def _net(rows: DataFrame, new: NewWriteIds) -> DataFrame:
+def _net_changes(rows: DataFrame, new: NewWriteIds) -> DataFrame:
     """Leave out rows that new write ids both inserted and deleted."""
     deleted = rows.where(f"{CHANGE_TYPE} = '{DELETE}'")
     inserted = rows.where(f"{CHANGE_TYPE} = '{INSERT}'")
@@ -419,7 +423,7 @@ def _net(rows: DataFrame, new: NewWriteIds) -> DataFrame:
     return lasting.unionAll(deleted.where(f"NOT ({new.sql(WRITE_ID)})"))
 
 
-def _flat(rows: DataFrame, table: Table, kind: str, version: str) -> DataFrame:
+def _change_rows(rows: DataFrame, table: Table, kind: str, version: str) -> DataFrame:
     """Return rows as changes of one type: ``kind`` is ``insert`` or ``delete``, ``version`` the SQL
     of the write id.
     """

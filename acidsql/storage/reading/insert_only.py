@@ -38,7 +38,7 @@ from acidsql.storage.reading.scan_columns import needed_file_columns, row_virtua
 from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.session import zones
 from acidsql.storage.spark.session.jvm import is_on
-from acidsql.storage.tables.orc_schema import any_misread, columns_of, types_in
+from acidsql.storage.tables.orc_schema import any_misread, column_types, columns_of
 from acidsql.storage.tables.parquet import columns_of_parquet, need_readable, need_wall_clocks
 
 _BY_CASE = "spark.sql.caseSensitive"  # if true, Spark's readers tell names apart by case, too
@@ -87,17 +87,17 @@ def read_inserts_only(
     paths = _paths(files)
     columns = [quote(column.name) for column in table.columns]
     if not paths:
-        return _no_rows(spark, table, virtual)
+        return _empty_rows(spark, table, virtual)
     if file_format == ORC:
         return mark_char_columns(_orc_rows(spark, table, files, sizes, virtual, any_writer), table)
     where = PathPartitions(table, files)
     file_columns = needed_file_columns(where.needed_columns, virtual)
     if file_format == "text":
-        rows = _text(spark, table, paths, file_columns, *text)
+        rows = _read_text_files(spark, table, paths, file_columns, *text)
     else:
         if any_writer:
             need_readable(paths, RowSchema.from_fields((c.name, c.type) for c in table.columns))
-        rows = _parquet(spark, table, paths, file_columns)
+        rows = _read_parquet_files(spark, table, paths, file_columns)
     return mark_char_columns(
         rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)), table
     )
@@ -136,7 +136,7 @@ def _orc_rows(
         if is_on(spark, _BY_CASE):
             _need_same_case(table, _paths(large_files), columns_of)
         where = PathPartitions(table, large_files)
-        rows = _orc(
+        rows = _read_orc_files(
             spark, table, _paths(large_files), needed_file_columns(where.needed_columns, virtual)
         )
         parts.append(rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)))
@@ -157,7 +157,7 @@ def _paths(files: Mapping[str, Sequence[str]]) -> list[str]:
     return [path for group in files.values() for path in group]
 
 
-def _no_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> DataFrame:
+def _empty_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> DataFrame:
     """Return no rows, with the table's columns and the virtual columns."""
     kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
     kinds += [(name, TYPES[name]) for name in virtual]
@@ -180,11 +180,11 @@ def _is_misread(
     # All files of a directory have the same types, unless they are another writer's.
     looked = {directory_of(path): path for path in paths}.values()
     return any(
-        any(map(is_cast, file_types, types)) for file_types in run_in_threads(types_in, looked)
+        any(map(is_cast, file_types, types)) for file_types in run_in_threads(column_types, looked)
     )
 
 
-def _orc(
+def _read_orc_files(
     spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
 ) -> DataFrame:
     """Return the rows of ORC files, by Spark's reader: the table's data columns as the user sees
@@ -233,7 +233,7 @@ def _fields(hive_type: str) -> list[str]:
     return names
 
 
-def _parquet(
+def _read_parquet_files(
     spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
 ) -> DataFrame:
     """Return the rows of Parquet files, by Spark's reader: the table's data columns as the user
@@ -257,7 +257,7 @@ def _parquet(
     return rows.selectExpr(*values, *of_file)
 
 
-def _text(
+def _read_text_files(
     spark: SparkSession,
     table: Table,
     paths: Sequence[str],

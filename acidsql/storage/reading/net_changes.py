@@ -18,7 +18,7 @@ from acidsql.storage.spark.session import jvm
 _NUMBER, _DELETED, _INSERTED = "__acidsql_number", "__acidsql_deleted", "__acidsql_inserted"
 
 
-def only_differences(rows: DataFrame, table: Table) -> DataFrame:
+def drop_equal_pairs(rows: DataFrame, table: Table) -> DataFrame:
     """Leave out of net changes the pairs of a deletion and an insertion of equal rows.
 
     Values are equal as in a GROUP BY of Spark's: NULL is equal to NULL, NaN to NaN, -0.0 to 0.0. Of
@@ -30,7 +30,7 @@ def only_differences(rows: DataFrame, table: Table) -> DataFrame:
     """
     types = {field.name.lower(): field.dataType for field in rows.schema.fields}
     names = [column.name for column in table.all_columns]
-    values = ", ".join(comparable(quote(name), types[name.lower()]) for name in names)
+    values = ", ".join(comparable_sql(quote(name), types[name.lower()]) for name in names)
     counted_rows = jvm.select(
         rows,
         "*",
@@ -45,7 +45,7 @@ def only_differences(rows: DataFrame, table: Table) -> DataFrame:
     return jvm.select(differing, *map(quote, rows.columns))
 
 
-def comparable(value: str, kind: DataType, depth: int = 0) -> str:
+def comparable_sql(value: str, kind: DataType, depth: int = 0) -> str:
     """Return SQL for a value that Spark can compare: each map, nested too, becomes an array,
     ordered by its keys.
 
@@ -59,16 +59,16 @@ def comparable(value: str, kind: DataType, depth: int = 0) -> str:
     variable = f"x{depth}"
     match kind:
         case ArrayType():
-            element = comparable(variable, kind.elementType, depth + 1)
+            element = comparable_sql(variable, kind.elementType, depth + 1)
             return f"transform({value}, {variable} -> {element})"
         case StructType():
             fields = ", ".join(
-                comparable(f"{value}.{quote(field.name)}", field.dataType, depth)
+                comparable_sql(f"{value}.{quote(field.name)}", field.dataType, depth)
                 for field in kind.fields
             )
             return f"CASE WHEN {value} IS NOT NULL THEN struct({fields}) END"
         case MapType():
-            entry = comparable(f"{variable}.value", kind.valueType, depth + 1)
+            entry = comparable_sql(f"{variable}.value", kind.valueType, depth + 1)
             entries = (
                 f"transform(map_entries({value}), "
                 f"{variable} -> named_struct('key', {variable}.key, 'value', {entry}))"

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid import event
 from acidsql.acid.paths import local_path_of
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.gone import too_old
+from acidsql.storage.files.gone import file_gone_error
 from acidsql.storage.reading.pruning.partition_columns import PATH
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.views import settle
@@ -80,7 +80,7 @@ def _load_rows(
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
         path = (error.getMessageParameters() or {}).get("path", "")
-        raise too_old(local_path_of(path) if path.startswith("file:") else path) from error
+        raise file_gone_error(local_path_of(path) if path.startswith("file:") else path) from error
 
 
 def _driver_listing_settings(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from acidsql.storage.columns import literal, quote
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.insert_only import read_inserts_only
-from acidsql.storage.reading.pruning.partition_columns import shown_value
+from acidsql.storage.reading.pruning.partition_columns import shown_value_sql
 from acidsql.storage.tables.orc_schema import columns_of, has_no_names
 
 
@@ -43,24 +43,26 @@ def read_plain(
             is an array, map, struct or binary.
     """
     if not table.partition_columns:
-        return _read(spark, table, {"": _files(table.location)}, text, virtual)
+        return _read_files(spark, table, {"": _hive_files(table.location)}, text, virtual)
     names = [column.name for column in table.partition_columns]
     usual: dict[str, Mapping[str, int]] = {}
     parts = []
-    files_by_partition = run_in_threads(lambda partition: _files(partition.location), partitions)
+    files_by_partition = run_in_threads(
+        lambda partition: _hive_files(partition.location), partitions
+    )
     for partition, files in zip(partitions, files_by_partition, strict=True):
         name = partition_name(names, partition.values)
         place = f"{table.location}/{name}"
         if place == partition.location and all(path.rpartition("/")[0] == place for path in files):
             usual[name] = files
         else:
-            parts.append(_elsewhere(spark, table, partition, files, text, virtual))
+            parts.append(_read_partition_elsewhere(spark, table, partition, files, text, virtual))
     if usual or not parts:
-        parts.insert(0, _read(spark, table, usual, text, virtual))
+        parts.insert(0, _read_files(spark, table, usual, text, virtual))
     return reduce(DataFrame.unionAll, parts)
 
 
-def _read(
+def _read_files(
     spark: SparkSession,
     table: Table,
     files: Mapping[str, Mapping[str, int]],
@@ -79,7 +81,7 @@ def _read(
     )
 
 
-def _elsewhere(
+def _read_partition_elsewhere(
     spark: SparkSession,
     table: Table,
     partition: Partition,
@@ -88,9 +90,9 @@ def _elsewhere(
     virtual: Sequence[str],
 ) -> DataFrame:
     """Return the rows of a partition whose directory's name does not tell its values."""
-    rows = _read(spark, replace(table, partition_columns=()), {"": files}, text, virtual)
+    rows = _read_files(spark, replace(table, partition_columns=()), {"": files}, text, virtual)
     values = (
-        f"{shown_value('NULL' if value is None else literal(value), column)} AS "
+        f"{shown_value_sql('NULL' if value is None else literal(value), column)} AS "
         f"{quote(column.name)}"
         for value, column in zip(partition.values, table.partition_columns, strict=True)
     )
@@ -98,7 +100,7 @@ def _elsewhere(
     return rows.selectExpr(*columns, *values, *virtual)
 
 
-def _files(location: str) -> dict[str, int]:
+def _hive_files(location: str) -> dict[str, int]:
     """Return path and size of all files that Hive would read, at any depth, without empty and
     hidden ones.
 
@@ -106,12 +108,12 @@ def _files(location: str) -> dict[str, int]:
     """
     files = filesystem_for(location)
     try:
-        return dict(_walk(files, files.list(location)))
+        return dict(_walk_files(files, files.list(location)))
     except FileNotFoundError as error:
         raise FormatError(f"There is no directory '{location}'.", path=location) from error
 
 
-def _walk(files: FileSystem, entries: Sequence[Entry]) -> list[tuple[str, int]]:
+def _walk_files(files: FileSystem, entries: Sequence[Entry]) -> list[tuple[str, int]]:
     """Return path and size of the files below these entries, without empty and hidden ones. Raises
     FormatError for a base, delta or delete delta.
     """
@@ -127,7 +129,7 @@ def _walk(files: FileSystem, entries: Sequence[Entry]) -> list[tuple[str, int]]:
                 path=entry.path,
             )
         else:
-            files_found += _walk(files, files.list(entry.path))
+            files_found += _walk_files(files, files.list(entry.path))
     return files_found
 
 

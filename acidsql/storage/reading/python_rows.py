@@ -17,7 +17,7 @@ from acidsql.storage.reading.pruning.partition_columns import PATH
 from acidsql.storage.spark.repeatable import READER
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.session.jobs import task_slots
-from acidsql.storage.spark.session.store_conf import give_thread
+from acidsql.storage.spark.session.store_conf import give_thread_store_settings
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
 
 # Spark's own readers give a task as much (spark.sql.files.maxPartitionBytes, openCostInBytes).
@@ -49,8 +49,8 @@ def python_rows(
     kinds = (column.type for column in table.columns)
     ddl = read_ddl([*zip(column_list, kinds, strict=True), *((name, "string") for name in of_file)])
     if not all(is_local(read.file) for read in reads):
-        give_thread(spark)
-    read = _reader(dealt, schema, names, with_path=PATH in of_file)
+        give_thread_store_settings(spark)
+    read = _read_function(dealt, schema, names, with_path=PATH in of_file)
     if not may_change:
         read.__name__ = READER
     tasks = _tasks(spark, len(reads), sum(read.size for read in reads))
@@ -105,7 +105,7 @@ def add_shown_columns(
     return jvm.select(events, *KEYS, *columns, *of_file)
 
 
-def _reader(
+def _read_function(
     reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: file numbers → the visible rows of these files."""

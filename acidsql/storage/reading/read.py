@@ -28,7 +28,7 @@ from acidsql.storage.reading.pruning.bucket_pruning import prune_buckets
 from acidsql.storage.reading.pruning.partition_columns import matching_partitions
 from acidsql.storage.reading.scan import Scan, scan
 from acidsql.storage.spark.session.jvm import composed_text_conf
-from acidsql.storage.spark.session.store_conf import hand_over
+from acidsql.storage.spark.session.store_conf import hand_over_store_settings
 from acidsql.storage.tables.listing import Listing, list_table
 from acidsql.storage.tables.orc_schema import columns_of
 from acidsql.storage.tables.parquet import columns_of_parquet
@@ -190,10 +190,10 @@ def read(
     name_missing_files()
     path = str(path)
     if not is_local(path):
-        hand_over(spark)
+        hand_over_store_settings(spark)
     path = path.rstrip("/")
     fs = filesystem_for(path)
-    partition_columns = _columns(partitioned_by) if partitioned_by else ()
+    partition_columns = _schema_columns(partitioned_by) if partitioned_by else ()
     if not fs.exists(path):
         raise FormatError(f"There is no directory '{path}'.", path=path)
     partitions = discover_partitions(fs.list, path, [column.name for column in partition_columns])
@@ -203,11 +203,13 @@ def read(
     listings = list_table(fs, path, partitions, write_ids, txns, plain=insert_only)
     if insert_only:
         files, sizes = _plain_files(listings)
-        columns = _columns(schema or _newest_plain(files, path, file_format))
+        columns = _schema_columns(schema or _newest_plain_columns(files, path, file_format))
         table = Table(name, path, columns, partition_columns)
         with composed_text_conf(spark):
             return read_inserts_only(spark, table, files, file_format, sizes, any_writer=True)
-    table = Table(name, path, _columns(schema or _newest(listings, path)), partition_columns)
+    table = Table(
+        name, path, _schema_columns(schema or _newest_columns(listings, path)), partition_columns
+    )
     with composed_text_conf(spark), naming_missing(path):
         return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
 
@@ -230,7 +232,7 @@ def _all_write_ids() -> ValidWriteIdList:
     return ValidWriteIdList(NONE_OPEN)
 
 
-def _columns(schema: Schema) -> tuple[Column, ...]:
+def _schema_columns(schema: Schema) -> tuple[Column, ...]:
     """Return columns from DDL text, a StructType, or pairs of a name and Hive's type; names in
     lower case. Raises an error that names an unsupported type.
     """
@@ -240,17 +242,17 @@ def _columns(schema: Schema) -> tuple[Column, ...]:
         pairs = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     else:
         pairs = list(schema)
-    columns = tuple(Column(name.lower(), _hive(kind)) for name, kind in pairs)
+    columns = tuple(Column(name.lower(), _hive_type_text(kind)) for name, kind in pairs)
     for column in columns:
         parse_type(column.type)  # raises an error that names an unsupported type
     return columns
 
 
-def _hive(kind: str) -> str:
+def _hive_type_text(kind: str) -> str:
     return kind.lower().replace("timestamp_ntz", "timestamp")
 
 
-def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
+def _newest_columns(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
     """Return the columns (name and type) of the newest file of events; if there is none, of the
     newest original. Raises FormatError if there is no file.
     """
@@ -260,11 +262,11 @@ def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
         return columns_of(newest.path, newest.length)
     originals = [group for listing in listings for group in listing.originals]
     if not originals:
-        raise _no_files(path)
+        raise _no_files_error(path)
     return columns_of(max(originals, key=lambda group: group.write_id).paths[-1])
 
 
-def _newest_plain(
+def _newest_plain_columns(
     files: Mapping[str, Sequence[str]], path: str, file_format: str
 ) -> list[tuple[str, str]]:
     """Return the columns (name and type) of the newest file of an insert-only table. Raises
@@ -274,10 +276,10 @@ def _newest_plain(
         raise FormatError(f"A {file_format} file does not name its columns; pass schema=….")
     paths = [file for group in files.values() for file in group]
     if not paths:
-        raise _no_files(path)
+        raise _no_files_error(path)
     # The base comes before the deltas, and deltas are sorted by write id: the last file is newest.
     return columns_of_parquet(paths[-1]) if file_format == PARQUET else columns_of(paths[-1])
 
 
-def _no_files(path: str) -> FormatError:
+def _no_files_error(path: str) -> FormatError:
     return FormatError(f"'{path}' has no file to take the columns from; pass schema=….", path=path)

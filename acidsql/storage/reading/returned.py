@@ -30,7 +30,7 @@ from acidsql.storage.reading.scan import (
     delete_keys,
     insert_events,
 )
-from acidsql.storage.reading.scan_columns import empty, row_id_sql
+from acidsql.storage.reading.scan_columns import empty_scan, row_id_sql
 from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
@@ -66,7 +66,7 @@ class ReturnedColumns:
 
 def no_rows(spark: SparkSession, shown: ReturnedColumns) -> DataFrame:
     """Return no rows, with the columns of ``returned_rows``."""
-    rows = empty(spark, shown.table)
+    rows = empty_scan(spark, shown.table)
     new = _side(rows, shown.table, _NEW)
     return _select_returned_columns(new.crossJoin(_side(rows, shown.table, OLD)), shown)
 
@@ -99,8 +99,8 @@ def returned_rows(
     fs, table = filesystem_for(shown.table.location), shown.table
     with naming_missing(table.location):
         written = list_published(fs, table.location, directories, plain=table.is_insert_only)
-        new = _new(spark, table, written) if shown.has_new else None
-        old = _old(spark, table, written, before) if shown.has_old else None
+        new = _new_rows(spark, table, written) if shown.has_new else None
+        old = _old_rows(spark, table, written, before) if shown.has_old else None
         if new is None or old is None:
             only = new if old is None else old
             has = replace(shown, has_old=old is not None, has_new=new is not None)
@@ -109,7 +109,7 @@ def returned_rows(
         return _select_returned_columns(rows, shown)
 
 
-def _new(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
+def _new_rows(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
     """Return the rows that the statement inserted, lazily, as the new side; None if there are no
     files.
     """
@@ -123,7 +123,7 @@ def _new(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataF
     return None if rows is None else _side(rows, table, _NEW)
 
 
-def _old(
+def _old_rows(
     spark: SparkSession, table: Table, written: Sequence[Listing], before: Sequence[Listing]
 ) -> DataFrame | None:
     """Return the rows that the statement deleted, lazily, as the old side; None if it deleted none.
@@ -196,10 +196,10 @@ def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: s
                     ReplacementFile(child.path, partition, encode(bucket_id, statement_id))
                 )
     tasks = spark.range(0, len(replaced_files), 1, max(1, len(replaced_files)))
-    return tasks.mapInArrow(_reader(replaced_files), DDL)
+    return tasks.mapInArrow(_read_function(replaced_files), DDL)
 
 
-def _reader(
+def _read_function(
     files: Sequence[ReplacementFile],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: file numbers → the pairs in these files."""

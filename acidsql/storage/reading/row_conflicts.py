@@ -59,8 +59,8 @@ def _changed_a_common_row(
     if not own_delete_deltas:
         return False
     keys = key_columns(partitions=1)
-    common = _keys(spark, fs, table, partition, their_paths).join(
-        _keys(spark, fs, table, partition, own_delete_deltas), keys, "left_semi"
+    common = _delete_keys(spark, fs, table, partition, their_paths).join(
+        _delete_keys(spark, fs, table, partition, own_delete_deltas), keys, "left_semi"
     )
     return not common.isEmpty()
 
@@ -76,15 +76,15 @@ def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
     )
 
 
-def _keys(
+def _delete_keys(
     spark: SparkSession, fs: FileSystem, table: Table, partition: str, directories: Sequence[str]
 ) -> DataFrame:
-    files = tuple(_files(fs, directories))
+    files = tuple(_event_files(fs, directories))
     listing = Listing(partition, deletes=files)
     return delete_keys(spark, Scan(table, [listing], ValidWriteIdList(0)))
 
 
-def _files(fs: FileSystem, directories: Sequence[str]) -> Iterator[EventFile]:
+def _event_files(fs: FileSystem, directories: Sequence[str]) -> Iterator[EventFile]:
     """Yield the event files in these directories, whose names must be those of bases or deltas."""
     for path in directories:
         directory = parse_directory(path.rpartition("/")[2])

@@ -52,19 +52,19 @@ from acidsql.storage.reading.events.point_search import (
     column_name,
     numbered_reads,
     search,
-    searchable,
+    searchable_condition,
 )
 from acidsql.storage.reading.orc_scan import read_orc
 from acidsql.storage.reading.pruning import sargs
 from acidsql.storage.reading.pruning.partition_columns import (
     PathPartitions,
-    number_of,
+    partition_number_sql,
     partition_numbers,
     partition_value_columns,
 )
 from acidsql.storage.reading.python_rows import add_shown_columns, python_rows, read_ddl
 from acidsql.storage.reading.scan_columns import (
-    empty,
+    empty_scan,
     needed_file_columns,
     row_virtual_columns,
     select_scan_columns,
@@ -74,7 +74,7 @@ from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 from acidsql.storage.spark.session import jvm, zones
 from acidsql.storage.tables.listing import EventFile, Listing
 from acidsql.storage.tables.orc_schema import (
-    Names,
+    FileColumnNames,
     files_with_lost_days,
     has_no_names,
     names_at_positions,
@@ -147,7 +147,7 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
         SnapshotTooOldError: A file is gone.
         FormatError: A file is damaged.
     """
-    offset = _zone_offset(spark, request.table)
+    zone_offset_micros = _zone_offset(spark, request.table)
     vectors = None
     if request.is_fast and not request.with_deleted:
         vectors = deletion_vectors(request.listings, request.write_ids, request.numbers)
@@ -158,14 +158,16 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
     with_deletes = [listing for listing in request.listings if listing.deletes]
     without_deletes = [listing for listing in request.listings if not listing.deletes]
     deleting = replace(request, listings=with_deletes)
-    parts = _inserts(spark, replace(request, listings=without_deletes), offset)
-    if inserts := _inserts(spark, deleting, offset):
+    parts = _insert_events_by_reader(
+        spark, replace(request, listings=without_deletes), zone_offset_micros
+    )
+    if inserts := _insert_events_by_reader(spark, deleting, zone_offset_micros):
         if vectors is not None and vectors.index is not None:
             parts.append(vectors.remove_deleted(_union(inserts)))
         else:
             parts.append(_live_inserts(spark, deleting, _union(inserts)))
     if not parts:
-        return empty(spark, request.table, request.virtual)
+        return empty_scan(spark, request.table, request.virtual)
     return select_scan_columns(_union(parts), request.table, request.virtual)
 
 
@@ -192,7 +194,7 @@ def _candidates(
     """Return the rows for which the condition may hold; None if the driver should not search for
     them, or found too many.
     """
-    condition = searchable(request.table, request.listings, request.demand.condition)
+    condition = searchable_condition(request.table, request.listings, request.demand.condition)
     if condition == ANYTHING:
         return None
     reads = numbered_reads(request.listings, request.write_ids, request.numbers)
@@ -236,7 +238,7 @@ def insert_events(spark: SparkSession, request: Scan) -> DataFrame | None:
     The columns are ``KEYS``, PARTITION_NUMBER, the table's columns, its partition columns and the
     virtual columns of the row's file.
     """
-    parts = _inserts(spark, request, _zone_offset(spark, request.table))
+    parts = _insert_events_by_reader(spark, request, _zone_offset(spark, request.table))
     return _union(parts) if parts else None
 
 
@@ -245,9 +247,14 @@ def _zone_offset(spark: SparkSession, table: Table) -> int | None:
     return zones.zone_offset_micros(spark) if has_wall_clocks else 0
 
 
-def _inserts(spark: SparkSession, request: Scan, offset: int | None) -> list[DataFrame]:
+def _insert_events_by_reader(
+    spark: SparkSession, request: Scan, zone_offset_micros: int | None
+) -> list[DataFrame]:
     """Return all insert events, deleted or not: one DataFrame for each way to read files."""
-    return [_events(spark, request, group, offset) for group in _group_by_reader(request, offset)]
+    return [
+        _events_of_group(spark, request, group, zone_offset_micros)
+        for group in _groups_by_reader_and_names(request, zone_offset_micros)
+    ]
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -255,7 +262,7 @@ def _union(parts: Sequence[DataFrame]) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _FileGroup:
     """Files that are read the same way.
 
     Attributes:
@@ -265,23 +272,23 @@ class _Group:
     """
 
     listings: Sequence[Listing]
-    names: Names | None
+    names: FileColumnNames | None
 
 
-def _group_by_reader(request: Scan, offset: int | None) -> list[_Group]:
+def _groups_by_reader_and_names(request: Scan, zone_offset_micros: int | None) -> list[_FileGroup]:
     """Divide the scan's files by how they are read: a group for each set of names that files have
     for the columns, which Spark's ORC reader reads; and one for the files that Python tasks read
     (see the module).
 
-    ``offset``: the zone's offset in microseconds; None if it depends on the date: then Python tasks
+    ``zone_offset_micros``: the zone's offset; None if it depends on the date: then Python tasks
     read every file.
     """
     python: list[Listing] = []
     native: list[Listing] = []
     small_size = filesystem_for(request.table.location).small_file if request.is_fast else 0
     for listing in request.listings:
-        is_odd = listing.originals or any(file.length is not None for file in listing.data)
-        limit = math.inf if is_odd or offset is None else small_size
+        needs_python = listing.originals or any(file.length is not None for file in listing.data)
+        limit = math.inf if needs_python or zone_offset_micros is None else small_size
         small_files = tuple(file for file in listing.data if file.size <= limit)
         if small_files or listing.originals:
             python.append(replace(listing, data=small_files))
@@ -289,13 +296,15 @@ def _group_by_reader(request: Scan, offset: int | None) -> list[_Group]:
         native.append(replace(listing, data=large_files, originals=()))
     groups = _group_by_names(request.table, native)
     python += groups.pop(None, [])
-    reader_groups = [_Group(group, names) for names, group in groups.items()]
+    reader_groups = [_FileGroup(group, names) for names, group in groups.items()]
     if any(listing.data or listing.originals for listing in python):
-        reader_groups.append(_Group(python, None))
+        reader_groups.append(_FileGroup(python, None))
     return reader_groups
 
 
-def _group_by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
+def _group_by_names(
+    table: Table, listings: Sequence[Listing]
+) -> dict[FileColumnNames | None, list[Listing]]:
     """Return the files by the names that they have for the table's columns; under None those that
     Spark's ORC reader would misread. Footers are read, one for each directory at least.
 
@@ -308,22 +317,26 @@ def _group_by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | N
     files = [file for listing in listings for file in listing.data]
     names = names_by_directory(files)
     files_with_lost = files_with_lost_days(
-        [file.path for file in files if names[file.place].of_others]
+        [file.path for file in files if names[file.place].is_foreign_proleptic]
     )
-    listings_by_names: dict[Names | None, list[Listing]] = {}
+    listings_by_names: dict[FileColumnNames | None, list[Listing]] = {}
     for listing in listings:
-        parts: dict[Names | None, list[EventFile]] = {}
+        parts: dict[FileColumnNames | None, list[EventFile]] = {}
         for file in listing.data:
             file_names = names[file.place]
             is_misread = file.path in files_with_lost or any(map(is_cast, file_names.types, types))
             row = None if is_misread else names_at_positions(file_names.row, column_names)
-            parts.setdefault(Names(file_names.events, row) if row else None, []).append(file)
+            parts.setdefault(FileColumnNames(file_names.events, row) if row else None, []).append(
+                file
+            )
         for key, files in parts.items():
             listings_by_names.setdefault(key, []).append(replace(listing, data=tuple(files)))
     return listings_by_names
 
 
-def _events(spark: SparkSession, request: Scan, group: _Group, offset: int | None) -> DataFrame:
+def _events_of_group(
+    spark: SparkSession, request: Scan, group: _FileGroup, zone_offset_micros: int | None
+) -> DataFrame:
     """Return the insert events of a group as flat rows, lazily: ``KEYS``, PARTITION_NUMBER, all
     columns as the user sees them, virtual columns of the file.
     """
@@ -332,20 +345,22 @@ def _events(spark: SparkSession, request: Scan, group: _Group, offset: int | Non
     columns_by_name = list(zip(group.names.row, request.table.columns, strict=True))
     fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in columns_by_name)
     columns = [(sargs.unpushable_sql(f"{_ROW}.{quote(name)}"), c) for name, c in columns_by_name]
-    where = _partitions(request, {listing.partition: listing.data for listing in group.listings})
+    where = _path_partitions(
+        request, {listing.partition: listing.data for listing in group.listings}
+    )
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}, {_NO_COLUMN}: int>"
     skipping = sargs.read_options(spark, request.table, group.names.row, request.demand.condition)
     file_columns = needed_file_columns(where.needed_columns, request.virtual)
     events = read_orc(spark, files, group.names.events, row, of_file=file_columns, options=skipping)
-    live_events = events.where(_alive(request, group.listings, event.INSERT))
+    live_events = events.where(_visible_events_sql(request, group.listings, event.INSERT))
     return jvm.select(
         live_events,
         *(f"{sql} AS {name}" for name, sql in _KEYS.items()),
         f"{where.number(request.numbers)} AS {PARTITION_NUMBER}",
         f"{where.directory} AS {PARTITION}",
         *(
-            f"{shown_sql(field, c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
+            f"{shown_sql(field, c.type, zone_offset_micros=zone_offset_micros)} AS {quote(c.name)}"
             for field, c in columns
         ),
         *where.values,
@@ -367,20 +382,22 @@ def delete_keys(spark: SparkSession, request: Scan, *, with_version: bool = Fals
         # Without column names ORC matches by position: _NO_COLUMN is then the first column.
         kind = read_type(request.table.columns[0].type) if has_no_names(file_names.row) else "int"
         groups.setdefault((file_names.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)
-    where = _partitions(
+    where = _path_partitions(
         request, {listing.partition: listing.deletes for listing in request.listings}
     )
     parts = [
         read_orc(spark, _paths(group), event_names, row, of_file=where.needed_columns)
         for (event_names, row), group in groups.items()
     ]
-    delete_events = _union(parts).where(_alive(request, request.listings, event.DELETE))
+    delete_events = _union(parts).where(
+        _visible_events_sql(request, request.listings, event.DELETE)
+    )
     keys = {PARTITION_NUMBER: where.number(request.numbers), **_KEYS, VERSION: _CURRENT}
     key_names = key_columns(len(request.listings)) + ([VERSION] if with_version else [])
     return jvm.select(delete_events, *(f"{keys[name]} AS {name}" for name in key_names))
 
 
-def _partitions(request: Scan, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
+def _path_partitions(request: Scan, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
     return PathPartitions(request.table, {name: _paths(group) for name, group in files.items()})
 
 
@@ -388,7 +405,7 @@ def _paths(files: Sequence[EventFile]) -> list[str]:
     return [file.path for file in files]
 
 
-def _alive(request: Scan, listings: Sequence[Listing], operation: int) -> str:
+def _visible_events_sql(request: Scan, listings: Sequence[Listing], operation: int) -> str:
     """Return SQL of the filter that keeps the visible events of one kind: inserts or deletes.
 
     The filter references all six event columns (I8) in a way that Spark cannot push down, and drops
@@ -418,8 +435,8 @@ _CURRENT = sargs.unpushable_sql("currentTransaction")
 
 
 def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listing]) -> DataFrame:
-    """Return the insert events of these files, lazily, with the columns of ``_events``. Python
-    tasks read them.
+    """Return the insert events of these files, lazily, with the columns of ``_events_of_group``.
+    Python tasks read them.
     """
     reads = plan_reads(listings, request.write_ids)
     rows = python_rows(
@@ -430,7 +447,7 @@ def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listin
     return jvm.select(
         rows,
         *_KEYS,
-        f"{number_of(PARTITION, numbers)} AS {PARTITION_NUMBER}",
+        f"{partition_number_sql(PARTITION, numbers)} AS {PARTITION_NUMBER}",
         PARTITION,
         *(quote(column.name) for column in request.table.columns),
         *partition_value_columns(request.table, names, PARTITION),

@@ -18,7 +18,7 @@ from acidsql.storage.spark.session import jvm
 
 def select_scan_columns(events: DataFrame, table: Table, virtual: Collection[str]) -> DataFrame:
     """Select the columns of a scan, in its order, from the columns of insert events."""
-    rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_names(table, virtual)[1:])
+    rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_column_names(table, virtual)[1:])
     return mark_char_columns(rows, table)
 
 
@@ -48,25 +48,29 @@ def row_virtual_columns(virtual: Collection[str]) -> list[str]:
     return [f"{sql} AS {name}" for name, sql in sql_by_name.items() if name in virtual]
 
 
-def empty(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
+def empty_scan(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
     """Return no rows, with the columns of a scan: a stand-in for the analysis of a statement."""
-    columns = (f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds(table, virtual))
+    columns = (
+        f"CAST(NULL AS {kind}) AS {name}" for name, kind in _columns_with_types(table, virtual)
+    )
     return mark_char_columns(jvm.select(spark.range(0), *columns), table)
 
 
-def unread(spark: SparkSession, table: Table, virtual: Collection[str], marker: str) -> DataFrame:
+def unread_scan(
+    spark: SparkSession, table: Table, virtual: Collection[str], marker: str
+) -> DataFrame:
     """Return no rows, with the columns of a scan, read from an empty list of files.
 
     Spark's optimiser does not know that the list is empty, so its plan keeps the conditions above
     this relation. The relation has one more column, ``marker``, which is not in the result.
     """
-    kinds = [*_kinds(table, virtual), (quote(marker), "int")]
+    kinds = [*_columns_with_types(table, virtual), (quote(marker), "int")]
     ddl = ", ".join(f"{name} {kind}" for name, kind in kinds)
     rows = spark.read.schema(ddl).format("orc").load([])
-    return mark_char_columns(jvm.select(rows, *_names(table, virtual)), table)
+    return mark_char_columns(jvm.select(rows, *_column_names(table, virtual)), table)
 
 
-def _kinds(table: Table, virtual: Collection[str]) -> list[tuple[str, str]]:
+def _columns_with_types(table: Table, virtual: Collection[str]) -> list[tuple[str, str]]:
     """Return the columns of a scan: name (quoted if needed) and Spark's type."""
     return [
         (ROW__ID, TYPES[ROW__ID]),
@@ -76,5 +80,5 @@ def _kinds(table: Table, virtual: Collection[str]) -> list[tuple[str, str]]:
     ]
 
 
-def _names(table: Table, virtual: Collection[str]) -> list[str]:
-    return [name for name, _ in _kinds(table, virtual)]
+def _column_names(table: Table, virtual: Collection[str]) -> list[str]:
+    return [name for name, _ in _columns_with_types(table, virtual)]

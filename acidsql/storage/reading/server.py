@@ -54,7 +54,7 @@ def need_workers(spark: SparkSession, warehouse: str) -> None:
     try:
         files.create_directory(directory)
         files.write_file(path, path.encode())
-        _try(spark, warehouse, path)
+        _try_worker(spark, warehouse, path)
     except OSError as error:
         if _may_only_read(error):  # a session that may only read
             return
@@ -72,16 +72,16 @@ def _may_only_read(error: OSError) -> bool:
     return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) or "ACCESS_DENIED" in str(error)
 
 
-def _try(spark: SparkSession, warehouse: str, path: str) -> None:
+def _try_worker(spark: SparkSession, warehouse: str, path: str) -> None:
     """Let the server and one of its workers read a file that has its own path in it.
 
     Raises SettingError if they do not see it, may not read it, or cannot run our code.
     """
     rows = spark.read.schema("value string").text(path_pattern(path), wholetext=True)
     try:
-        rows_there = rows.mapInArrow(_look(path), _DDL).collect()
+        rows_there = rows.mapInArrow(_look_function(path), _DDL).collect()
     except AnalysisException as error:
-        raise _not_seen(warehouse, "the server") from error
+        raise _warehouse_not_seen_error(warehouse, "the server") from error
     except PySparkException as error:
         message = str(error).partition("JVM stacktrace:")[0].strip()
         if _REFUSAL.search(message):
@@ -91,19 +91,21 @@ def _try(spark: SparkSession, warehouse: str, path: str) -> None:
                 name="warehouse",
             ) from error
         causes = _CAUSE.findall(message)
-        raise _unfit(causes[-1] if causes else message) from error
+        raise _unfit_workers_error(causes[-1] if causes else message) from error
     if not rows_there:
-        raise _not_seen(warehouse, "the server")
+        raise _warehouse_not_seen_error(warehouse, "the server")
     (worker,) = rows_there
     if int(worker.pyarrow.partition(".")[0]) < _OLDEST_PYARROW:
-        raise _unfit(f"they have pyarrow {worker.pyarrow}")
+        raise _unfit_workers_error(f"they have pyarrow {worker.pyarrow}")
     if worker.acidsql != acidsql.__version__:
-        raise _unfit(f"they have acidsql {worker.acidsql}, and this is {acidsql.__version__}")
+        raise _unfit_workers_error(
+            f"they have acidsql {worker.acidsql}, and this is {acidsql.__version__}"
+        )
     if worker.seen != path:
-        raise _not_seen(warehouse, f"a Python worker of the server ({worker.seen})")
+        raise _warehouse_not_seen_error(warehouse, f"a Python worker of the server ({worker.seen})")
 
 
-def _look(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _look_function(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python task: a row with the versions of acidsql and pyarrow, and
     the file's text, or the error of reading it.
     """
@@ -121,7 +123,7 @@ def _look(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
     return look
 
 
-def _unfit(cause: str) -> SettingError:
+def _unfit_workers_error(cause: str) -> SettingError:
     """Return the error for workers that cannot run our code, and say what they need."""
     python = platform.python_version()
     return SettingError(
@@ -131,7 +133,7 @@ def _unfit(cause: str) -> SettingError:
     )
 
 
-def _not_seen(warehouse: str, reader: str) -> SettingError:
+def _warehouse_not_seen_error(warehouse: str, reader: str) -> SettingError:
     """Return the error for a warehouse that ``reader`` (``the server`` …) does not see."""
     where = "is on this machine: name one that both reach" if is_local(warehouse) else "must be one"
     return SettingError(

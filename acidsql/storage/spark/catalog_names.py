@@ -18,7 +18,7 @@ def table_names(spark: SparkSession, database: str) -> list[str]:
     return [row.tableName for row in spark.sql(f"SHOW TABLES IN {quote(database)}").collect()]
 
 
-class Kind(Enum):
+class SparkRelationKind(Enum):
     """The kinds of relations in Spark's own catalog."""
 
     TEMPORARY_VIEW = "a temporary view"
@@ -26,7 +26,7 @@ class Kind(Enum):
     TABLE = "a table of Spark's"
 
 
-def kind_of(spark: SparkSession, parts: tuple[str, ...]) -> Kind | None:
+def relation_kind(spark: SparkSession, parts: tuple[str, ...]) -> SparkRelationKind | None:
     """Return the kind of Spark's own relation of a name; None if Spark's catalog has no such
     relation.
     """
@@ -35,5 +35,5 @@ def kind_of(spark: SparkSession, parts: tuple[str, ...]) -> Kind | None:
     except PySparkException:
         return None
     if table.isTemporary:
-        return Kind.TEMPORARY_VIEW
-    return Kind.VIEW if table.tableType == "VIEW" else Kind.TABLE
+        return SparkRelationKind.TEMPORARY_VIEW
+    return SparkRelationKind.VIEW if table.tableType == "VIEW" else SparkRelationKind.TABLE

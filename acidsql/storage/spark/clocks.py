@@ -71,16 +71,16 @@ class StatementTime:
             self._instant = java_class(jvm, "java.time.Instant").now()
         if zones not in self._values:
             values = java_class(jvm, "java.util.HashMap")()
-            for clock, value in _moments(jvm, self._instant):
+            for clock, value in _zoneless_clocks(jvm, self._instant):
                 values.put(clock, value)
             for zone in zones:
-                for clock, value in _local_moments(jvm, self._instant, zone):
+                for clock, value in _zoned_clocks(jvm, self._instant, zone):
                     values.put(clock, value)
             self._values[zones] = jvm.PythonUtils.toScalaMap(values)
         return self._values[zones]
 
 
-def _moments(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
+def _zoneless_clocks(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the clocks that have no time zone, each with its value at an instant, as expressions of
     Spark.
     """
@@ -90,7 +90,7 @@ def _moments(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
     yield expression.new("Now"), value
 
 
-def _local_moments(jvm: Any, instant: Any, zone: str) -> Iterator[tuple[Any, Any]]:
+def _zoned_clocks(jvm: Any, instant: Any, zone: str) -> Iterator[tuple[Any, Any]]:
     """Yield the clocks of a time zone, each with its value at an instant, as expressions of
     Spark.
     """

@@ -106,7 +106,7 @@ def _arrow_table(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None
     columns: dict[str, pa.Array] = {}
     for i, name in enumerate(rows.columns[:-1]):
         if name in types:
-            values = [_plain(row[i], types[name]) for row in collected]
+            values = [_arrow_value(row[i], types[name]) for row in collected]
             columns[name] = pa.array(values, arrow_type(types[name]))
         else:
             columns[name] = pa.array([row[i] for row in collected], _type_of(name))
@@ -129,23 +129,23 @@ def _has_odd_keys(kind: HiveType) -> bool:
     return bool(odd) or any(map(_has_odd_keys, kind.children))
 
 
-def _plain(value: Any, kind: HiveType) -> Any:
+def _arrow_value(value: Any, kind: HiveType) -> Any:
     """Return a value of PySpark in the form that pyarrow takes."""
     if value is None or not kind.children:
         return bytes(value) if isinstance(value, bytearray) else value
     if kind.kind == "array":
-        return [_plain(item, kind.children[0]) for item in value]
+        return [_arrow_value(item, kind.children[0]) for item in value]
     if kind.kind == "map":
         return [
-            (_plain(key, kind.children[0]), _plain(item, kind.children[1]))
+            (_arrow_value(key, kind.children[0]), _arrow_value(item, kind.children[1]))
             for key, item in value.items()
         ]
-    return _struct(value, kind)
+    return _struct_dict(value, kind)
 
 
-def _struct(value: Row | Sequence[Any], kind: HiveType) -> dict[str, Any]:
+def _struct_dict(value: Row | Sequence[Any], kind: HiveType) -> dict[str, Any]:
     """Return a struct as a dict by the names of its fields."""
     return {
-        name: _plain(item, child)
+        name: _arrow_value(item, child)
         for name, item, child in zip(kind.names, value, kind.children, strict=True)
     }

@@ -86,10 +86,10 @@ class Repeatable:
             if but_below is not None and is_within(stamp[0], but_below):
                 continue
             if _stamp_now(spark, stamp[0], conf) != stamp:
-                raise source_changed(f"'{stamp[0]}'")
+                raise source_changed_error(f"'{stamp[0]}'")
 
 
-def source_changed(path: str = "a file") -> TransientTxnError:
+def source_changed_error(path: str = "a file") -> TransientTxnError:
     """Return the error for a source that has changed."""
     return TransientTxnError(
         f"{path}, which the source is read from, was changed while the statement ran. Run it "
@@ -98,7 +98,7 @@ def source_changed(path: str = "a file") -> TransientTxnError:
     )
 
 
-def repeatable(frame: DataFrame) -> Repeatable | None:
+def repeatable_query(frame: DataFrame) -> Repeatable | None:
     """Return the query as one that may be evaluated twice; None if this is not certain, also
     without a JVM. No job runs.
     """
@@ -124,7 +124,7 @@ def evaluated_once(source: DataFrame) -> DataFrame:
     AS k`` and ``t.k = s.k`` its optimiser concludes ``t.k = f()``, and calls the function for each
     row of ``t``, too. It cannot do so through a generator.
     """
-    if may_call_user_code(source) and repeatable(source) is None:
+    if may_call_user_code(source) and repeatable_query(source) is None:
         return hide_constants(source)
     return source
 

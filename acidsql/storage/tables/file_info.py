@@ -33,7 +33,7 @@ class FileInfo:
             ``column_names``.
         row_types: The types of the user's columns, without what is inside of nested types.
         calendar: 0 not declared, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
-        of_others: See ``lost_days.is_of_others``.
+        of_others: See ``lost_days.is_foreign_proleptic``.
     """
 
     rows: int
@@ -43,7 +43,7 @@ class FileInfo:
     row_names: tuple[str, ...]
     row_types: tuple[HiveType, ...]
     calendar: int
-    of_others: bool = False
+    is_foreign_proleptic: bool = False
 
     @property
     def is_acid(self) -> bool:
@@ -53,7 +53,7 @@ class FileInfo:
     @property
     def is_ours(self) -> bool:
         """True if acidsql has written the file: ORC's C++ writer alone declares no calendar."""
-        return self.calendar == orc_footer.CALENDAR_PROLEPTIC and not self.of_others
+        return self.calendar == orc_footer.CALENDAR_PROLEPTIC and not self.is_foreign_proleptic
 
 
 def is_acid(names: Iterable[str]) -> bool:
@@ -107,7 +107,7 @@ def footer_facts(footer: orc_footer.Footer) -> FileInfo:
     types = tuple(HiveType(column.kind, column.parameters) for column in columns)
     return FileInfo(
         footer.rows, footer.stripe_rows, footer.user_metadata, names, row.names, types,
-        footer.calendar, lost_days.is_of_others(footer),
+        footer.calendar, lost_days.is_foreign_proleptic(footer),
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def rows_of(
         return None, str(error)
 
 
-def is_ours(path: str, length: int | None) -> bool:
+def is_our_file(path: str, length: int | None) -> bool:
     """Whether acidsql has written a file, by its footer; False if the footer cannot be read.
 
     ``length``: the committed bytes; None for the whole file.

@@ -19,7 +19,7 @@ from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem
-from acidsql.storage.files.gone import directory_gone
+from acidsql.storage.files.gone import directory_gone_error
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc.damage import damaged_file_error
 from acidsql.storage.tables.hive2 import refuse_old_updates
@@ -109,9 +109,9 @@ def list_table(
         SnapshotTooOldError: A directory that the snapshot needs is missing.
     """
     try:
-        fs = fs.seen_at_once(location, partitions)
+        fs = fs.cached_listings(location, partitions)
     except FileNotFoundError as error:
-        raise directory_gone(location, error) from error
+        raise directory_gone_error(location, error) from error
 
     def list_partition(partition: str) -> Listing:
         path = f"{location}/{partition}" if partition else location
@@ -119,7 +119,7 @@ def list_table(
         try:
             return make(fs, path, partition, write_ids, txns, history_is_kept=history_is_kept)
         except FileNotFoundError as error:
-            raise directory_gone(path, error) from error
+            raise directory_gone_error(path, error) from error
 
     return run_in_threads(list_partition, partitions)
 
@@ -150,7 +150,7 @@ def list_directory(
     deletes: list[EventFile] = []
     originals = _originals_at_root(fs, [by_name[name] for name in state.originals])
     for directory in state.directories:
-        files, raw = _files_of(fs, by_name[directory.name], directory)
+        files, raw = _list_event_files(fs, by_name[directory.name], directory)
         (deletes if directory.kind is DirectoryKind.DELETE_DELTA else data).extend(files)
         originals += raw
     return Listing(
@@ -187,10 +187,10 @@ def list_published(
         assert directory is not None
         entry, listing = Entry(name, path, True, 0), listings.get(partition, Listing(partition))
         if plain:
-            raw = _raw_files(list(_walk(fs, entry)), directory)
+            raw = _originals_of_directory(list(_walk_files(fs, entry)), directory)
             listing = replace(listing, originals=(*listing.originals, raw))
         else:
-            files, _ = _files_of(fs, entry, directory)
+            files, _ = _list_event_files(fs, entry, directory)
             if directory.kind is DirectoryKind.DELETE_DELTA:
                 listing = replace(listing, deletes=(*listing.deletes, *files))
             else:
@@ -230,13 +230,13 @@ def list_plain(
     if folded:  # the rows of a file without events have no write ids
         raise history_gone_error(folded, write_ids)
     groups = [
-        _raw_files(list(_walk(fs, by_name[directory.name])), directory)
+        _originals_of_directory(list(_walk_files(fs, by_name[directory.name])), directory)
         for directory in state.directories
     ]
     return Listing(partition, originals=tuple(groups), state=state)
 
 
-def _files_of(
+def _list_event_files(
     fs: FileSystem, entry: Entry, directory: AcidDirectory
 ) -> tuple[list[EventFile], list[OriginalFiles]]:
     """List the event files of a base, delta or delete delta, and its files without event columns.
@@ -259,10 +259,10 @@ def _files_of(
     raw.sort(key=lambda child: child.path)
     if not raw or directory.kind is DirectoryKind.DELETE_DELTA:
         return files, []
-    return files, [_raw_files(raw, directory)]
+    return files, [_originals_of_directory(raw, directory)]
 
 
-def _raw_files(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFiles:
+def _originals_of_directory(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFiles:
     """Return files without event columns as the originals of their base or delta."""
     return OriginalFiles(
         tuple(file.path for file in files),
@@ -311,7 +311,9 @@ def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[Origina
     are no files. Raises FormatError for a directory ``name=value``.
     """
     _refuse_partitions(entries)
-    files = (file for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry]))
+    files = (
+        file for entry in entries for file in (_walk_files(fs, entry) if entry.is_dir else [entry])
+    )
     # Names of another form are not left out here: the numbering of rows refuses them.
     paths_and_sizes = sorted((file.path, file.size) for file in files if file.size)
     paths, sizes = zip(*paths_and_sizes, strict=True) if paths_and_sizes else ((), ())
@@ -331,7 +333,7 @@ def _refuse_partitions(entries: Iterable[Entry]) -> None:
             )
 
 
-def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
+def _walk_files(fs: FileSystem, entry: Entry) -> list[Entry]:
     """List the files below a directory, at any depth, in the order of their paths; without hidden
     and empty files, and not those in a base or delta.
     """
@@ -340,7 +342,7 @@ def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
         if child.is_dir and not is_hidden(child.name):
             # A wrong rename left a delta inside a delta; Hive and Trino do not read it either.
             if parse_directory(child.name) is None:
-                files += _walk(fs, child)
+                files += _walk_files(fs, child)
         elif not is_hidden(child.name) and child.size > 0:
             files.append(child)
     return files

@@ -14,7 +14,7 @@ from acidsql.storage.files.filesystem import filesystem_for, length_of
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.encoding.footer import Footer, OrcType, read_footer
-from acidsql.storage.orc.lost_days import may_hold
+from acidsql.storage.orc.lost_days import may_hold_lost_days
 from acidsql.storage.tables.file_info import footer_facts, read_file_info
 from acidsql.storage.tables.listing import EventFile, Listing
 
@@ -34,10 +34,10 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
     """
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         end = length_of(file) if length is None else length
-        return _columns(read_footer(file, end).types, path)
+        return _user_columns(read_footer(file, end).types, path)
 
 
-def _columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
+def _user_columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
     """Return name and Hive's type text of the user's columns, which are the fields of ``row`` in a
     file of events. Raises FormatError if there are no columns.
     """
@@ -59,23 +59,23 @@ def _node(number: int, types: Sequence[OrcType]) -> HiveType:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class FileColumnNames:
     """The names that the files of a directory have for their columns.
 
     Attributes:
         events: The six event columns. Hive's query-based compaction writes them in lower case.
         row: The user's columns.
         types: The types of the user's columns, see ``FileInfo``.
-        of_others: See ``lost_days.is_of_others``.
+        of_others: See ``lost_days.is_foreign_proleptic``.
     """
 
     events: tuple[str, ...]
     row: tuple[str, ...]
     types: tuple[HiveType, ...] = ()
-    of_others: bool = False
+    is_foreign_proleptic: bool = False
 
 
-def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
+def names_by_directory(files: Sequence[EventFile]) -> dict[str, FileColumnNames]:
     """Return the names of columns, by the directory of event files.
 
     A statement writes all its files with one schema, so one footer is read for all files of a
@@ -86,7 +86,9 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
     """
     writers = {file.place: _writer(file) for file in files}
     one_of_each = {_writer(file): file.path for file in files}
-    names = dict(zip(one_of_each, run_in_threads(_names, one_of_each.values()), strict=True))
+    names = dict(
+        zip(one_of_each, run_in_threads(_read_column_names, one_of_each.values()), strict=True)
+    )
     return {directory: names[writer] for directory, writer in writers.items()}
 
 
@@ -96,17 +98,19 @@ def _writer(file: EventFile) -> str:
     return file.directory.name if is_statements else file.place
 
 
-def _names(path: str) -> Names:
+def _read_column_names(path: str) -> FileColumnNames:
     """Read the names and types of a file's columns. Raises FormatError if it is no file of
     events.
     """
     info = read_file_info(path)
     if not info.is_acid:
         raise FormatError(f"'{path}' is no file of ACID events", path=path)
-    return Names(info.column_names, info.row_names, info.row_types, info.of_others)
+    return FileColumnNames(
+        info.column_names, info.row_names, info.row_types, info.is_foreign_proleptic
+    )
 
 
-def types_in(path: str) -> tuple[HiveType, ...]:
+def column_types(path: str) -> tuple[HiveType, ...]:
     """Return the types of the user's columns in a file, without what is inside of nested types.
     Raises FormatError.
     """
@@ -120,7 +124,7 @@ def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType,
     names = names_by_directory([file for listing in listings for file in listing.data])
     plain = [path for listing in listings for group in listing.originals for path in group.paths]
     types = {directory: directory_names.types for directory, directory_names in names.items()}
-    return {**types, **dict(zip(plain, run_in_threads(types_in, plain), strict=True))}
+    return {**types, **dict(zip(plain, run_in_threads(column_types, plain), strict=True))}
 
 
 def files_with_lost_days(paths: Sequence[str]) -> set[str]:
@@ -132,7 +136,7 @@ def files_with_lost_days(paths: Sequence[str]) -> set[str]:
 
 
 def _may_have_lost_days(path: str) -> bool:
-    return may_hold(_footer(path))
+    return may_hold_lost_days(_footer(path))
 
 
 def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
@@ -143,7 +147,9 @@ def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
 
     def is_misread(path: str) -> bool:
         footer = _footer(path)
-        return may_hold(footer) or any(map(is_cast, footer_facts(footer).row_types, types))
+        return may_hold_lost_days(footer) or any(
+            map(is_cast, footer_facts(footer).row_types, types)
+        )
 
     return any(run_in_threads(is_misread, paths))
 

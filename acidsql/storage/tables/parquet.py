@@ -31,7 +31,7 @@ from acidsql.storage.orc.row_schema import (
     places_of_fields,
 )
 from acidsql.storage.orc.writer import FileStats
-from acidsql.storage.tables.parquet_types import hive_type, misfit, plain
+from acidsql.storage.tables.parquet_types import hive_type, parquet_misfit, plain
 
 MAGIC = b"PAR1"  # a Parquet file's first bytes, and its last
 COMPRESSION = "parquet.compression"  # the property's name in Hive and Spark
@@ -145,7 +145,7 @@ def need_readable(paths: Sequence[str], schema: RowSchema) -> None:
             are of a calendar that the file tells Hive's readers only.
     """
     run_in_threads(
-        lambda path: _look(path, lambda reader: _need_readable(path, reader, schema)), paths
+        lambda path: _inspect(path, lambda reader: _need_readable(path, reader, schema)), paths
     )
 
 
@@ -155,10 +155,10 @@ def need_wall_clocks(paths: Sequence[str]) -> None:
     Raises:
         FormatError: A file has timestamps that are no wall clocks.
     """
-    run_in_threads(lambda path: _look(path, partial(_refuse_instants, path)), paths)
+    run_in_threads(lambda path: _inspect(path, partial(_refuse_instants, path)), paths)
 
 
-def _look(path: str, look: Callable[[pq.ParquetFile], None]) -> None:
+def _inspect(path: str, look: Callable[[pq.ParquetFile], None]) -> None:
     with _open_parquet(path) as reader:
         look(reader)
 
@@ -226,7 +226,7 @@ def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None
     table, or its days may be of Hive's hybrid calendar.
     """
     _refuse_instants(path, reader)
-    if fault := misfit(reader.schema_arrow, schema):
+    if fault := parquet_misfit(reader.schema_arrow, schema):
         raise FormatError(f"'{path}' does not fit the table: {fault}.", path=path)
     if (reader.metadata.metadata or {}).get(_HIVES_CALENDAR) == b"false":
         _refuse_days_of_hives(path, reader)

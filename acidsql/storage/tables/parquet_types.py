@@ -59,7 +59,7 @@ def hive_type(kind: pa.DataType) -> str | None:
     return f"{'map' if pa.types.is_map(kind) else 'array'}<{','.join(map(str, child_types))}>"
 
 
-def misfit(file: pa.Schema, table: RowSchema) -> str | None:
+def parquet_misfit(file: pa.Schema, table: RowSchema) -> str | None:
     """Return why a file with these columns does not fit the table; None if it fits.
 
     Columns are matched by name, ignoring case. Missing columns fit: their values are NULL.

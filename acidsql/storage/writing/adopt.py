@@ -48,7 +48,7 @@ class DirectoryContents:
         return [entry for entry in self.originals if not is_original(entry.name)]
 
 
-def find(fs: FileSystem, path: str) -> DirectoryContents:
+def list_contents(fs: FileSystem, path: str) -> DirectoryContents:
     """List a table's or partition's directory: its bases and deltas, and the plain files that
     readers see.
 
@@ -62,7 +62,7 @@ def find(fs: FileSystem, path: str) -> DirectoryContents:
     acid = [entry for entry in entries if entry.is_dir and parse_directory(entry.name) is not None]
     has_base = any(entry.name.startswith("base_") for entry in acid)
     other_entries = [] if has_base else [entry for entry in entries if entry not in acid]
-    files = sorted(_files(fs, other_entries), key=lambda entry: entry.path)
+    files = sorted(_plain_files(fs, other_entries), key=lambda entry: entry.path)
     return DirectoryContents(path, tuple(acid), tuple(files))
 
 
@@ -87,7 +87,7 @@ def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> N
         check_partitions(fs, entry.path, columns[1:])
 
 
-def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
+def _plain_files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
     """List the plain files of these entries, at any depth, without hidden and empty ones. Raises
     FormatError for a directory ``name=value``, and for a link to a directory.
     """
@@ -102,7 +102,7 @@ def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
                 path=entry.path,
             )
         if entry.is_dir:
-            files += _files(fs, fs.list(entry.path))
+            files += _plain_files(fs, fs.list(entry.path))
         elif entry.size:
             files.append(entry)
     return files
@@ -112,7 +112,7 @@ def plain_files(fs: FileSystem, contents: DirectoryContents) -> list[Entry]:
     """List the files in the bases and deltas of an insert-only table. Raises FormatError for a link
     to a directory.
     """
-    return _files(fs, contents.acid)
+    return _plain_files(fs, contents.acid)
 
 
 def _refuse_link(entry: Entry) -> None:
@@ -132,7 +132,7 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
     Raises:
         FormatError: A file is not ORC, or it has ACID events.
     """
-    return run_in_threads(lambda entry: _columns(entry.path), originals)
+    return run_in_threads(lambda entry: _original_columns(entry.path), originals)
 
 
 def count_originals(contents: DirectoryContents) -> int:
@@ -140,7 +140,7 @@ def count_originals(contents: DirectoryContents) -> int:
     return sum(run_in_threads(lambda entry: read_file_info(entry.path).rows, contents.originals))
 
 
-def _columns(path: str) -> list[tuple[str, str]]:
+def _original_columns(path: str) -> list[tuple[str, str]]:
     """Return the columns of a file, name and Hive's type. Raises FormatError if it is not ORC, or
     has ACID events.
     """

@@ -84,7 +84,7 @@ def unmeasured_batches(rows: DataFrame) -> Batches | None:
         return None
     if texts:
         rows = _refuse_long_rows(rows, texts)
-    # Asked after _without_long: in Spark 4.1 its functions may be the user's.
+    # Asked after _refuse_long_rows: in Spark 4.1 its functions may be the user's.
     if may_call_user_code(rows):
         return None
     # All statements use the same values, because the threads of a session share its settings.

@@ -97,8 +97,8 @@ def write_inserts_pass_deletes(
                 writer.write(inserted)
             keys = batch.filter(pc.greater_equal(action, DELETE))
             if keys.num_rows:
-                yield _keys(keys, task)
-        yield _carry([*writer.close(), Record("done", task.number, task.attempt)])
+                yield _delete_key_rows(keys, task)
+        yield _carry_records([*writer.close(), Record("done", task.number, task.attempt)])
 
 
 def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
@@ -208,7 +208,7 @@ class _InsertWriter:
         """Yield the rows by file: partition directory and bucket id, and a run of rows. A task's
         rows come sorted, so the runs are long.
         """
-        partitions = _partitions(self._spec, batch)
+        partitions = _row_partitions(self._spec, batch)
         buckets = self._buckets(batch)
         if partitions is None and buckets is None:
             yield (self._spec.static_partition or "", self._writer_id()), batch
@@ -236,7 +236,7 @@ class _InsertWriter:
         return self._task.number
 
 
-def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+def _delete_key_rows(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
     """Return the delete keys of events: rows of KEY_SCHEMA without a record."""
     properties = batch.column(BUCKET_PROPERTY)
     numbers = bucket_ids(properties.to_numpy())
@@ -266,7 +266,7 @@ def bucket_ids(properties: np.ndarray) -> np.ndarray:
     return np.where(properties >> bucket_codec.VERSION_SHIFT == 1, encoded, properties)
 
 
-def _carry(records: list[Record]) -> pa.RecordBatch:
+def _carry_records(records: list[Record]) -> pa.RecordBatch:
     """Return records as rows of KEY_SCHEMA, so that they travel through the shuffle with the
     keys.
     """
@@ -275,7 +275,7 @@ def _carry(records: list[Record]) -> pa.RecordBatch:
     return pa.record_batch(columns, schema=KEY_SCHEMA)
 
 
-def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
+def _row_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
     """Return the directory of each row: that of the replaced row, or one made of the row's values,
     for rows that replace none, or that move. None if all rows go into one directory.
     """

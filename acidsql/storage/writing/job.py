@@ -22,7 +22,7 @@ from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.orc.row_schema import arrow_type
 from acidsql.storage.spark.local_rows import local_rows
-from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.repeatable import repeatable_query
 from acidsql.storage.spark.session.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.spark.session.task import current_task
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
@@ -56,7 +56,7 @@ _NULLS = ["", DEFAULT_PARTITION]
 # uses measured batches at once.
 _HAVE_LONG_ROWS: set[str] = set()
 
-_Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_TaskFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def write_events(
@@ -83,15 +83,15 @@ def write_events(
     batches = None if is_measured else unmeasured_batches(events)
     if batches is not None:
         try:
-            return _written(batches, table, spec, is_fast=is_fast)
+            return _write_batches(batches, table, spec, is_fast=is_fast)
         except Exception as error:
             if not is_long_row(error):
                 raise
             _HAVE_LONG_ROWS.add(table.location)
-    return _written(measured_batches(events), table, spec, is_fast=is_fast)
+    return _write_batches(measured_batches(events), table, spec, is_fast=is_fast)
 
 
-def _written(
+def _write_batches(
     batches: Batches, table: Table, spec: ew.WriteSpec, *, is_fast: bool
 ) -> list[ew.Record]:
     """Run the job over these batches, and return its records. Raises TransientTxnError if a file of
@@ -102,11 +102,13 @@ def _written(
     # records of that stage the driver would not see a task that ran twice. This is safe if the
     # query is repeatable: the keys are the same each time.
     may_skip = is_fast and ew.are_keys_alone(events.columns)
-    keys_alone = repeatable(events) if may_skip else None
+    keys_alone = repeatable_query(events) if may_skip else None
     if keys_alone is not None:
-        records = _to_delete(_keys(events), spec)
+        records = _records_of_deletes(_delete_keys(events), spec)
     else:
-        records = _to_write(_arrange_rows(_one_null(events), table, spec, is_fast=is_fast), spec)
+        records = _records_of_inserts(
+            _arrange_rows(_null_default_partitions(events), table, spec, is_fast=is_fast), spec
+        )
     settings = METHODS_THAT_JAVA_COMPILES | batches.settings
     with changed_conf(events.sparkSession, settings):
         written_records = [ew.Record.from_json(row[0]) for row in records.collect()]
@@ -115,7 +117,7 @@ def _written(
     return written_records
 
 
-def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
+def _records_of_inserts(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
     """Return the records of the insert stage, and of the delete stage if there is one, lazily.
     ``placed``: the rows in their tasks.
     """
@@ -123,11 +125,13 @@ def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
     # mapInArrow looks up columns by name, and treats dots and back-quotes in names as syntax.
     placed = placed.toDF(*(f"{ew.PREFIX}{i}" for i in range(len(names))))
     if ew.ACTION not in names:
-        return placed.mapInArrow(_inserts(spec, names), _RECORD_DDL)
-    return _to_delete(placed.mapInArrow(_inserts_pass_deletes(spec, names), _KEYS_DDL), spec)
+        return placed.mapInArrow(_insert_function(spec, names), _RECORD_DDL)
+    return _records_of_deletes(
+        placed.mapInArrow(_insert_function_with_deletes(spec, names), _KEYS_DDL), spec
+    )
 
 
-def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
+def _records_of_deletes(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
     """Return the records of the delete stage, lazily: the keys are shuffled by bucket id and
     sorted.
     """
@@ -135,10 +139,10 @@ def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
     deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
         *_sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
     )
-    return deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
+    return deletes.mapInArrow(_delete_function(spec), _RECORD_DDL)
 
 
-def _keys(events: DataFrame) -> DataFrame:
+def _delete_keys(events: DataFrame) -> DataFrame:
     """Return the delete keys that the insert stage would make of events that only delete, lazily.
 
     Here Spark's SQL makes them, so they name no task, and there are no records among them.
@@ -196,14 +200,14 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
     Raises:
         WriteError: A value cannot be stored.
     """
-    for name in _order(rows.column_names):
+    for name in _grouping_columns(rows.column_names):
         values = rows.column(name)
         empty = pc.is_in(values, pa.array(_NULLS))
         values = pc.if_else(empty, pa.scalar(None, pa.string()), values)
         rows = rows.set_column(rows.column_names.index(name), name, values)
     if spec.is_bucketed and set(table.bucket_columns) <= set(rows.column_names):
         rows = rows.append_column(ew.BUCKET, _bucket_ids(rows, table))
-    if order := _order(rows.column_names):
+    if order := _grouping_columns(rows.column_names):
         rows = rows.sort_by([(name, "ascending") for name in order])
     task, batches = ew.Task(0, 0), rows.combine_chunks().to_batches()
     if ew.ACTION not in rows.column_names:
@@ -225,9 +229,9 @@ def _sorted_keys(keys: pa.Table) -> pa.Table:
     return keys.take(order_of_rows).combine_chunks()
 
 
-def _one_null(events: DataFrame) -> DataFrame:
+def _null_default_partitions(events: DataFrame) -> DataFrame:
     """Replace every partition value that means the default partition by NULL."""
-    values = _order(events.columns)
+    values = _grouping_columns(events.columns)
     if not values:
         return events
     # Not withColumns: it fails where another column's name holds a back-quote.
@@ -250,15 +254,15 @@ def _arrange_rows(
         # Rows of one bucket in one partition make one file, so they must meet in one task.
         bucket = _bucket_expression(events.sparkSession, table, is_fast=is_fast)
         events = events.select("*", bucket.alias(ew.BUCKET))
-        events = events.repartition(*_order(events.columns))
+        events = events.repartition(*_grouping_columns(events.columns))
     else:
         # Each task writes its rows under its own number as bucket id; there are 4096 bucket ids.
         events = events.coalesce(BUCKET_ID_MAX + 1)
-    sort_expressions = [*_together(_order(events.columns)), *_sort_order(table)]
+    sort_expressions = [*_grouping_sort_key(_grouping_columns(events.columns)), *_sort_order(table)]
     return events.sortWithinPartitions(*sort_expressions) if sort_expressions else events
 
 
-def _together(names: Sequence[str]) -> list[Column]:
+def _grouping_sort_key(names: Sequence[str]) -> list[Column]:
     """Return the sort key that brings the rows of each file together. The order of the files is
     free.
 
@@ -279,7 +283,7 @@ def _sort_order(table: Table) -> list[Column]:
     ]
 
 
-def _order(names: Sequence[str]) -> list[str]:
+def _grouping_columns(names: Sequence[str]) -> list[str]:
     values = [name for name in names if name.startswith(ew.VALUE) and name != ew.PARTITION]
     return [*values, ew.BUCKET] if ew.BUCKET in names else values
 
@@ -334,7 +338,7 @@ def _bucket_types(table: Table) -> list[str]:
     return [types[name] for name in table.bucket_columns]
 
 
-def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
+def _insert_function(spec: ew.WriteSpec, names: list[str]) -> _TaskFunction:
     """Return the function of the Python tasks: rows → records. ``names``: the columns' names."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -345,7 +349,7 @@ def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
     return run
 
 
-def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
+def _insert_function_with_deletes(spec: ew.WriteSpec, names: list[str]) -> _TaskFunction:
     """Return the function of the Python tasks: rows → delete keys, with records among them.
     ``names``: the columns' names.
     """
@@ -358,7 +362,7 @@ def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
     return run
 
 
-def _deletes(spec: ew.WriteSpec) -> _Step:
+def _delete_function(spec: ew.WriteSpec) -> _TaskFunction:
     """Return the function of the Python tasks: sorted delete keys → records."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

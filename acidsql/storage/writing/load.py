@@ -41,7 +41,7 @@ _MISFIT = ("INCOMPATIBLE_DATA_FOR_TABLE.LOADED_FILE", "KD000")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file to load.
 
     Attributes:
@@ -95,16 +95,16 @@ def find_files(path: str) -> list[Entry]:
     return files
 
 
-def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[Source]:
+def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[SourceFile]:
     """Check every footer. Hive does not check, and shows wrong rows later.
 
     Raises:
         FormatError: A file is not ORC, was written by an ACID table, or has other columns.
     """
-    return run_in_threads(lambda file: _examine(file, columns), files)
+    return run_in_threads(lambda file: _examine_file(file, columns), files)
 
 
-def _examine(file: Entry, columns: Sequence[Column]) -> Source:
+def _examine_file(file: Entry, columns: Sequence[Column]) -> SourceFile:
     """Check the footer of one file. Raises FormatError if it is not ORC, was written by an ACID
     table, or has other columns.
     """
@@ -129,8 +129,8 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
             "choose and convert columns.",
             condition=_MISFIT[0], sqlstate=_MISFIT[1], path=path,
         )  # fmt: skip
-    may_mislead = info.of_others and bool(files_with_lost_days([path]))
-    return Source(path, info.rows, file.size, mark_of(path), may_mislead)
+    may_mislead = info.is_foreign_proleptic and bool(files_with_lost_days([path]))
+    return SourceFile(path, info.rows, file.size, mark_of(path), may_mislead)
 
 
 def misfit(file_columns: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str | None:
@@ -163,14 +163,14 @@ def mark_of(path: str) -> str:
 # ── copying ──────────────────────────────────────────────────────────────────────────────────
 
 
-def is_copied_in_place(sources: Sequence[Source], location: str) -> bool:
+def is_copied_in_place(sources: Sequence[SourceFile], location: str) -> bool:
     """Whether publishing can copy the files themselves: they are in the table's object store."""
     if filesystem_for(location).has_directories:
         return False
     return all(scheme_and_root(source.path) == scheme_and_root(location) for source in sources)
 
 
-def records_in_place(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
+def records_in_place(sources: Sequence[SourceFile], spec: ew.WriteSpec) -> list[ew.Record]:
     """Return the records of files that publishing copies from where they are. Nothing is copied
     yet.
     """
@@ -181,7 +181,7 @@ def records_in_place(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.R
     ]
 
 
-def copy_in_driver(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
+def copy_in_driver(sources: Sequence[SourceFile], spec: ew.WriteSpec) -> list[ew.Record]:
     """Copy files into the staging directory, in the driver, and return a record for each.
 
     Raises:
@@ -189,12 +189,12 @@ def copy_in_driver(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Rec
     """
     task = ew.Task(0, 0)
     return _refuse_changed_copies(
-        [_copy(source, n, spec, task) for n, source in enumerate(sources)], sources
+        [_copy_file(source, n, spec, task) for n, source in enumerate(sources)], sources
     )
 
 
 def copy_in_tasks(
-    spark: SparkSession, sources: Sequence[Source], spec: ew.WriteSpec
+    spark: SparkSession, sources: Sequence[SourceFile], spec: ew.WriteSpec
 ) -> list[ew.Record]:
     """Copy files into the staging directory, each in a task.
 
@@ -205,12 +205,12 @@ def copy_in_tasks(
         WriteError: A file was changed or taken away since ``examine``.
     """
     tasks = spark.range(0, len(sources), 1, len(sources))
-    rows = tasks.mapInArrow(_copies(sources, spec), _RECORD_DDL).collect()
+    rows = tasks.mapInArrow(_copy_function(sources, spec), _RECORD_DDL).collect()
     return _refuse_changed_copies([ew.Record.from_json(row[0]) for row in rows], sources)
 
 
-def _copies(
-    sources: Sequence[Source], spec: ew.WriteSpec
+def _copy_function(
+    sources: Sequence[SourceFile], spec: ew.WriteSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: numbers of files → records of their copies."""
 
@@ -218,12 +218,12 @@ def _copies(
         task = current_task()
         for batch in batches:
             numbers = batch.column(0).to_pylist()
-            yield event_writer.to_batch(_copy(sources[n], n, spec, task) for n in numbers)
+            yield event_writer.to_batch(_copy_file(sources[n], n, spec, task) for n in numbers)
 
     return run
 
 
-def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.Record:
+def _copy_file(source: SourceFile, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.Record:
     """Copy a file into the staging directory, and return its record; of kind ``gone`` if the file
     does not exist any more. ``number``: the record's bucket id.
     """
@@ -239,7 +239,9 @@ def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.
     return ew.Record("insert", *where, path, source.rows, 0, fs.size(path))
 
 
-def _refuse_changed_copies(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Record]:
+def _refuse_changed_copies(
+    records: list[ew.Record], sources: Sequence[SourceFile]
+) -> list[ew.Record]:
     """Return the records; raise WriteError if a copy differs from the file that ``examine``
     checked.
     """
@@ -250,7 +252,7 @@ def _refuse_changed_copies(records: list[ew.Record], sources: Sequence[Source]) 
     return records
 
 
-def need_unchanged(sources: Sequence[Source]) -> None:
+def need_unchanged(sources: Sequence[SourceFile]) -> None:
     """Check that all copied files are still in their place, so that no other load takes them.
 
     Raises:
@@ -265,7 +267,7 @@ def need_unchanged(sources: Sequence[Source]) -> None:
             raise _source_changed_error(source)
 
 
-def _source_changed_error(source: Source) -> WriteError:
+def _source_changed_error(source: SourceFile) -> WriteError:
     """Return the error for a file that was changed or taken away while it was loaded."""
     return WriteError(
         f"'{source.path}' was changed or taken away while it was loaded. Nothing was loaded; run "
@@ -274,7 +276,7 @@ def _source_changed_error(source: Source) -> WriteError:
     )
 
 
-def remove(sources: Sequence[Source]) -> list[str]:
+def delete_sources(sources: Sequence[SourceFile]) -> list[str]:
     """Delete the loaded source files, and Hadoop's checksum files beside them. Call this after the
     commit.
 

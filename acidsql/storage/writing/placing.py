@@ -53,7 +53,7 @@ class NewDirectory:
         return files | {name: len(data) for name, data in self.markers.items()}
 
 
-def fill(fs: FileSystem, staged: str, new: NewDirectory) -> None:
+def fill_staged_directory(fs: FileSystem, staged: str, new: NewDirectory) -> None:
     """Make a hidden directory, move the files into it, markers first, and sync it.
 
     Raises:
@@ -65,12 +65,12 @@ def fill(fs: FileSystem, staged: str, new: NewDirectory) -> None:
     for name, file in new.files.items():
         size = fs.size(file.path) if fs.exists(file.path) else None
         if size != file.bytes:
-            raise _unlike(file.path, file.bytes, size)
+            raise _wrong_length_error(file.path, file.bytes, size)
         fs.rename(file.path, f"{staged}/{name}")
     fs.sync_directory(staged)
 
 
-def place(
+def place_directories(
     fs: FileSystem, location: str, staging: str, new: Sequence[NewDirectory], placed: list[str]
 ) -> None:
     """Make directories of a statement, each complete at once; on an object store ``place_objects``
@@ -93,9 +93,9 @@ def place(
         return
     for number, directory in enumerate(new):
         staged = f"{staging}/{number}"
-        fill(fs, staged, directory)
+        fill_staged_directory(fs, staged, directory)
         _make_durable(fs, location, directory.parent)
-        _move(fs, staged, directory.path, placed)
+        _rename_into_place(fs, staged, directory.path, placed)
         fs.sync_directory(directory.parent)
 
 
@@ -118,7 +118,7 @@ def place_objects(
             somebody else's file is there, too.
     """
     _refuse_too_large(new)
-    sizes_there = _children(fs, location, new)
+    sizes_there = _sizes_there(fs, location, new)
     for directory in new:
         if sizes_there[directory.path]:
             raise FileExistsError(f"'{directory.path}' is there already")
@@ -134,13 +134,13 @@ def place_objects(
         for directory in new
         for name, file in directory.files.items()
     ]
-    run_in_threads(lambda file: _copy(fs, *file), files)
-    sizes_there = _children(fs, location, new)
+    run_in_threads(lambda file: _copy_object(fs, *file), files)
+    sizes_there = _sizes_there(fs, location, new)
     for directory in new:
-        _compare(directory, sizes_there[directory.path])
+        _need_exact_contents(directory, sizes_there[directory.path])
 
 
-def _copy(fs: FileSystem, file: Record, target: str) -> None:
+def _copy_object(fs: FileSystem, file: Record, target: str) -> None:
     """Copy a file of the driver's memory, or of the same store, to an object."""
     if is_in_memory(file.path):
         fs.write_file(target, MEMORY.read(file.path))
@@ -148,14 +148,14 @@ def _copy(fs: FileSystem, file: Record, target: str) -> None:
         fs.copy_file(file.path, target)
 
 
-def _children(
+def _sizes_there(
     fs: FileSystem, location: str, new: Sequence[NewDirectory]
 ) -> dict[str, dict[str, int]]:
     """Return the sizes, in bytes, of the files that these directories hold now: path of the
     directory → name → size. A directory that is not there has no files.
     """
     if len(new) > THREADS:
-        fs = fs.seen_at_once(location)
+        fs = fs.cached_listings(location)
     children_by_directory = run_in_threads(fs.list_if_there, [directory.path for directory in new])
     return {
         directory.path: {entry.name: entry.size for entry in entries}
@@ -163,11 +163,11 @@ def _children(
     }
 
 
-def _compare(new: NewDirectory, sizes_there: Mapping[str, int]) -> None:
+def _need_exact_contents(new: NewDirectory, sizes_there: Mapping[str, int]) -> None:
     """Raise WriteError if a new directory does not hold exactly its files, with their sizes."""
     for name, expected in new.sizes.items():
         if sizes_there.get(name) != expected:
-            raise _unlike(f"{new.path}/{name}", expected, sizes_there.get(name))
+            raise _wrong_length_error(f"{new.path}/{name}", expected, sizes_there.get(name))
     if foreign_names := sizes_there.keys() - new.sizes:
         raise WriteError(
             f"'{new.path}/{min(foreign_names)}' was put there by somebody else, and its rows would "
@@ -188,7 +188,7 @@ def _refuse_too_large(new: Sequence[NewDirectory]) -> None:
             )
 
 
-def _unlike(path: str, expected: int, size: int | None) -> WriteError:
+def _wrong_length_error(path: str, expected: int, size: int | None) -> WriteError:
     """Return the error for a file whose length is not the one that its writer reported; None: it is
     missing.
     """
@@ -199,7 +199,7 @@ def _unlike(path: str, expected: int, size: int | None) -> WriteError:
     )
 
 
-def _move(fs: FileSystem, staged: str, target: str, placed: list[str]) -> None:
+def _rename_into_place(fs: FileSystem, staged: str, target: str, placed: list[str]) -> None:
     """Rename a staged directory to its target, which is added to ``placed`` before. Raises
     FileExistsError, and takes it out again, if the target is somebody else's.
     """

@@ -25,7 +25,7 @@ from acidsql.acid.layout import (
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
 from acidsql.storage.event_records import Record, WriteSpec
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
-from acidsql.storage.writing.placing import NewDirectory, place
+from acidsql.storage.writing.placing import NewDirectory, place_directories
 from acidsql.storage.writing.plain_file import HowToWrite, insert_writer
 
 _STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # the names that staging_directory makes
@@ -78,7 +78,7 @@ def staged_write_id(name: str) -> int | None:
     return int(staged_match[1]) if staged_match else None
 
 
-def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
+def check_records(records: Iterable[Record], *, merge: bool) -> list[Record]:
     """Check a job's records, and return the records of the files to publish.
 
     Raises:
@@ -125,7 +125,7 @@ def publish(
         fs: The table's file system.
         location: The table's directory.
         spec: The spec with which the files were written.
-        files: The result of ``check``.
+        files: The result of ``check_records``.
         directories: Receives each directory before the directory is put into place. After a
             failure, the caller finds here which directories may be left.
         overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
@@ -151,7 +151,7 @@ def publish(
         for (partition, name), members in sorted(grouped.items())
     ]
     try:
-        place(fs, location, spec.staging, new, directories)
+        place_directories(fs, location, spec.staging, new, directories)
     except BaseException:
         discard(fs, directories)
         raise
@@ -167,11 +167,11 @@ def publish(
         directories=tuple(directories),
         partitions=tuple(sorted({file.partition for file in files})),
         overwrote=overwrite,
-        rows=_more_rows(files),
+        rows=_row_changes(files),
     )
 
 
-def _more_rows(files: Iterable[Record]) -> dict[str, int]:
+def _row_changes(files: Iterable[Record]) -> dict[str, int]:
     """Return how many rows more each partition has now; fewer are negative."""
     more_rows: Counter[str] = Counter()
     for file in files:

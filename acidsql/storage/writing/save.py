@@ -23,10 +23,10 @@ from acidsql.storage.spark.session.jvm import SEND_NOTHING, changed_conf, is_too
 from acidsql.storage.tables.parquet import parquet_of
 from acidsql.storage.writing import load
 from acidsql.storage.writing.job import write_events, write_rows
-from acidsql.storage.writing.load import Source
+from acidsql.storage.writing.load import SourceFile
 from acidsql.storage.writing.publish import (
     PublishedWrite,
-    check,
+    check_records,
     discard,
     empty_file,
     publish,
@@ -134,15 +134,15 @@ class TableWrite:
             TransientTxnError: A file of the source was changed meanwhile.
         """
         try:
-            self._take(self._written(events, few, if_small))
+            self._check_and_add(self._write_few_or_run_job(events, few, if_small))
         except Exception as error:
             if not is_too_large_to_send(error):
                 raise
             same_events = otherwise() if otherwise else events
             with changed_conf(events.sparkSession, SEND_NOTHING):
-                self._take(self._write_by_job(same_events))
+                self._check_and_add(self._write_by_job(same_events))
 
-    def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
+    def _write_few_or_run_job(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
         """Write the events in the driver if they are few and small, and the table has no SORTED BY;
         else by a job. Return the records.
         """
@@ -168,16 +168,16 @@ class TableWrite:
         if collected is None:
             self.events(rows)
         else:
-            self._take(write_rows(collected, table, self._own_spec))
+            self._check_and_add(write_rows(collected, table, self._own_spec))
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
         """Write a few rows of plain values, given by column, in the driver. Raises the errors of
         ``events``.
         """
         table = self._save.table
-        self._take(write_rows(plain_rows(values, table), table, self._own_spec))
+        self._check_and_add(write_rows(plain_rows(values, table), table, self._own_spec))
 
-    def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
+    def copies(self, sources: Sequence[SourceFile], spark: SparkSession | None) -> list[Record]:
         """Copy the files of LOAD DATA into the staging directory, unless ``publish`` can copy them
         from where they are. Return a record for each, for ``files``.
 
@@ -195,7 +195,7 @@ class TableWrite:
 
     def files(self, copies: list[Record]) -> None:
         """Take these copies as the files to publish. Raises WriteError for too many partitions."""
-        self._take(copies)
+        self._check_and_add(copies)
 
     def empty(self, partition: str) -> None:
         """Replace a partition's contents by an empty base, unless rows were written there."""
@@ -243,11 +243,11 @@ class TableWrite:
             overwrite=self._save.overwrite,
         )
 
-    def _take(self, records: list[Record]) -> None:
+    def _check_and_add(self, records: list[Record]) -> None:
         """Check records, and add their files to those to publish. Raises the errors of
-        ``publish.check``, and WriteError if new rows go to too many partitions.
+        ``publish.check_records``, and WriteError if new rows go to too many partitions.
         """
-        self._files += check(records, merge=self._save.merge)
+        self._files += check_records(records, merge=self._save.merge)
         partitions = {file.partition for file in self._files if file.kind == "insert"}
         if len(partitions) > self._save.partitions_max:
             raise WriteError(

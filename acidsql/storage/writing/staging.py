@@ -83,7 +83,7 @@ def evaluate(
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
     if few:
         collected = collect_few_of_any(rows, few, if_small=not may_repeat)
-        small_rows = None if collected is None else _local(rows, collected)
+        small_rows = None if collected is None else _driver_rows(rows, collected)
         if small_rows is not None:
             yield small_rows
             return
@@ -91,7 +91,7 @@ def evaluate(
     try:
         with changed_conf(rows.sparkSession, _CONF):
             rows.write.parquet(path)
-        yield _few(rows, path, few) or EvaluatedRows(
+        yield _few_staged_rows(rows, path, few) or EvaluatedRows(
             rows.sparkSession.read.schema(rows.schema).parquet(path)
         )
     finally:
@@ -111,7 +111,7 @@ def _is_plain(kind: T.DataType) -> bool:
     return isinstance(kind, _PLAIN)
 
 
-def _few(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
+def _few_staged_rows(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
     """Return the rows in the files of a directory, in the driver, if they are few; otherwise
     None.
     """
@@ -122,10 +122,10 @@ def _few(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
     if not files or sum(file.size for file in files) > _FEW_BYTES:
         return None
     few_rows = few_of_parquet([file.path for file in files], limit, _DECODED_MAX)
-    return None if few_rows is None else _local(rows, few_rows)
+    return None if few_rows is None else _driver_rows(rows, few_rows)
 
 
-def _local(rows: DataFrame, collected: pa.Table) -> EvaluatedRows | None:
+def _driver_rows(rows: DataFrame, collected: pa.Table) -> EvaluatedRows | None:
     """Return rows in the driver as a DataFrame with the columns of ``rows``; None if Arrow refuses
     them.
     """

@@ -44,12 +44,12 @@ def warm_workers(spark: SparkSession) -> threading.Thread | None:
         _WARMED.add(context)
     if not jobs.keeps_workers(context):
         return None
-    thread = threading.Thread(target=_run, args=(spark,), name=NAME, daemon=True)
+    thread = threading.Thread(target=_start_workers, args=(spark,), name=NAME, daemon=True)
     thread.start()
     return thread
 
 
-def _run(spark: SparkSession) -> None:
+def _start_workers(spark: SparkSession) -> None:
     """Run a small job that starts workers in half of the task slots. An error is only logged."""
     try:
         # The statement's own tasks get the other half of the slots. The daemon is slow to start;

@@ -39,7 +39,7 @@ from acidsql.storage.folding.stream_reads import (
     stream_rows,
 )
 from acidsql.storage.reading.change_columns import change_keys, need_names
-from acidsql.storage.reading.changes import Changes
+from acidsql.storage.reading.changes import ChangesRequest
 from acidsql.streams.source.read_limits import (
     SupportsTriggerAvailableNow,
     default_limit,
@@ -206,7 +206,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 reads = live_reads(self.table, directories, after, txns)
                 self._require_history(after)
                 return reads
-            table_changes = Changes(self.table, directories, NewWriteIds(before, after), txns)
+            table_changes = ChangesRequest(
+                self.table, directories, NewWriteIds(before, after), txns
+            )
             reads = new_reads(table_changes, with_deletes=self._options.is_feed)
             self._require_history(before)
             return reads

@@ -79,11 +79,11 @@ def azure_arguments(hadoop_conf: HadoopConf, authority: str) -> dict[str, Any]:
     return {
         "account_name": account,
         **(places if domain != _DFS else {}),
-        **_credentials(hadoop_conf),
+        **_authentication_arguments(hadoop_conf),
     }
 
 
-def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the arguments that say as whom Arrow authenticates: a key, a SAS token, or an OAuth
     client. Empty means that Arrow finds the credentials by itself.
 
@@ -94,34 +94,34 @@ def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
     kind = auth_type or "SharedKey"
     if kind == "SharedKey":
         if key is None and auth_type is not None:
-            raise hadoop_conf.wrong(
+            raise hadoop_conf.setting_error(
                 "account.auth.type", "wants fs.azure.account.key, which is not set"
             )
         return {"account_key": key} if key else {}
     if kind == "SAS":
-        return _sas(hadoop_conf, sas)
+        return _sas_arguments(hadoop_conf, sas)
     if kind == "OAuth":
-        return _oauth(hadoop_conf)
-    raise hadoop_conf.wrong("account.auth.type", "is not one of SharedKey, SAS, OAuth")
+        return _oauth_arguments(hadoop_conf)
+    raise hadoop_conf.setting_error("account.auth.type", "is not one of SharedKey, SAS, OAuth")
 
 
-def _sas(hadoop_conf: HadoopConf, token: str | None) -> dict[str, Any]:
+def _sas_arguments(hadoop_conf: HadoopConf, token: str | None) -> dict[str, Any]:
     """Return the argument for a fixed SAS token. Raises SettingError if it is missing, or if a
     class in Java should provide it.
     """
     if (hadoop_conf.text("sas.token.provider.type") or _FIXED_SAS) != _FIXED_SAS:
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             "sas.token.provider.type",
             "runs in Java only. Python opens the store, too: give it fs.azure.sas.fixed.token",
         )
     if token is None:
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             "account.auth.type", "wants fs.azure.sas.fixed.token, which is not set"
         )
     return {"sas_token": token}
 
 
-def _oauth(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _oauth_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the arguments for OAuth: id, secret and tenant of a client; a managed identity's id,
     if it is set; nothing for a workload identity.
 
@@ -134,7 +134,7 @@ def _oauth(hadoop_conf: HadoopConf) -> dict[str, Any]:
     if provider == _BY_IDENTITY:
         return {"client_id": client} if client else {}
     if provider != _BY_SECRET:
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             "account.oauth.provider.type" if provider else "account.auth.type",
             f"wants one of {_BY_SECRET}, {_BY_IDENTITY}, {_BY_WORKLOAD} in "
             "fs.azure.account.oauth.provider.type",
@@ -144,7 +144,7 @@ def _oauth(hadoop_conf: HadoopConf) -> dict[str, Any]:
     )
     tenant = urlsplit(url or "").path.strip("/").partition("/")[0]
     if not (client and secret and tenant):
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             "account.oauth.provider.type",
             "wants fs.azure.account.oauth2.client.id, .secret, and .endpoint, which has the tenant "
             "in its path",

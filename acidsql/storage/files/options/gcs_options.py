@@ -49,18 +49,18 @@ def gcs_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
         }
     )
     if (hadoop_conf.text("requester.pays.mode") or "DISABLED").upper() != "DISABLED":
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             "requester.pays.mode", f"{_CANNOT}cannot say that the requester pays"
         )
     return {
         "retry_time_limit": _WAIT,
-        **_credentials(hadoop_conf),
+        **_authentication_arguments(hadoop_conf),
         **({"project_id": project} if (project := hadoop_conf.text("project.id")) else {}),
-        **_endpoint(hadoop_conf),
+        **_endpoint_arguments(hadoop_conf),
     }
 
 
-def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the arguments that say as whom Arrow authenticates: anonymous, or an impersonated
     account. Empty means that Arrow finds the credentials by itself.
 
@@ -72,20 +72,20 @@ def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
         return {"anonymous": True}
     if kind in ("", "SERVICE_ACCOUNT_JSON_KEYFILE") and file is not None:
         if file != os.environ.get(_VARIABLE):
-            raise hadoop_conf.wrong(
+            raise hadoop_conf.setting_error(
                 _KEY_FILE,
                 f"{_CANNOT}takes this file from the environment. Set {_VARIABLE} to its path, on "
                 "executors, too, before Python starts",
             )
     elif kind not in ("", *_IN_CHAIN):
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             "auth.type", f"is not one of {', '.join(_IN_CHAIN)}, UNAUTHENTICATED"
         )
     account = hadoop_conf.text("auth.impersonation.service.account")
     return {"target_service_account": account} if account else {}
 
 
-def _endpoint(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _endpoint_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the arguments for another server than Google's; none if no URL is set. Raises
     SettingError if the URL has no host, or its scheme is not http or https.
     """
@@ -94,5 +94,7 @@ def _endpoint(hadoop_conf: HadoopConf) -> dict[str, Any]:
         return {}
     url = urlsplit(root_url)
     if url.scheme not in ("http", "https") or not url.hostname:
-        raise hadoop_conf.wrong("storage.root.url", "is no URL of a host, as https://host:4443")
+        raise hadoop_conf.setting_error(
+            "storage.root.url", "is no URL of a host, as https://host:4443"
+        )
     return {"endpoint_override": url.netloc, "scheme": url.scheme}

@@ -36,7 +36,7 @@ class HadoopConf:
         self._names_read: set[str] = set()
 
     def text(self, name: str) -> str | None:
-        """Return a setting's value; None if it is unset. ``not_understood`` leaves out all names
+        """Return a setting's value; None if it is unset. ``unread_names`` leaves out all names
         asked here.
         """
         self._names_read.add(name)
@@ -52,7 +52,7 @@ class HadoopConf:
         """Return a setting as a boolean. Raises SettingError if it is neither true nor false."""
         flag_text = (self.text(name) or str(default)).lower()
         if flag_text not in ("true", "false"):
-            raise self.wrong(name, "is neither true nor false")
+            raise self.setting_error(name, "is neither true nor false")
         return flag_text == "true"
 
     def positive_integer(self, name: str) -> int | None:
@@ -63,7 +63,7 @@ class HadoopConf:
         if digits is None:
             return None
         if not digits.isascii() or not digits.isdigit() or not int(digits):
-            raise self.wrong(name, "is no whole number from 1 on")
+            raise self.setting_error(name, "is no whole number from 1 on")
         return int(digits)
 
     def seconds(self, name: str) -> float | None:
@@ -77,7 +77,7 @@ class HadoopConf:
             return None
         duration = _DURATION.fullmatch(duration_text)
         if duration is None:
-            raise self.wrong(name, "is no duration like 500ms, 30s or 5m")
+            raise self.setting_error(name, "is no duration like 500ms, 30s or 5m")
         return int(duration[1]) * _SECONDS[duration[2].lower()] or None
 
     def refuse(self, reasons: Mapping[str, str]) -> None:
@@ -87,9 +87,9 @@ class HadoopConf:
         """
         for name, why in reasons.items():
             if (self.text(name) or "false").lower() != "false":
-                raise self.wrong(name, why)
+                raise self.setting_error(name, why)
 
-    def wrong(self, name: str, fault: str) -> SettingError:
+    def setting_error(self, name: str, fault: str) -> SettingError:
         """Return the error for a setting that is given; it shows the value, unless it is
         secret.
         """
@@ -107,7 +107,7 @@ class HadoopConf:
                 message = message.replace(value, "…")
         return message
 
-    def not_understood(self, harmless: Iterable[str]) -> list[str]:
+    def unread_names(self, harmless: Iterable[str]) -> list[str]:
         """Return the full names of the settings that no code has read, sorted.
 
         ``harmless``: beginnings of the short names of settings that do not change where or how data
@@ -121,14 +121,16 @@ class HadoopConf:
         )
 
 
-def layer(conf: Mapping[str, str], prefix: str, but: str = "\0") -> dict[str, tuple[str, str]]:
+def layer(
+    conf: Mapping[str, str], prefix: str, except_prefix: str = "\0"
+) -> dict[str, tuple[str, str]]:
     """Return the settings whose names begin with a prefix, as a layer of ``HadoopConf``: the rest
     of the name → the whole name and the value.
 
-    ``but``: the beginning of names that are left out.
+    ``except_prefix``: the beginning of names that are left out.
     """
     return {
         name[len(prefix) :]: (name, value)
         for name, value in conf.items()
-        if name.startswith(prefix) and not name.startswith(but)
+        if name.startswith(prefix) and not name.startswith(except_prefix)
     }

@@ -96,7 +96,8 @@ _SILENCE, _CONNECT = 200.0, 10.0
 def s3_conf(conf: Mapping[str, str], bucket: str) -> HadoopConf:
     """Return the settings of one bucket: ``fs.s3a.bucket.NAME.…`` override ``fs.s3a.…``."""
     return HadoopConf(
-        layer(conf, "fs.s3a.", but="fs.s3a.bucket."), layer(conf, f"fs.s3a.bucket.{bucket}.")
+        layer(conf, "fs.s3a.", except_prefix="fs.s3a.bucket."),
+        layer(conf, f"fs.s3a.bucket.{bucket}."),
     )
 
 
@@ -118,10 +119,10 @@ def s3_arguments(
     _refuse_encryption(hadoop_conf)
     return {
         "allow_delayed_open": True,  # a small object is one request instead of three
-        **_credentials(hadoop_conf),
-        **_endpoint(hadoop_conf, bucket, resolve),
-        **_proxy(hadoop_conf),
-        **_limits(hadoop_conf),
+        **_authentication_arguments(hadoop_conf),
+        **_endpoint_arguments(hadoop_conf, bucket, resolve),
+        **_proxy_arguments(hadoop_conf),
+        **_timeout_arguments(hadoop_conf),
         # Arrow cannot read Java's trust store; this is the name of other clients of S3.
         **({"tls_ca_file_path": ca} if (ca := os.environ.get("AWS_CA_BUNDLE")) else {}),
     }
@@ -131,7 +132,7 @@ def _refuse_encryption(hadoop_conf: HadoopConf) -> None:
     """Raise SettingError if a setting asks for another encryption than S3's own (AES256)."""
     for name in _ENCRYPTIONS:
         if (algorithm := hadoop_conf.text(name)) is not None and algorithm != _OF_THE_STORE:
-            raise hadoop_conf.wrong(
+            raise hadoop_conf.setting_error(
                 name,
                 f"{_CANNOT}cannot ask for it. Give the bucket a default encryption (SSE-KMS), and "
                 "leave this setting out; keys of the client's own (SSE-C, CSE) are not supported",
@@ -141,7 +142,7 @@ def _refuse_encryption(hadoop_conf: HadoopConf) -> None:
 # ── credentials ──────────────────────────────────────────────────────────────────────────────
 
 
-def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the arguments of the first provider that finds credentials, as in Hadoop: keys,
     ``anonymous``, or a role; empty if Arrow's own chain finds them.
 
@@ -167,12 +168,12 @@ def _credentials(hadoop_conf: HadoopConf) -> dict[str, Any]:
         if provider in _ANONYMOUS:
             return {"anonymous": True}
         if provider == _ROLE:
-            return _role(hadoop_conf)
+            return _role_arguments(hadoop_conf)
         if provider == _PROFILE:
             hadoop_conf.refuse(_REFUSED_OF_PROFILES)
         if provider in _IN_CHAIN:
             return {}
-    raise hadoop_conf.wrong(
+    raise hadoop_conf.setting_error(
         _PROVIDERS, "finds no credentials: the settings of the keys that it wants are not set"
     )
 
@@ -190,7 +191,7 @@ def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
     providers = []
     for provider in classes:
         if provider not in {_SIMPLE, _TEMPORARY, _ROLE, *_ANONYMOUS, *_IN_CHAIN}:
-            raise hadoop_conf.wrong(
+            raise hadoop_conf.setting_error(
                 setting,
                 f"names {provider}, which runs in Java only. Python opens the store, too: give it "
                 "keys, or name a provider of the environment, a profile, an instance or a role",
@@ -201,20 +202,22 @@ def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
     return providers
 
 
-def _role(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _role_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the arguments to assume a role. Raises SettingError if no role is named, or if the
     keys for it are settings: Arrow takes them from the environment, a profile or the instance.
     """
     arn = hadoop_conf.text("assumed.role.arn")
     if arn is None:
-        raise hadoop_conf.wrong(_PROVIDERS, "wants fs.s3a.assumed.role.arn, which is not set")
+        raise hadoop_conf.setting_error(
+            _PROVIDERS, "wants fs.s3a.assumed.role.arn, which is not set"
+        )
     hadoop_conf.refuse(_REFUSED_OF_ROLES)
     providers = _providers(hadoop_conf, _ROLE_PROVIDERS)
     has_keys = hadoop_conf.text("access.key") is not None
     if providers[0] == _SIMPLE and not has_keys:
         providers = providers[1:]
     if not providers or providers[0] not in _IN_CHAIN:
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             _PROVIDERS,
             "cannot assume a role with the keys of fs.s3a.access.key: Arrow takes the keys for it "
             "from the environment, a profile or the instance. Set AWS_ACCESS_KEY_ID and "
@@ -230,7 +233,7 @@ def _role(hadoop_conf: HadoopConf) -> dict[str, Any]:
 # ── where the store is, and how it is reached ────────────────────────────────────────────────
 
 
-def _endpoint(
+def _endpoint_arguments(
     hadoop_conf: HadoopConf, bucket: str, resolve: Callable[[str], str]
 ) -> dict[str, Any]:
     """Return the arguments that lead to the store: for AWS the region alone; for another host the
@@ -247,16 +250,16 @@ def _endpoint(
         hadoop_conf.text("endpoint.region"),
     )
     if endpoint is None:
-        return {"region": region or _region_of(bucket, resolve)}
+        return {"region": region or _bucket_region(bucket, resolve)}
     url = urlsplit(
         endpoint if "://" in endpoint else f"{'https' if is_secure else 'http'}://{endpoint}"
     )
     if url.scheme not in ("http", "https") or not url.hostname or url.path.strip("/") or url.query:
-        raise hadoop_conf.wrong(
+        raise hadoop_conf.setting_error(
             "endpoint", "is neither a host nor a URL of one, as https://host:9000"
         )
     if url.hostname == _CENTRAL:
-        return {"region": region or _region_of(bucket, resolve)}
+        return {"region": region or _bucket_region(bucket, resolve)}
     if (regional_host := _REGIONAL.fullmatch(url.hostname)) is not None:
         return {"region": region or regional_host[1]}
     region_in_host = _REGION_INSIDE.search(url.hostname)
@@ -270,7 +273,7 @@ def _endpoint(
     }
 
 
-def _region_of(bucket: str, resolve: Callable[[str], str]) -> str:
+def _bucket_region(bucket: str, resolve: Callable[[str], str]) -> str:
     """Return the region of the environment, or else the one that AWS tells for the bucket. Raises
     SettingError if AWS does not tell.
     """
@@ -304,7 +307,7 @@ def _is_host_name(bucket: str) -> bool:
     return _IN_HOST.fullmatch(bucket) is not None
 
 
-def _proxy(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _proxy_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the argument for a proxy, with its login; none if no ``proxy.host`` is set. Raises
     SettingError for a port that is no number.
     """
@@ -324,7 +327,7 @@ def _proxy(hadoop_conf: HadoopConf) -> dict[str, Any]:
     return {"proxy_options": {**options, **login}}
 
 
-def _limits(hadoop_conf: HadoopConf) -> dict[str, Any]:
+def _timeout_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the timeouts in seconds, and the number of attempts if it is set. Raises
     SettingError.
     """

@@ -94,18 +94,18 @@ def open_store(scheme: str, authority: str, conf: Mapping[str, str]) -> pafs.Fil
             f"{pa.__version__}.",
         )
     place = f"{scheme}://{authority}"
-    bucket, hadoop_conf, harmless, make = _kind(scheme, authority, conf)
+    bucket, hadoop_conf, harmless, make = _store_kind(scheme, authority, conf)
     try:
         store = make()
-        _tell(place, tuple(hadoop_conf.not_understood(harmless)))
-        _look(store, place, bucket, hadoop_conf)
+        _warn_of_ignored_settings(place, tuple(hadoop_conf.unread_names(harmless)))
+        _need_bucket(store, place, bucket, hadoop_conf)
     except (OSError, ValueError, ImportError) as error:
         # Not ``from error``: its text may have a key in it.
-        raise _not_opened(place, hadoop_conf.without_secrets(str(error))) from None
+        raise _unopened_store_error(place, hadoop_conf.without_secrets(str(error))) from None
     return store
 
 
-def _kind(
+def _store_kind(
     scheme: str, authority: str, conf: Mapping[str, str]
 ) -> tuple[str, HadoopConf, tuple[str, ...], Callable[[], pafs.FileSystem]]:
     """Return what ``open_store`` needs of a kind of store: the bucket, its settings, beginnings of
@@ -128,7 +128,7 @@ def _kind(
 
 
 @lru_cache(maxsize=64)  # once for each place and list of names
-def _tell(place: str, names: tuple[str, ...]) -> None:
+def _warn_of_ignored_settings(place: str, names: tuple[str, ...]) -> None:
     """Log a warning that settings have no effect, once for each place and list; nothing in a
     worker.
     """
@@ -140,7 +140,7 @@ def _tell(place: str, names: tuple[str, ...]) -> None:
         )
 
 
-def _look(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopConf) -> None:
+def _need_bucket(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopConf) -> None:
     """Raise an error unless the bucket is there. A missing one would read as an empty table.
 
     Raises:
@@ -161,7 +161,7 @@ def _look(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopCo
         )
 
 
-def _not_opened(place: str, message: str) -> SettingError:
+def _unopened_store_error(place: str, message: str) -> SettingError:
     """Return the error for a store that cannot be opened, with advice by the words of the message;
     it has a condition of its own if the store does not answer.
     """

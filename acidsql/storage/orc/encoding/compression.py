@@ -84,30 +84,32 @@ def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
     # A damaged chunk may claim any length, so every length is checked.
     if kind == 1:
         inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-        inflated = _bounded(inflate.decompress(chunk, _MAX_CHUNK + 1))
+        inflated = _checked_bytes(inflate.decompress(chunk, _MAX_CHUNK + 1))
         if not inflate.eof:
             raise FormatError("a compressed part of the ORC file is cut short")
         return inflated
     if kind == 2:
-        length = _possible(next(varints(chunk), 0))
+        length = _checked_length(next(varints(chunk), 0))
         return bytes(pa.Codec("snappy").decompress(chunk, length, asbytes=True))
     if kind == 4:
-        length = _possible(_lz4_length(chunk))
+        length = _checked_length(_lz4_length(chunk))
         return bytes(pa.Codec("lz4_raw").decompress(chunk, length, asbytes=True))
     if kind == 5:
         if (frame_length := _zstd_length(chunk)) is not None:
-            return bytes(pa.Codec("zstd").decompress(chunk, _possible(frame_length), asbytes=True))
+            return bytes(
+                pa.Codec("zstd").decompress(chunk, _checked_length(frame_length), asbytes=True)
+            )
         stream = pa.input_stream(pa.py_buffer(chunk), compression="zstd")
-        return _bounded(bytes(stream.read(_MAX_CHUNK + 1)))
+        return _checked_bytes(bytes(stream.read(_MAX_CHUNK + 1)))
     raise FormatError(f"ORC compression kind {kind} cannot be read", kind=kind)
 
 
-def _bounded(decompressed: bytes) -> bytes:
-    _possible(len(decompressed))
+def _checked_bytes(decompressed: bytes) -> bytes:
+    _checked_length(len(decompressed))
     return decompressed
 
 
-def _possible(length: int) -> int:
+def _checked_length(length: int) -> int:
     if length > _MAX_CHUNK:
         raise FormatError(f"a compressed part of the ORC file is longer than {_MAX_CHUNK} bytes")
     return length

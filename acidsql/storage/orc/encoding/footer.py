@@ -131,10 +131,10 @@ def read_footer(file: BinaryIO, length: int) -> Footer:
     Raises:
         FormatError: It is not an ORC file, or it is cut short or damaged.
     """
-    return read_checked(file, length)[0]
+    return read_checked_footer(file, length)[0]
 
 
-def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript]:
+def read_checked_footer(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript]:
     """Read a footer, and check its numbers and types.
 
     Args:
@@ -149,7 +149,7 @@ def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript
     """
     message, script = read_tail(file, length)
     footer = parse_footer(message)
-    _check(footer, length - script.length - script.footer_length - script.metadata_length)
+    _check_footer(footer, length - script.length - script.footer_length - script.metadata_length)
     if any("`" in name for node in footer.types for name in node.names):
         types = [replace(node, names=tuple(map(read_name, node.names))) for node in footer.types]
         footer = replace(footer, types=tuple(types))
@@ -217,14 +217,14 @@ def parse_footer(message: bytes) -> Footer:
             item = dict(decode_fields(value))
             metadata[as_bytes(item.get(1)).decode()] = as_bytes(item.get(2))
         elif number == _Footer.TYPES:
-            types.append(_type(value))
+            types.append(_parse_type(value))
         elif number == _Footer.STATISTICS:
             statistics.append(value)
     other_parts = (tuple(types), calendar, writer, tuple(statistics))
     return Footer(rows, tuple(stripes), metadata, *other_parts)
 
 
-def _check(footer: Footer, end: int) -> None:
+def _check_footer(footer: Footer, end: int) -> None:
     """Raise FormatError for a footer that no writer writes: it could make Python, or ORC's C++, do
     anything.
 
@@ -342,7 +342,7 @@ def _rename_fields(message: bytes) -> bytes:
 
 
 @once_if_short(1024)
-def _type(message: bytes) -> OrcType:
+def _parse_type(message: bytes) -> OrcType:
     """Decode a Type message; names stay as they are stored. An unknown kind is named ``kind
     20``.
     """

@@ -24,11 +24,11 @@ def decode_fields(message: bytes) -> Iterator[Field]:
     """
     at, end = 0, len(message)
     while at < end:
-        tag, at = _varint(message, at)
+        tag, at = _read_varint(message, at)
         wire = tag & 7
         if wire not in (0, 2):
             raise FormatError(f"the ORC footer has an unexpected wire type {wire}")
-        value, at = _varint(message, at)
+        value, at = _read_varint(message, at)
         if wire == 0:
             yield tag >> 3, value
         else:
@@ -65,7 +65,7 @@ def encode_fields(fields: Iterable[Field]) -> bytes:
     return bytes(out)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Read the varint at a position: return it, and the position after it. Raises FormatError if it
     is cut short, or has more than ten bytes.
     """
@@ -88,7 +88,7 @@ def varints(data: bytes) -> Iterator[int]:
     """Yield the varints of a packed field. Raises FormatError."""
     at = 0
     while at < len(data):
-        value, at = _varint(data, at)
+        value, at = _read_varint(data, at)
         yield value
 
 

@@ -17,7 +17,7 @@ from acidsql.errors import FormatError
 Int64s = npt.NDArray[np.int64]
 _UInt64s = npt.NDArray[np.uint64]
 # (bytes, start of the run, whether integers are signed) → (values, end of the run)
-_Run = Callable[[bytes, int, bool], tuple[_UInt64s, int]]
+_RunDecoder = Callable[[bytes, int, bool], tuple[_UInt64s, int]]
 
 # The bit width for each five-bit code.
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
@@ -53,7 +53,9 @@ def decode_old(data: bytes, signed: bool) -> Int64s:
     Raises:
         FormatError: The stream is damaged.
     """
-    return _decode_runs(data, signed, lambda first: _literals if first >= 0x80 else _steps)
+    return _decode_runs(
+        data, signed, lambda first: _decode_literals if first >= 0x80 else _decode_steps
+    )
 
 
 def decode_run(data: bytes, at: int, signed: bool) -> tuple[Int64s, int]:
@@ -68,16 +70,21 @@ def even_steps(data: bytes, at: int, signed: bool) -> tuple[int, int, int, int]:
     """Return the first value, step, number of values and end of a DELTA run whose steps are all
     equal.
     """
-    first, end = _varint(data, at + 2)
-    step, end = _varint(data, end)
-    return _number(first) if signed else first, _number(step), _header(data, at)[1], end
+    first, end = _read_varint(data, at + 2)
+    step, end = _read_varint(data, end)
+    return (
+        _unzigzag_number(first) if signed else first,
+        _unzigzag_number(step),
+        _header(data, at)[1],
+        end,
+    )
 
 
-def _number(zigzag: int) -> int:
+def _unzigzag_number(zigzag: int) -> int:
     return zigzag >> 1 ^ -(zigzag & 1)
 
 
-def _decode_runs(data: bytes, signed: bool, kind_of: Callable[[int], _Run]) -> Int64s:
+def _decode_runs(data: bytes, signed: bool, kind_of: Callable[[int], _RunDecoder]) -> Int64s:
     """Decode all runs of a stream; ``kind_of`` chooses the decoder by a run's first byte. Raises
     FormatError if the stream is damaged.
     """
@@ -109,7 +116,7 @@ def encode(values: Int64s, signed: bool) -> bytes:
     return bytes(out)
 
 
-def _short_repeat(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+def _decode_short_repeat(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     """Decode a SHORT_REPEAT run: return its values, and the position after it."""
     size, count = (data[at] >> 3 & 7) + 1, (data[at] & 7) + 3
     value = np.array([int.from_bytes(data[at + 1 : at + 1 + size], "big")], dtype=np.uint64)
@@ -123,14 +130,14 @@ def _header(data: bytes, at: int) -> tuple[int, int]:
     return data[at] >> 1 & 31, ((data[at] & 1) << 8 | data[at + 1]) + 1
 
 
-def _direct(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+def _decode_direct(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     """Decode a DIRECT run: return its values, and the position after it."""
     code, count = _header(data, at)
     values, at = _unpack(data, at + 2, _WIDTHS[code], count)
     return (_unzigzag(values) if signed else values), at
 
 
-def _patched_base(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+def _decode_patched_base(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     """Decode a PATCHED_BASE run: return its values, and the position after it."""
     code, count = _header(data, at)
     width = _WIDTHS[code]
@@ -151,11 +158,11 @@ def _patched_base(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     return values + np.uint64(base & (1 << 64) - 1), at
 
 
-def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+def _decode_delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     """Decode a DELTA run: return its values, and the position after it."""
     code, count = _header(data, at)
-    first, at = _varint(data, at + 2)
-    step, at = _varint(data, at)
+    first, at = _read_varint(data, at + 2)
+    step, at = _read_varint(data, at)
     start = np.array([first], dtype=np.uint64)
     start = _unzigzag(start) if signed else start
     signed_step = _unzigzag(np.array([step], dtype=np.uint64))
@@ -169,28 +176,33 @@ def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     return np.cumsum(np.concatenate((start, deltas)), dtype=np.uint64), at
 
 
-_KINDS: tuple[_Run, ...] = (_short_repeat, _direct, _patched_base, _delta)  # of version 2
+_KINDS: tuple[_RunDecoder, ...] = (
+    _decode_short_repeat,
+    _decode_direct,
+    _decode_patched_base,
+    _decode_delta,
+)  # of version 2
 
 
-def _literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+def _decode_literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     """Decode a run of version 1 of up to 128 numbers, stored one by one: return them, and the
     position after it.
     """
     count, at = 256 - data[at], at + 1
     numbers = []
     for _ in range(count):
-        number, at = _varint(data, at)
+        number, at = _read_varint(data, at)
         numbers.append(number)
     values = np.array(numbers, dtype=np.uint64)
     return (_unzigzag(values) if signed else values), at
 
 
-def _steps(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+def _decode_steps(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     """Decode a run of version 1 of 3 to 130 numbers with equal differences: return them, and the
     position after it.
     """
     count, step = data[at] + 3, data[at + 1]
-    first, at = _varint(data, at + 2)
+    first, at = _read_varint(data, at + 2)
     start = np.array([first], dtype=np.uint64)
     start = _unzigzag(start) if signed else start
     steps = np.arange(count, dtype=np.int64) * (step - 256 if step >= 128 else step)
@@ -210,7 +222,7 @@ def _unzigzag(values: _UInt64s) -> _UInt64s:
     return values >> np.uint64(1) ^ -(values & np.uint64(1)).view(np.int64).view(np.uint64)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Read the varint at a position: return its low 64 bits, and the position after it. Raises
     IndexError at the end of the bytes.
     """

@@ -33,7 +33,7 @@ def are_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
         FormatError: The stream is damaged.
     """
     # The largest integer of a plain run is not looked at, so it must be allowed.
-    runs = _runs(
+    runs = _bounds_of_runs(
         data, signed=signed, is_new=is_new, plain_bits=0 if signed or not most >> 16 else 16
     )
     return all(run.least >= 0 and run.greatest <= most for run in runs)
@@ -53,7 +53,7 @@ def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> boo
         FormatError: The stream is damaged.
     """
     total = 0
-    for run in _runs(data, signed=False, is_new=is_new, plain_bits=0 if exactly else 8):
+    for run in _bounds_of_runs(data, signed=False, is_new=is_new, plain_bits=0 if exactly else 8):
         if run.least < 0 or run.greatest > most:
             return False
         total += run.total
@@ -62,18 +62,20 @@ def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> boo
     return True
 
 
-class _Run(NamedTuple):
+class _RunBounds(NamedTuple):
     least: int
     greatest: int
     total: int
 
 
-def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterator[_Run]:
+def _bounds_of_runs(
+    data: bytes, *, signed: bool, is_new: bool, plain_bits: int
+) -> Iterator[_RunBounds]:
     """Yield the bounds and the sum of each run of a stream, without the plain ones with values of
     up to ``plain_bits`` bits (8 or 16; 0: all runs). A stream of version 1 counts as one run.
     """
     if not is_new:
-        yield _run_of_values(rle.decode_old(data, signed))
+        yield _bounds_of_values(rle.decode_old(data, signed))
         return
     at, end = 0, len(data)
     try:
@@ -81,7 +83,7 @@ def _runs(data: bytes, *, signed: bool, is_new: bool, plain_bits: int) -> Iterat
             if plain_bits:
                 at = _skip_plain_runs(data, at, plain_bits)
             if at < end:
-                run, at = _run(data, at, signed)
+                run, at = _run_bounds(data, at, signed)
                 yield run
     except (IndexError, ValueError, StopIteration) as error:
         raise FormatError("an integer stream of an ORC file is damaged") from error
@@ -119,18 +121,18 @@ def _literal(byte: int) -> bytes:
     return b"\\x%02X" % byte
 
 
-def _run(data: bytes, at: int, signed: bool) -> tuple[_Run, int]:
+def _run_bounds(data: bytes, at: int, signed: bool) -> tuple[_RunBounds, int]:
     """Return the bounds and the sum of the run at a position, and the position after it."""
     if data[at] >> 6 == _DELTA and not data[at] & 0x3E:  # all steps are equal
         first, step, count, end = rle.even_steps(data, at, signed)
         last = first + step * (count - 1)
         total = (first + last) * count // 2
-        return _Run(min(first, last), max(first, last), total), end
+        return _RunBounds(min(first, last), max(first, last), total), end
     values, end = rle.decode_run(data, at, signed)
-    return _run_of_values(values), end
+    return _bounds_of_values(values), end
 
 
-def _run_of_values(values: rle.Int64s) -> _Run:
+def _bounds_of_values(values: rle.Int64s) -> _RunBounds:
     if not len(values):
-        return _Run(0, 0, 0)
-    return _Run(int(values.min()), int(values.max()), int(values.sum()))
+        return _RunBounds(0, 0, 0)
+    return _RunBounds(int(values.min()), int(values.max()), int(values.sum()))

@@ -83,13 +83,13 @@ class StripeFooter:
     zone: str
 
     @classmethod
-    def parse(cls, stored: bytes, compression: int) -> StripeFooter:
+    def parse(cls, stored: bytes, compression_kind: int) -> StripeFooter:
         """Decompress and decode a stripe's footer from its bytes in the file.
 
-        ``compression``: CompressionKind. Raises FormatError if the bytes are damaged.
+        ``compression_kind``: CompressionKind. Raises FormatError if the bytes are damaged.
         """
         streams, encodings, zone, at = list[Stream](), list[bool](), "", 0
-        for number, value in decode_fields(decompress(stored, compression)):
+        for number, value in decode_fields(decompress(stored, compression_kind)):
             if number == _ZONE:
                 zone = as_bytes(value).decode()
             elif number in (_STREAM, _ENCODING):
@@ -110,11 +110,12 @@ def _numbers(message: bytes) -> tuple[int, int, int]:
 
 
 def stripe_footer(
-    read_at: Callable[[int, int], bytes], stripe: Stripe, compression: int
+    read_at: Callable[[int, int], bytes], stripe: Stripe, compression_kind: int
 ) -> StripeFooter:
     """Read a stripe's footer. Raises FormatError if it is damaged.
 
-    ``read_at`` returns the file's bytes between two positions; ``compression``: CompressionKind.
+    ``read_at`` returns the file's bytes between two positions; ``compression_kind``: as in the
+    postscript.
     """
     stored = read_at(stripe.footer_offset, stripe.offset + stripe.length)
-    return StripeFooter.parse(stored, compression)
+    return StripeFooter.parse(stored, compression_kind)

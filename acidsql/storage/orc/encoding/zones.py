@@ -39,7 +39,7 @@ class Zone:
 
     def __init__(self, rules: tzinfo) -> None:
         self._rules, self._is_fixed = rules, isinstance(rules, timezone)
-        self._early = _standard(rules)
+        self._early = _standard_offset(rules)
         self.base = int(_EPOCH.replace(tzinfo=rules).timestamp())
 
     def offsets(self, seconds: Int64s) -> Int64s:
@@ -53,7 +53,7 @@ class Zone:
         blocks = np.where(seconds < _KNOWN_FROM, _NONE, seconds >> _BLOCK)
         for block in np.unique(blocks).tolist():
             if block != _NONE:
-                starts, offsets = _table(self._rules, block)
+                starts, offsets = _offset_changes(self._rules, block)
                 in_block = blocks == block
                 offsets_found[in_block] = offsets[
                     np.searchsorted(starts, seconds[in_block], side="right")
@@ -97,7 +97,7 @@ def _rules(name: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=4096)
-def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
+def _offset_changes(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
     """Return the instants in a block at which the offset changes, and the offsets before, between
     and after them, all in seconds.
     """
@@ -106,12 +106,12 @@ def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
     # No zone has changed its clocks twice in a day.
     for day in range(begin, (block + 1) << _BLOCK, _DAY):
         if _offset(zone, day + _DAY) != offsets[-1]:
-            starts.append(_change(zone, day, day + _DAY))
+            starts.append(_find_change(zone, day, day + _DAY))
             offsets.append(_offset(zone, starts[-1]))
     return np.array(starts, np.int64), np.array(offsets, np.int64)
 
 
-def _change(zone: tzinfo, low: int, high: int) -> int:
+def _find_change(zone: tzinfo, low: int, high: int) -> int:
     """Return the first second with the new offset, between ``low`` (old offset) and ``high`` (new
     one).
     """
@@ -122,7 +122,7 @@ def _change(zone: tzinfo, low: int, high: int) -> int:
     return high
 
 
-def _standard(zone: tzinfo) -> int:
+def _standard_offset(zone: tzinfo) -> int:
     """Return the offset, in seconds, of the present standard time: the lower one, if the zone has
     two in a year.
     """

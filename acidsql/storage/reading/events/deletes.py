@@ -122,13 +122,13 @@ def _hint_broadcast(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame
     """Hint to Spark to broadcast the delete events, or to sort and merge if they are many. No hint
     to broadcast if the session has switched broadcasts off.
     """
-    if _are_many(files):
+    if _are_too_many_to_broadcast(files):
         return deletes.hint("merge")
     threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
     return deletes if str(threshold).startswith("-") else deletes.hint("broadcast")
 
 
-def _are_many(files: Sequence[EventFile]) -> bool:
+def _are_too_many_to_broadcast(files: Sequence[EventFile]) -> bool:
     """Whether these files have more than SENT_MAX delete events. Reads the footers of large
     files.
     """

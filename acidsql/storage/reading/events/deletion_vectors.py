@@ -171,7 +171,9 @@ def deletion_vectors(
     # Some files at a time: their events stay in memory until their bits are set.
     for start in range(0, len(reads), _FILES):
         batch = reads[start : start + _FILES]
-        keys_by_file = run_in_threads(lambda numbered_read: _keys(*numbered_read), batch)
+        keys_by_file = run_in_threads(
+            lambda numbered_read: _delete_keys_of_file(*numbered_read), batch
+        )
         keys = [file_keys for file_keys in keys_by_file if file_keys is not None]
         count += sum(len(file_keys[0]) for file_keys in keys)
         if len(keys) < len(keys_by_file) or count > SENT_MAX:
@@ -202,7 +204,7 @@ def _count(reads: Sequence[FileRead]) -> int:
     return sum(run_in_threads(lambda read: event_count(read.file, read.length), reads))
 
 
-def _keys(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
+def _delete_keys_of_file(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
     """Return partition number, write id, bucket property and row number of each event of a file, as
     four columns.
 
@@ -345,14 +347,14 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
     if not pages.size:
         return _Index(np.zeros(0, np.int32), "true")
     page, write_id, *other_parts = parts = _parts(pages, modulus)
-    index = _index_of(parts)
+    index = _index_of_parts(parts)
     if index is not None or page.width * write_id.width > INDEX_MAX:
         return index
     # In a table with many changes, each write id has its own few pages.
-    return _index_of([page.combined(write_id), *other_parts])
+    return _index_of_parts([page.combined(write_id), *other_parts])
 
 
-def _index_of(parts: Sequence[_Part]) -> _Index | None:
+def _index_of_parts(parts: Sequence[_Part]) -> _Index | None:
     """Return the index of these parts: an entry for each combination of their numbers; None if it
     would have more than INDEX_MAX numbers.
     """

@@ -21,7 +21,7 @@ from acidsql.storage.tables.file_info import read_file_info
 from acidsql.storage.tables.listing import committed_length
 from acidsql.storage.tables.orc_schema import columns_of
 
-_File = tuple[str, int | None]  # path, and committed length if it is not the whole file
+_PathAndLength = tuple[str, int | None]  # path, and committed length if it is not the whole file
 
 
 def dump_events(spark: SparkSession, path: str) -> DataFrame:
@@ -38,7 +38,7 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
     """
     path = path.rstrip("/")
     fs = filesystem_for(path)
-    files = _files(fs, path)
+    files = _event_files(fs, path)
     for file, length in files[:1]:
         if not read_file_info(file, length).is_acid:
             raise FormatError(
@@ -57,10 +57,10 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
         f"currentTransaction bigint, row struct<{fields}>, path string"
     )
     tasks = spark.range(0, len(files), 1, len(files))
-    return tasks.mapInArrow(_reader(files, schema), ddl)
+    return tasks.mapInArrow(_read_function(files, schema), ddl)
 
 
-def _files(fs: FileSystem, path: str) -> list[_File]:
+def _event_files(fs: FileSystem, path: str) -> list[_PathAndLength]:
     """Return the bucket files at a path (a file or a directory), sorted by name, without empty
     ones: path, and committed length if it is not the whole file.
 
@@ -89,8 +89,8 @@ def _files(fs: FileSystem, path: str) -> list[_File]:
     return files
 
 
-def _reader(
-    files: Sequence[_File], schema: RowSchema
+def _read_function(
+    files: Sequence[_PathAndLength], schema: RowSchema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: file numbers → the events of these files."""
 

@@ -31,12 +31,12 @@ from acidsql.storage.event_records import (
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.object_store import NO_WAIT_SETTINGS
-from acidsql.storage.files.parallel import ahead
+from acidsql.storage.files.parallel import map_ahead
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.events.orc_reader import (
+    chosen_rows,
     need_events,
-    only,
     read_batches,
     read_events,
     read_row_ids,
@@ -99,7 +99,9 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
     for listing in listings:
         name = listing.partition
         reads += [
-            FileRead(name, file.path, file.length, None, hwm, hidden, _least(file), file.size)
+            FileRead(
+                name, file.path, file.length, None, hwm, hidden, _least_write_id(file), file.size
+            )
             for file in listing.data
         ]
         for group in listing.originals:
@@ -121,7 +123,7 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
     return reads
 
 
-def _least(file: EventFile) -> int:
+def _least_write_id(file: EventFile) -> int:
     """Return a lower bound of the write ids of the file's rows.
 
     A base has rows of all write ids up to its own, a delta only rows of its range.
@@ -184,7 +186,7 @@ def read_file(
         assert read.path is not None
         batches = read_events(read.path, schema, read.length, exact=exact)
     for batch in batches:
-        visible_rows = only(batch, visible(read, batch.column("currentTransaction")))
+        visible_rows = chosen_rows(batch, are_visible(read, batch.column("currentTransaction")))
         if visible_rows.num_rows:
             partition = pa.repeat(pa.scalar(read.partition, pa.string()), visible_rows.num_rows)
             yield pa.RecordBatch.from_arrays(
@@ -213,12 +215,14 @@ def read_for_query(
     tiny = [read for read in reads if _is_tiny(read)]
     for read in (read for read in reads if not _is_tiny(read)):
         yield from rows_of(read)
-    for first_batch, later_batches in ahead(lambda read: _begun(rows_of(read)), tiny):
+    for first_batch, later_batches in map_ahead(
+        lambda read: _first_and_later_batches(rows_of(read)), tiny
+    ):
         yield from first_batch
         yield from later_batches
 
 
-def _begun(
+def _first_and_later_batches(
     batches: Iterator[pa.RecordBatch],
 ) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """Return the first batch (or none) in a list, and the others, which are not decoded yet: a tiny
@@ -242,8 +246,8 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
     """
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
-        deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
-        visible_deletes = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
+        deletes = chosen_rows(batch, pc.equal(batch.column("operation"), event.DELETE))
+        visible_deletes = chosen_rows(deletes, are_visible(read, deletes.column(DELETING_WRITE_ID)))
         if visible_deletes.num_rows:
             yield pa.RecordBatch.from_arrays(visible_deletes.columns[1:], DELETE_COLUMNS)
 
@@ -258,8 +262,8 @@ def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
         return
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
-        inserts = only(batch, pc.equal(batch.column("operation"), event.INSERT))
-        visible_inserts = only(inserts, visible(read, inserts.column(DELETING_WRITE_ID)))
+        inserts = chosen_rows(batch, pc.equal(batch.column("operation"), event.INSERT))
+        visible_inserts = chosen_rows(inserts, are_visible(read, inserts.column(DELETING_WRITE_ID)))
         if visible_inserts.num_rows:
             yield pa.RecordBatch.from_arrays(visible_inserts.columns[1:4], names)
 
@@ -282,7 +286,7 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
             yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])
 
 
-def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
+def are_visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
     """Return for each write id whether the snapshot of ``read`` sees its events (I1: only valid
     write ids).
     """

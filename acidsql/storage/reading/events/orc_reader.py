@@ -18,7 +18,7 @@ import pyarrow.orc as orc
 from acidsql.acid import event
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.files.filesystem import filesystem_for, length_of
-from acidsql.storage.orc.batches import Head, OrcBatches
+from acidsql.storage.orc.batches import FileHead, OrcBatches
 from acidsql.storage.orc.damage import damaged_file_error, naming_damage
 from acidsql.storage.orc.encoding import footer as orc_footer
 from acidsql.storage.orc.row_schema import RowSchema, conform
@@ -54,7 +54,7 @@ def read_events(
     with naming_damage(path):
         for batch, info in read_batches(path, length, exact=exact):
             need_events(batch, path)
-            inserts = only(batch, pc.equal(batch.column(0), event.INSERT))
+            inserts = chosen_rows(batch, pc.equal(batch.column(0), event.INSERT))
             row = cast(pa.StructArray, inserts.column(5))
             users = conform(row, schema, info.calendar, info.row_types)
             columns = [inserts.column(i) for i in (1, 2, 3, 4)] + users.flatten()
@@ -145,13 +145,13 @@ def open_orc(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileI
         if not end:
             yield None
             return
-        footer, _, script = orc_footer.read_checked(file, end)
-        head = Head(file, end)
+        footer, _, script = orc_footer.read_checked_footer(file, end)
+        head = FileHead(file, end)
         check_stripes(head.read_at, footer, script)
         yield orc.ORCFile(head.native()), footer_facts(footer)
 
 
-def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
+def chosen_rows(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
     """Return the chosen rows. Mostly all rows are chosen; then nothing is copied."""
     return batch if chosen.true_count == batch.num_rows else batch.filter(chosen)
 
@@ -185,11 +185,11 @@ def read_batches(
         info = footer_facts(batches.footer)
         for batch in batches:
             if exact and batches.is_cut:
-                raise _finer(path)
+                raise _finer_timestamps_error(path)
             yield batch, info
 
 
-def _finer(path: str) -> UnsupportedError:
+def _finer_timestamps_error(path: str) -> UnsupportedError:
     """Return the error for a file whose timestamps are finer than a microsecond, which we cannot
     rewrite.
     """

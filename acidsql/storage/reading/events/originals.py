@@ -66,7 +66,7 @@ def original_files(
     next_row_ids: dict[int, int] = {}
     for path in sorted(paths):
         bucket_id = bucket_id_of_original(path)
-        rows = _rows(path)
+        rows = _row_count(path)
         first = next_row_ids.get(bucket_id, 0)
         next_row_ids[bucket_id] = first + rows
         if rows:
@@ -75,7 +75,7 @@ def original_files(
     return files
 
 
-def _rows(path: str) -> int:
+def _row_count(path: str) -> int:
     """Return the number of rows in an original. Raises FormatError if the file has events, or is
     damaged.
     """

@@ -53,7 +53,7 @@ def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) ->
     write_ids_named = {write_id for write_id, _ in named_buckets}
     return replace(
         listing,
-        data=tuple(file for file in listing.data if _may_have(file, named_buckets)),
+        data=tuple(file for file in listing.data if _may_have_named_row(file, named_buckets)),
         originals=tuple(group for group in listing.originals if group.write_id in write_ids_named),
     )
 
@@ -109,7 +109,7 @@ def _named_buckets(read: FileRead) -> _Named:
     }
 
 
-def _may_have(file: EventFile, named_buckets: _Named) -> bool:
+def _may_have_named_row(file: EventFile, named_buckets: _Named) -> bool:
     """Whether a file may have a row of one of these write ids and bucket ids, by its directory and
     name.
     """

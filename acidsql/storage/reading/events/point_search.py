@@ -42,9 +42,9 @@ from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.events.deletion_vectors import DeletionVectors
-from acidsql.storage.reading.events.event_reader import FileRead, plan_reads, visible
+from acidsql.storage.reading.events.event_reader import FileRead, are_visible, plan_reads
 from acidsql.storage.reading.events.orc_reader import event_names, open_orc, time_zones
-from acidsql.storage.reading.pruning.sargs import comparable
+from acidsql.storage.reading.pruning.sargs import comparable_condition
 from acidsql.storage.tables.file_info import FileInfo
 from acidsql.storage.tables.listing import Listing
 
@@ -66,7 +66,7 @@ class Search:
 
     Attributes:
         table: The table.
-        condition: The result of ``searchable``.
+        condition: The result of ``searchable_condition``.
         columns: Ordinals of the columns whose values matter.
         limit: The number of rows that may be found at most.
         deleted: The delete events.
@@ -89,11 +89,13 @@ class Search:
     def schema(self) -> pa.Schema:
         """The schema of the found rows."""
         ids = [(WRITE_ID, pa.int64()), (BUCKET_PROPERTY, pa.int32()), (ROW_ID, pa.int64())]
-        row = _rows_of(self.table, self.columns).struct
+        row = _row_schema(self.table, self.columns).struct
         return pa.schema([*ids, (PARTITION, pa.string()), *row])
 
 
-def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
+def searchable_condition(
+    table: Table, listings: Sequence[Listing], condition: Predicate
+) -> Predicate:
     """Return the part of a condition by which the driver can search; ANYTHING if it should not
     search, because there are originals or too many bytes.
     """
@@ -102,7 +104,7 @@ def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) 
         return ANYTHING
     if sum(file.size for listing in listings for file in listing.data) > BYTES_MAX:
         return ANYTHING
-    return comparable(condition, kinds)
+    return comparable_condition(condition, kinds)
 
 
 def numbered_reads(
@@ -169,7 +171,7 @@ def column_name(ordinal: int) -> str:
     return f"{PREFIX}c{ordinal}"
 
 
-def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
+def _row_schema(table: Table, ordinals: Iterable[int]) -> RowSchema:
     return RowSchema.from_fields((column_name(i), table.columns[i].type) for i in ordinals)
 
 
@@ -183,7 +185,7 @@ def _search_file(number: int, read: FileRead, target: Search) -> list[pa.Table] 
             if opened_file is None:
                 return tables
             reader, info = opened_file
-            file = _File(reader, info, number, read, target)
+            file = _SearchedFile(reader, info, number, read, target)
             for stripe in range(reader.nstripes):
                 part = file.search(stripe)
                 if part is None:
@@ -194,7 +196,7 @@ def _search_file(number: int, read: FileRead, target: Search) -> list[pa.Table] 
     return tables
 
 
-class _File:
+class _SearchedFile:
     """A file of events, read stripe by stripe and column by column."""
 
     def __init__(
@@ -228,7 +230,7 @@ class _File:
         if any(column.null_count for column in events):
             return None  # Hive writes no nulls here; the scan by Spark defines what they mean
         visible_inserts = pc.and_(
-            pc.not_equal(operations, event.DELETE), visible(self._read, writers)
+            pc.not_equal(operations, event.DELETE), are_visible(self._read, writers)
         )
         keys = [column.to_numpy().astype(np.int64) for column in ids]
         numbers = np.full(len(places), self._number, np.int64)
@@ -284,7 +286,9 @@ class _File:
             (row,) = self._reader.read_stripe(stripe, columns=columns).columns
         row = row if places is None else row.take(pa.array(places))
         file_types = [self._info.row_types[i] for i in ordinals if i < len(self._fields)]
-        return conform(row, _rows_of(self._target.table, ordinals), self._info.calendar, file_types)
+        return conform(
+            row, _row_schema(self._target.table, ordinals), self._info.calendar, file_types
+        )
 
 
 def decider(predicate: Predicate) -> Decider:

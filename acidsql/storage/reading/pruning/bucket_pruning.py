@@ -27,7 +27,7 @@ def prune_buckets(
     A partition with files without event columns keeps all its files: nothing says that its rows
     were written into the right buckets.
     """
-    buckets = _buckets(table, condition)
+    buckets = _matching_buckets(table, condition)
     if buckets is None:
         return listings
     return [
@@ -36,19 +36,19 @@ def prune_buckets(
 
 
 def _prune_listing(listing: Listing, buckets: frozenset[int]) -> Listing:
-    data = tuple(file for file in listing.data if _may_hold(file, buckets))
-    deletes = tuple(file for file in listing.deletes if _may_hold(file, buckets))
+    data = tuple(file for file in listing.data if _may_be_of_buckets(file, buckets))
+    deletes = tuple(file for file in listing.deletes if _may_be_of_buckets(file, buckets))
     return replace(listing, data=data, deletes=deletes)
 
 
-def _may_hold(file: EventFile, buckets: frozenset[int]) -> bool:
+def _may_be_of_buckets(file: EventFile, buckets: frozenset[int]) -> bool:
     """Whether a file's name is that of one of these buckets, or tells no bucket."""
     # The names are bucket_00001, or bucket_00001_0 with the number of an attempt.
     number = file.path.rpartition("/")[2].removeprefix("bucket_").partition("_")[0]
     return not number.isdigit() or int(number) in buckets
 
 
-def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
+def _matching_buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
     """Return the buckets of all rows for which a condition holds; None if they are not known, or
     the table is not bucketed.
     """
@@ -57,7 +57,8 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
     kinds = {column.name: column.type for column in table.columns}
     types = [kinds[name] for name in table.bucket_columns]
     values_by_column = [
-        _values(condition, *pair) for pair in zip(table.bucket_columns, types, strict=True)
+        _bucketing_values(condition, *pair)
+        for pair in zip(table.bucket_columns, types, strict=True)
     ]
     known_values = [values for values in values_by_column if values]
     rows = list(itertools.islice(itertools.product(*known_values), _MOST + 1))
@@ -72,15 +73,15 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
     )
 
 
-def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
+def _bucketing_values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
     """Return the values that a bucketing column can have; None if they are not known."""
     values = possible_values(condition, column)
-    if values is None or any(typed_value.type != _plain(kind) for typed_value in values):
+    if values is None or any(typed_value.type != _literal_type(kind) for typed_value in values):
         return None
     return [typed_value.python for typed_value in values]
 
 
-def _plain(kind: str) -> str | None:
+def _literal_type(kind: str) -> str | None:
     """Return the type that literals for a column must have; None if the column's type cannot be
     used.
 

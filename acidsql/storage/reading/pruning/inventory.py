@@ -30,7 +30,7 @@ from acidsql.acid.layout import (
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
-from acidsql.storage.files.entries import is_half, read_child
+from acidsql.storage.files.entries import is_lone_half, read_child
 from acidsql.storage.files.filesystem import Entry, FileSystem
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.partition_tree import discover_partitions, is_partition
@@ -138,7 +138,7 @@ def inventory(
             directories_above,
         )
         strays = list(chain.from_iterable(strays_by_prefix))
-    tops = run_in_threads(lambda place: _tops(fs, place, write_ids, txns, oldest), places)
+    tops = run_in_threads(lambda place: _top_entries(fs, place, write_ids, txns, oldest), places)
     files_by_top = run_in_threads(lambda top: _files_below(fs, *top), chain.from_iterable(tops))
     return sorted(
         [*strays, *chain.from_iterable(files_by_top)],
@@ -168,7 +168,7 @@ def files_frame(spark: SparkSession, files: Sequence[FoundFile]) -> DataFrame:
 # ── listing ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _tops(
+def _top_entries(
     fs: FileSystem,
     place: _Place,
     write_ids: ValidWriteIdList,
@@ -180,7 +180,7 @@ def _tops(
     """
     entries = fs.list_if_there(place.path)
     visible_entries = [entry for entry in entries if not is_hidden(entry.name)]
-    state_of = _states(fs, visible_entries, write_ids, txns, oldest)
+    state_of = _state_by_name(fs, visible_entries, write_ids, txns, oldest)
     tops = []
     for entry in entries:
         acid = parse_directory(entry.name) if entry.is_dir else None
@@ -194,7 +194,7 @@ def _tops(
     return tops
 
 
-def _states(
+def _state_by_name(
     fs: FileSystem,
     entries: Sequence[Entry],
     write_ids: ValidWriteIdList,
@@ -227,7 +227,7 @@ def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]
     names = {entry.name for entry in entries}
     for entry in entries:
         try:
-            if not is_half(fs, entry, names):
+            if not is_lone_half(fs, entry, names):
                 yield read_child(fs, entry)
         except (OSError, FormatError):
             continue  # the directory is gone or unreadable: a reader will raise an error
@@ -244,42 +244,48 @@ def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
     return "open" if undecided else UNKNOWN
 
 
-def _files_below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
+def _files_below(fs: FileSystem, entry: Entry, template: FoundFile) -> list[FoundFile]:
     """List the files and the directories without files below an entry; a file gives itself.
 
-    Each takes what it does not know itself (partition, kind, state) from ``top``. Side files are
-    left out.
+    Each takes what it does not know itself (partition, kind, state) from ``template``. Side files
+    are left out.
     """
     if not entry.is_dir:
-        return [replace(top, file=entry.name, bytes=entry.size)]
-    directory = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
+        return [replace(template, file=entry.name, bytes=entry.size)]
+    directory = replace(template, directory=f"{template.directory}/{entry.name}".lstrip("/"))
     files = list(_directory_files(fs, entry, directory))
     return files or [replace(directory, path=entry.path)]
 
 
-def _directory_files(fs: FileSystem, entry: Entry, parent: FoundFile) -> Iterator[FoundFile]:
+def _directory_files(
+    fs: FileSystem, entry: Entry, directory_template: FoundFile
+) -> Iterator[FoundFile]:
     """Yield the files, and the directories without files, below a directory; they take what they do
-    not know from ``parent``. What is no data file of such a directory is litter. A link is not
-    followed.
+    not know from ``directory_template``. What is no data file of such a directory is litter. A link
+    is not followed.
     """
     children = fs.list_if_there(entry.path)
     names = {child.name for child in children}
     for child in children:
-        if parent.acid is not None and _is_side_file(child.name):
+        if directory_template.acid is not None and _is_side_file(child.name):
             continue
-        template = parent
-        if parent.acid is not None and not _is_data(child):
-            template = replace(parent, kind=LITTER, state=UNKNOWN, acid=None)
-        elif parent.kind == "original" and (is_hidden(child.name) or parse_directory(child.name)):
-            template = replace(parent, kind=LITTER, state=UNKNOWN)
+        template = directory_template
+        if directory_template.acid is not None and not _is_data(child):
+            template = replace(directory_template, kind=LITTER, state=UNKNOWN, acid=None)
+        elif directory_template.kind == "original" and (
+            is_hidden(child.name) or parse_directory(child.name)
+        ):
+            template = replace(directory_template, kind=LITTER, state=UNKNOWN)
         template = replace(template, path=child.path)
         if child.is_dir and not child.is_link:  # what a link leads to may lead back here
             yield from _files_below(fs, child, template)
         else:
-            yield _file(fs, child, names, template)
+            yield _file_with_length(fs, child, names, template)
 
 
-def _file(fs: FileSystem, child: Entry, siblings: set[str], template: FoundFile) -> FoundFile:
+def _file_with_length(
+    fs: FileSystem, child: Entry, siblings: set[str], template: FoundFile
+) -> FoundFile:
     """Return a file with its size, and with its committed length if a side file has one. An error
     about the side file becomes the file's problem.
     """

@@ -65,22 +65,22 @@ def matching_partitions(
         return list(partitions)
     frame = (
         partitions_frame(spark, table, partitions)
-        .where(_sql(partition_predicate))
+        .where(_predicate_sql(partition_predicate))
         .select(PARTITION)
     )
     matching_names = {row[0] for row in frame.collect()}
     return [name for name in partitions if name in matching_names]
 
 
-def _sql(predicate: Predicate) -> str:
+def _predicate_sql(predicate: Predicate) -> str:
     """Return a predicate on partition columns as SQL."""
     match predicate:
         case And(terms):
-            return "(" + " AND ".join(map(_sql, terms)) + ")"
+            return "(" + " AND ".join(map(_predicate_sql, terms)) + ")"
         case Or(terms):
-            return "(" + " OR ".join(map(_sql, terms)) + ")"
+            return "(" + " OR ".join(map(_predicate_sql, terms)) + ")"
         case Not(term):
-            return f"NOT {_sql(term)}"
+            return f"NOT {_predicate_sql(term)}"
         case Comparison(column, operator, values):
             casts = ", ".join(f"CAST({literal(v.text)} AS {v.type})" for v in values)
             return f"({quote(column)} {operator} {f'({casts})' if operator == 'in' else casts})"
@@ -95,7 +95,7 @@ def partition_value_columns(table: Table, partitions: Sequence[str], directory: 
         directory: SQL of a row's partition directory.
     """
     return [
-        f"{_value(partitions, ordinal, column, directory)} AS {quote(column.name)}"
+        f"{_partition_value_sql(partitions, ordinal, column, directory)} AS {quote(column.name)}"
         for ordinal, column in enumerate(table.partition_columns)
     ]
 
@@ -130,7 +130,7 @@ class PathPartitions:
 
     def number(self, numbers: Mapping[str, int]) -> str:
         """Return SQL of the number of a row's partition. ``numbers``: the numbers by directory."""
-        return number_of(self.directory, {name: numbers[name] for name in self._names})
+        return partition_number_sql(self.directory, {name: numbers[name] for name in self._names})
 
     @cached_property
     def _from_path(self) -> str:
@@ -167,7 +167,7 @@ def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(partitions)}
 
 
-def number_of(directory: str, numbers: Mapping[str, int]) -> str:
+def partition_number_sql(directory: str, numbers: Mapping[str, int]) -> str:
     """Return SQL of the number that belongs to a partition directory; NULL for a directory not in
     ``numbers``. ``directory``: SQL of its name.
     """
@@ -184,7 +184,9 @@ def _checksum(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: str) -> str:
+def _partition_value_sql(
+    partitions: Sequence[str], ordinal: int, column: Column, directory: str
+) -> str:
     """Return SQL of one partition column's value, from SQL of the partition directory's name.
 
     The value of the default partition is NULL in a column of any type, as in Spark, Trino and
@@ -200,10 +202,10 @@ def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: s
         if any("%" in name for name in partitions):
             text = f"url_decode(replace({text}, '+', '%2B'))"
         text = f"nullif({text}, '{DEFAULT_PARTITION}')"
-    return shown_value(text, column)
+    return shown_value_sql(text, column)
 
 
-def shown_value(text: str, column: Column) -> str:
+def shown_value_sql(text: str, column: Column) -> str:
     """Return SQL of a partition column's value, from SQL of its text; a text that is no value is
     NULL.
     """

@@ -38,12 +38,12 @@ def list_on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tup
     """
     prepare_workers(spark)
     tasks = max(1, task_slots(spark))
-    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_look(tuple(locations)), _DDL)
+    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_look_function(tuple(locations)), _DDL)
     problems = {(row.location, row.host): row.problem for row in frame.collect()}
     return [(location, host, problem) for (location, host), problem in sorted(problems.items())]
 
 
-def _look(
+def _look_function(
     locations: Sequence[str],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: a row (location, host, problem) for each

@@ -58,7 +58,9 @@ def read_options(
     ]
     kinds = {column.name: column.type for column in unrenamed if _is_simple(column.name)}
     # Each value is a message to the JVM. AUTO CDC may ask for thousands.
-    pushed = weaken(comparable(condition, kinds), lambda term: len(term.values) <= VALUES_MAX)
+    pushed = weaken(
+        comparable_condition(condition, kinds), lambda term: len(term.values) <= VALUES_MAX
+    )
     jvm = getattr(spark, "_jvm", None)
     if pushed == ANYTHING or jvm is None:
         return {}
@@ -73,23 +75,23 @@ def unpushable_sql(column: str) -> str:
     return f"coalesce({column}, {column})"
 
 
-def comparable(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
+def comparable_condition(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
     """Return the part of a condition that ORC and Arrow decide as Spark does; ANYTHING if there is
     none.
 
     ``kinds``: the types of the columns that the result may use, by name.
     """
-    return weaken(condition, lambda term: term.column in kinds and _is_alike(term, kinds))
+    return weaken(condition, lambda term: term.column in kinds and _is_compared_alike(term, kinds))
 
 
-def _is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
+def _is_compared_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
     """Whether ORC and Arrow compare the column of a term with its values as Spark does."""
     kind = kinds[term.column]
     if kind.startswith("varchar"):
         kind = "string"
     if kind not in (*INTEGERS, "date", "string", "boolean") and not kind.startswith("decimal"):
         return False
-    return all(value.type == kind and _is_plain(value) for value in term.values)
+    return all(value.type == kind and _has_agreed_order(value) for value in term.values)
 
 
 def _is_simple(name: str) -> bool:
@@ -100,7 +102,7 @@ def _is_simple(name: str) -> bool:
     return name.isidentifier() and name.isascii() and name not in _EVENT_COLUMNS
 
 
-def _is_plain(value: TypedValue) -> bool:
+def _has_agreed_order(value: TypedValue) -> bool:
     """Whether readers agree on a value's order: days from 1582-10-16 to 9999, strings that UTF-8
     and UTF-16 sort alike; all values of other types.
     """

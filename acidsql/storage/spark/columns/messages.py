@@ -27,10 +27,10 @@ from acidsql.storage.columns import literal as sql_literal
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.columns.writer import (
     ColumnSql,
-    another_frames,
-    another_sessions,
-    case,
-    no_sql,
+    another_frame_error,
+    another_session_error,
+    case_sql,
+    no_sql_error,
 )
 from acidsql.storage.spark.session.jvm import is_on
 from acidsql.storage.spark.type_sql import type_sql
@@ -48,15 +48,15 @@ class ColumnMessages(ColumnSql):
     def __call__(self, column: Column) -> str:
         """See ``ColumnSql``."""
         if not isinstance(column, RemoteColumn):
-            raise another_sessions("a session of Spark Connect")
+            raise another_session_error("a session of Spark Connect")
         self._column = column
-        return self._sql(column.to_plan(self._spark.client))
+        return self._node_sql(column.to_plan(self._spark.client))
 
-    def _read(self, part: Any) -> tuple[str, Any]:
+    def _kind_and_content(self, part: Any) -> tuple[str, Any]:
         kind = str(part.WhichOneof("expr_type"))
         return kind, getattr(part, kind)
 
-    def _unknown(self, part: Any) -> UnsupportedError:
+    def _unknown_kind_error(self, part: Any) -> UnsupportedError:
         return self._no_sql(part.WhichOneof("expr_type"))
 
     def _parse(self, text: str) -> None:
@@ -71,9 +71,9 @@ class ColumnMessages(ColumnSql):
     def _no_sql(self, kind: str) -> UnsupportedError:
         """Return the error for a part of the column being written that no SQL has."""
         try:
-            return no_sql(kind, str(self._column))
+            return no_sql_error(kind, str(self._column))
         except ValueError:  # PySpark cannot show each day
-            return no_sql(kind, "")
+            return no_sql_error(kind, "")
 
     def _alias_name(self, part: Any) -> str | None:
         return part.alias.name[0] if part.WhichOneof("expr_type") == "alias" else None
@@ -90,7 +90,7 @@ class ColumnMessages(ColumnSql):
     # ── one method for each kind of message ──────────────────────────────────────────────────
 
     def _alias(self, message: Any) -> str:
-        return self._sql(message.expr)
+        return self._node_sql(message.expr)
 
     def _unresolved_attribute(self, message: Any) -> str:
         """Return the SQL of a column by its name. Raises UnsupportedError for a metadata column,
@@ -108,7 +108,7 @@ class ColumnMessages(ColumnSql):
         The server knows whether it does. Raises AnalysisError if it does not.
         """
         if self._source is None:
-            raise another_frames(name)
+            raise another_frame_error(name)
         frame, alias = self._source
         column: Any = RemoteColumn(ColumnReference(name, plan_id))
         try:
@@ -119,7 +119,7 @@ class ColumnMessages(ColumnSql):
         except AnalysisException:
             is_same = False
         if not is_same:
-            raise another_frames(name)
+            raise another_frame_error(name)
         return f"{quote(alias)}.{quote(selected_name)}"
 
     def _literal(self, message: Any) -> str:
@@ -143,11 +143,11 @@ class ColumnMessages(ColumnSql):
         if message.is_internal:
             raise self._no_sql(name)
         if name == "when":
-            sqls = [self._sql(argument) for argument in arguments]
+            sqls = [self._node_sql(argument) for argument in arguments]
             pairs = list(zip(sqls[::2], sqls[1::2], strict=False))
-            return case(pairs, sqls[-1] if len(sqls) % 2 else None)
+            return case_sql(pairs, sqls[-1] if len(sqls) % 2 else None)
         if name in _OF_UNITS and (unit := arguments[0].literal.string).isalpha():
-            return f"{name}({unit}, {', '.join(map(self._sql, arguments[1:]))})"
+            return f"{name}({unit}, {', '.join(map(self._node_sql, arguments[1:]))})"
         path = _path(name) if message.is_user_defined_function else [name]
         return self._function_sql(path, arguments, is_distinct=message.is_distinct)
 
@@ -171,7 +171,7 @@ class ColumnMessages(ColumnSql):
                     "This text is no type.", message.type_str, 0, len(message.type_str)
                 )
         cast, text = "TRY_CAST" if is_try else "CAST", type_sql(kind, with_not_null=True)
-        return f"{cast}({self._sql(message.expr)} AS {text})"
+        return f"{cast}({self._node_sql(message.expr)} AS {text})"
 
     def _unresolved_extract_value(self, message: Any) -> str:
         """Return the SQL of a struct's field, or of an element of an array or map."""
@@ -183,13 +183,13 @@ class ColumnMessages(ColumnSql):
 
     def _lambda_function(self, message: Any) -> str:
         names = [argument.name_parts[0] for argument in message.arguments]
-        return self._lambda(names, self._sql(message.function))
+        return self._lambda(names, self._node_sql(message.function))
 
     def _unresolved_named_lambda_variable(self, message: Any) -> str:
         return self._variable(message.name_parts[0])
 
     def _named_argument_expression(self, message: Any) -> str:
-        return f"{quote(message.key)} => {self._sql(message.value)}"
+        return f"{quote(message.key)} => {self._node_sql(message.value)}"
 
     def _common_inline_user_defined_function(self, message: Any) -> str:
         """Return the SQL of a call of a Python function, which gets a name in the session until
@@ -199,7 +199,7 @@ class ColumnMessages(ColumnSql):
         """
         if message.WhichOneof("function") != "python_udf":
             raise self._no_sql(message.WhichOneof("function"))
-        arguments = [self._sql(argument) for argument in message.arguments]
+        arguments = [self._node_sql(argument) for argument in message.arguments]
         command = proto.Command()
         command.register_function.CopyFrom(message)
         command.register_function.ClearField("arguments")
@@ -248,7 +248,7 @@ def _decimal(message: Any) -> str:
     """
     _, digits, exponent = Decimal(message.value).as_tuple()
     if not isinstance(exponent, int):
-        raise no_sql("decimal", message.value)
+        raise no_sql_error("decimal", message.value)
     scale = max(message.scale, -exponent)
     precision = max(message.precision, len(digits) + max(exponent, 0), scale)
     return f"CAST('{message.value}' AS DECIMAL({precision}, {scale}))"

@@ -13,10 +13,10 @@ from acidsql.storage.columns import literal as sql_literal
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.columns.writer import (
     ColumnSql,
-    another_frames,
-    another_sessions,
-    case,
-    no_sql,
+    another_frame_error,
+    another_session_error,
+    case_sql,
+    no_sql_error,
 )
 from acidsql.storage.spark.session.java_classes import java_class
 
@@ -45,14 +45,14 @@ class ColumnNodes(ColumnSql):
         """See ``ColumnSql``."""
         java = getattr(column, "_jc", None)
         if java is None:
-            raise another_sessions("a classic session")
-        return self._sql(java.node())
+            raise another_session_error("a classic session")
+        return self._node_sql(java.node())
 
-    def _read(self, part: Any) -> tuple[str, Any]:
+    def _kind_and_content(self, part: Any) -> tuple[str, Any]:
         return _snake(part.getClass().getSimpleName()), part
 
-    def _unknown(self, part: Any) -> UnsupportedError:
-        return no_sql(part.getClass().getSimpleName(), str(part.sql()))
+    def _unknown_kind_error(self, part: Any) -> UnsupportedError:
+        return no_sql_error(part.getClass().getSimpleName(), str(part.sql()))
 
     def _parse(self, text: str) -> None:
         self._session_state().sqlParser().parseExpression(text)
@@ -73,7 +73,7 @@ class ColumnNodes(ColumnSql):
     # ── one method for each kind of node ─────────────────────────────────────────────────────
 
     def _alias(self, node: Any) -> str:
-        return self._sql(node.child())
+        return self._node_sql(node.child())
 
     def _unresolved_attribute(self, node: Any) -> str:
         return quoted_path(_items(node.nameParts()))
@@ -96,7 +96,7 @@ class ColumnNodes(ColumnSql):
         internal.
         """
         if node.isInternal():
-            raise self._unknown(node)
+            raise self._unknown_kind_error(node)
         name, arguments = node.functionName(), _items(node.arguments())
         path = self._path(name) if node.isUserDefinedFunction() else [name]
         return self._function_sql(path, arguments, is_distinct=node.isDistinct())
@@ -116,7 +116,7 @@ class ColumnNodes(ColumnSql):
             ),
             node.dataType().sql(),
         )
-        return f"{cast}({self._sql(node.child())} AS {kind})"
+        return f"{cast}({self._node_sql(node.child())} AS {kind})"
 
     def _unresolved_extract_value(self, node: Any) -> str:
         """Return the SQL of a struct's field, or of an element of an array or map."""
@@ -127,23 +127,26 @@ class ColumnNodes(ColumnSql):
     def _case_when_otherwise(self, node: Any) -> str:
         """Return the SQL of CASE."""
         branches = [
-            (self._sql(branch._1()), self._sql(branch._2())) for branch in _items(node.branches())
+            (self._node_sql(branch._1()), self._node_sql(branch._2()))
+            for branch in _items(node.branches())
         ]
         otherwise = node.otherwise()
-        return case(branches, self._sql(otherwise.get()) if otherwise.isDefined() else None)
+        return case_sql(
+            branches, self._node_sql(otherwise.get()) if otherwise.isDefined() else None
+        )
 
     def _lambda_function(self, node: Any) -> str:
         names = [argument.name() for argument in _items(node.arguments())]
-        return self._lambda(names, self._sql(node.function()))
+        return self._lambda(names, self._node_sql(node.function()))
 
     def _unresolved_named_lambda_variable(self, node: Any) -> str:
         return self._variable(node.name())
 
     def _column_node_expression(self, node: Any) -> str:
-        return self._sql(node.node())
+        return self._node_sql(node.node())
 
     def _expression_column_node(self, node: Any) -> str:
-        return self._sql(node.expression())
+        return self._node_sql(node.expression())
 
     def _attribute_reference(self, expression: Any) -> str:
         """Return the SQL of a column that belongs to a DataFrame: ``df["id"]``. Raises
@@ -151,17 +154,17 @@ class ColumnNodes(ColumnSql):
         """
         sql = self._sql_by_id.get(expression.exprId().id())
         if sql is None:
-            raise another_frames(expression.name())
+            raise another_frame_error(expression.name())
         return sql
 
     def _named_argument_expression(self, expression: Any) -> str:
-        return f"{quote(expression.key())} => {self._sql(expression.value())}"
+        return f"{quote(expression.key())} => {self._node_sql(expression.value())}"
 
     def _python_udf(self, expression: Any) -> str:
         """Return the SQL of a call of a Python function, which gets a name in the session until
         ``close``.
         """
-        arguments = [self._sql(child) for child in _items(expression.children())]
+        arguments = [self._node_sql(child) for child in _items(expression.children())]
         name, jvm = self._function_name(), self._spark._jvm
         arguments_of_jvm = [name, expression.func(), expression.dataType(), expression.evalType(),
                  expression.udfDeterministic()]  # fmt: skip

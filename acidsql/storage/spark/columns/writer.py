@@ -58,11 +58,11 @@ class ColumnSql(ABC):
     # ── what a tree must tell ────────────────────────────────────────────────────────────────
 
     @abstractmethod
-    def _read(self, part: Any) -> tuple[str, Any]:
+    def _kind_and_content(self, part: Any) -> tuple[str, Any]:
         """Return the kind of a part, in snake case, and what the method ``_KIND`` gets."""
 
     @abstractmethod
-    def _unknown(self, part: Any) -> UnsupportedError:
+    def _unknown_kind_error(self, part: Any) -> UnsupportedError:
         """Return the error for a part of a kind that no SQL has."""
 
     @abstractmethod
@@ -79,16 +79,16 @@ class ColumnSql(ABC):
 
     # ── what all trees have ──────────────────────────────────────────────────────────────────
 
-    def _sql(self, part: Any) -> str:
+    def _node_sql(self, part: Any) -> str:
         """Return the SQL of a node of a column's tree, by the method that is named after the node's
         kind.
 
         Raises UnsupportedError if there is no method for the kind.
         """
-        kind, content = self._read(part)
+        kind, content = self._kind_and_content(part)
         write: Callable[[Any], str] | None = getattr(self, f"_{kind}", None)
         if write is None:
-            raise self._unknown(part)
+            raise self._unknown_kind_error(part)
         return write(content)
 
     def _parse_text(self, text: str) -> str:
@@ -106,8 +106,8 @@ class ColumnSql(ABC):
         key's, if the key is a literal. Of a struct, Spark takes no other text than a literal.
         """
         is_plain = isinstance(value, str) and value.isprintable() and not set(value) & _NOT_PLAIN
-        text = f"'{value}'" if is_plain else self._sql(key)
-        return f"{self._sql(child)}[{text}]"
+        text = f"'{value}'" if is_plain else self._node_sql(key)
+        return f"{self._node_sql(child)}[{text}]"
 
     def _function_sql(
         self, path: Sequence[str], arguments: Sequence[Any], *, is_distinct: bool
@@ -120,21 +120,26 @@ class ColumnSql(ABC):
         """
         name = path[-1] if len(path) == 1 else ""
         if name in _INFIX and len(arguments) == 2:
-            first_sql, second_sql = map(self._sql, arguments)
+            first_sql, second_sql = map(self._node_sql, arguments)
             return f"({first_sql} {name.upper()} {second_sql})"
         if name in _PREFIX and len(arguments) == 1:
-            return f"({_PREFIX[name]} {self._sql(arguments[0])})"
-        sqls = [self._sql(argument) for argument in arguments]
+            return f"({_PREFIX[name]} {self._node_sql(arguments[0])})"
+        sqls = [self._node_sql(argument) for argument in arguments]
         if name == "in":
             return self._is_in(*sqls)
         aliases = [self._alias_name(argument) for argument in arguments]
         if name == "arrays_zip" and any(aliases):
-            raise no_sql("an alias in arrays_zip", ", ".join(sqls))
+            raise no_sql_error("an alias in arrays_zip", ", ".join(sqls))
         if name == "struct":  # an alias is the name of a field
             for sql, alias, argument in zip(sqls, aliases, arguments, strict=True):
                 # In SQL a value of a map gets its key's name, in a Column another one.
-                if alias is None and self._read(argument)[0] == "unresolved_extract_value":
-                    raise no_sql("struct of an element without a name; give one by .alias", sql)
+                if (
+                    alias is None
+                    and self._kind_and_content(argument)[0] == "unresolved_extract_value"
+                ):
+                    raise no_sql_error(
+                        "struct of an element without a name; give one by .alias", sql
+                    )
             sqls = [
                 sql if alias is None else f"{sql} AS {quote(alias)}"
                 for sql, alias in zip(sqls, aliases, strict=True)
@@ -168,7 +173,7 @@ class ColumnSql(ABC):
         return self._functions[-1]
 
 
-def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
+def case_sql(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
     """Return the SQL of CASE, from pairs of a condition and its value. ``otherwise``: None: no
     ELSE.
     """
@@ -177,7 +182,7 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
     return f"CASE {' '.join(whens)} END"
 
 
-def no_sql(kind: str, shown: str) -> UnsupportedError:
+def no_sql_error(kind: str, shown: str) -> UnsupportedError:
     """Return the error for a part of a Column that no SQL has. ``shown``: its text; it is cut."""
     return UnsupportedError(
         f"This Column cannot be written as SQL ({kind}): {shown[:100]}. Write the "
@@ -186,7 +191,7 @@ def no_sql(kind: str, shown: str) -> UnsupportedError:
     )
 
 
-def another_frames(name: str) -> AnalysisError:
+def another_frame_error(name: str) -> AnalysisError:
     """Return the error for a column of a DataFrame that the statement does not read."""
     return AnalysisError(
         f"The column '{name}' belongs to a DataFrame that the statement does not read. "
@@ -195,7 +200,7 @@ def another_frames(name: str) -> AnalysisError:
     )  # fmt: skip
 
 
-def another_sessions(session: str) -> UnsupportedError:
+def another_session_error(session: str) -> UnsupportedError:
     """Return the error for a Column that was made for another kind of Spark session."""
     return UnsupportedError(
         f"This Column was not made for {session}, in which the statement runs. Write SQL text.",

@@ -69,7 +69,7 @@ def is_own_catalog(spark: SparkSession) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Scans:
+class ScannedFiles:
     """The files of a plan's scans, as paths without scheme and host.
 
     Attributes:
@@ -83,7 +83,7 @@ class Scans:
     has_python: bool
 
 
-def scans_of(frame: DataFrame) -> Scans | None:
+def scans_of(frame: DataFrame) -> ScannedFiles | None:
     """Return the files that a DataFrame's plan reads; None without a JVM. No job runs."""
     if _jvm(frame.sparkSession) is None:
         return None
@@ -94,7 +94,7 @@ def scans_of(frame: DataFrame) -> Scans | None:
         opened |= set(_PATHS.findall(str(scan.relation().location().rootPaths().mkString("\n"))))
         for directory in scan.selectedPartitions().partitionDirectories():
             selected |= set(_STATUS.findall(str(directory.files().mkString("\n"))))
-    return Scans(frozenset(opened), frozenset(selected), "InArrow" in str(plan.toString()))
+    return ScannedFiles(frozenset(opened), frozenset(selected), "InArrow" in str(plan.toString()))
 
 
 def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
@@ -223,7 +223,7 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
             _CHANGED.setdefault(
                 (session, name), _ChangedSetting(current_values[name])
             ).requested_values[owner] = value
-        _set(
+        _set_conf(
             spark,
             {name: value for name, value in settings.items() if current_values[name] != value},
         )
@@ -240,7 +240,7 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
                 last = next(reversed(changed.requested_values.values()), changed.users_value)
                 if last != value:
                     restored_values[name] = last
-            _set(spark, restored_values)
+            _set_conf(spark, restored_values)
 
 
 # What composed text needs. MERGE's has lateral column aliases, which a session can turn off; and a
@@ -274,7 +274,7 @@ def _conf_values(spark: Any, names: Collection[str]) -> dict[str, str | None]:
     return {name: spark.conf.get(name, None) for name in names}
 
 
-def _set(spark: Any, values: Mapping[str, str | None]) -> None:
+def _set_conf(spark: Any, values: Mapping[str, str | None]) -> None:
     """Set settings; None unsets one."""
     new = {name: value for name, value in values.items() if value is not None}
     if len(new) > 1 and is_remote(spark):

@@ -41,7 +41,7 @@ def hadoop_conf(spark: SparkSession) -> Any | None:
     return None if session is None else session.sessionState().newHadoopConf()
 
 
-def hand_over(spark: SparkSession) -> None:
+def hand_over_store_settings(spark: SparkSession) -> None:
     """Let this process and the session's workers open object stores with the session's settings.
 
     In this process the settings of the latest call hold, as file systems are the process's own.
@@ -49,11 +49,11 @@ def hand_over(spark: SparkSession) -> None:
     Raises:
         SettingError: A file of keys cannot be read.
     """
-    settings = settings_of(spark)
+    settings = store_settings(spark)
     register(settings)
-    give_workers(spark, settings)
+    give_workers_store_settings(spark, settings)
     if not is_remote(spark):
-        # None takes away what ``give_thread`` gave before.
+        # None takes away what ``give_thread_store_settings`` gave before.
         spark.sparkContext.setLocalProperty(NAMES, cast(str, None))
     _let_spark_know_old_names(spark)
 
@@ -65,7 +65,7 @@ def _let_spark_know_old_names(spark: SparkSession) -> None:
         context.hadoopConfiguration().setIfUnset(f"fs.{scheme}.impl", _S3A)
 
 
-def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
+def give_workers_store_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
     """Let the workers of a session open object stores with these settings (Hadoop's names), and no
     others. This changes the session's conf.
     """
@@ -73,14 +73,16 @@ def give_workers(spark: SparkSession, settings: Mapping[str, str]) -> None:
     if not settings and not names_before:
         return
     for name in {*settings, *(names_before or "").split(",")} - {""}:
-        _give(spark, name, settings.get(name))
+        _set_for_workers(spark, name, settings.get(name))
     if settings:
-        spark.conf.set(NAMES, ",".join(sorted({*settings, *_secrets_of_server(spark)})))
+        spark.conf.set(
+            NAMES, ",".join(sorted({*settings, *_secret_names_on_connect_server(spark)}))
+        )
     else:
         spark.conf.unset(NAMES)
 
 
-def _secrets_of_server(spark: SparkSession) -> set[str]:
+def _secret_names_on_connect_server(spark: SparkSession) -> set[str]:
     """Return the names, without ``spark.hadoop.``, of the secret settings of object stores that the
     conf of a Spark Connect server has.
 
@@ -92,7 +94,7 @@ def _secrets_of_server(spark: SparkSession) -> set[str]:
     return {name for name in names if name.startswith(PREFIXES) and is_secret(name)}
 
 
-def _give(spark: SparkSession, name: str, value: str | None) -> None:
+def _set_for_workers(spark: SparkSession, name: str, value: str | None) -> None:
     """Set a setting for workers, unless Spark's conf has it with this value; None: take it
     away.
     """
@@ -110,7 +112,7 @@ def _give(spark: SparkSession, name: str, value: str | None) -> None:
     spark.conf.set(property_name, value_to_set)
 
 
-def give_thread(spark: SparkSession) -> None:
+def give_thread_store_settings(spark: SparkSession) -> None:
     """Let workers open object stores in jobs that are none of Spark SQL's, if this thread, or one
     that inherits its properties, begins them: those of ``DataFrame.rdd`` and ``toLocalIterator``.
 
@@ -128,7 +130,7 @@ def give_thread(spark: SparkSession) -> None:
     java.sparkContext().getLocalProperties().putAll(properties)
 
 
-def settings_of(spark: SparkSession) -> dict[str, str]:
+def store_settings(spark: SparkSession) -> dict[str, str]:
     """Return Hadoop's settings of object stores in a session, name → value, without Hadoop's
     defaults. Values of files of keys are among them.
 
@@ -148,7 +150,9 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
     settings = dict(settings_map) if settings_map.size() else {}
     keys = {name for name in settings if name.endswith(_KEY_FILES)}
     if keys or conf.get(f"hadoop.{_KEY_FILES}"):
-        settings.update(_kept_in_files(spark._jvm, conf, {n: settings.pop(n) for n in keys}))
+        settings.update(
+            _settings_in_key_files(spark._jvm, conf, {n: settings.pop(n) for n in keys})
+        )
     return settings
 
 
@@ -160,7 +164,7 @@ def _defaults(jvm: Any) -> Any:
     return conf.getValByRegex(_PATTERN).entrySet()
 
 
-def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, str]:
+def _settings_in_key_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, str]:
     """Return the settings in files of keys, name → value.
 
     ``files``: the settings that name a file for S3, or for a bucket. They override Hadoop's file.
@@ -172,7 +176,7 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
         conf_copy = java_class(jvm, "org.apache.hadoop.conf.Configuration")(conf)
         conf_copy.set(f"hadoop.{_KEY_FILES}", path)
         try:
-            names = list(_names_in(jvm, conf_copy))
+            names = list(_names_in_key_files(jvm, conf_copy))
             values = [
                 str(java_class(jvm, "java.lang.String").valueOf(conf_copy.getPassword(name)))
                 for name in names
@@ -186,7 +190,7 @@ def _kept_in_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, s
     return settings
 
 
-def _names_in(jvm: Any, conf: Any) -> Iterable[str]:
+def _names_in_key_files(jvm: Any, conf: Any) -> Iterable[str]:
     """Yield the names of object stores' settings in the files of keys that a Hadoop conf names."""
     factory = java_class(jvm, "org.apache.hadoop.security.alias.CredentialProviderFactory")
     for provider in factory.getProviders(conf):

@@ -17,7 +17,7 @@ def local_property(spark: SparkSession, name: str) -> str | None:
     return None if value is None else str(value)
 
 
-def run_of(spark: SparkSession, query_id: str) -> tuple[str | None, str | None]:
+def run_and_checkpoint(spark: SparkSession, query_id: str) -> tuple[str | None, str | None]:
     """Return the run and the checkpoint of a running query that this session started; None for what
     Spark does not tell.
     """

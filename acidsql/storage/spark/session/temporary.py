@@ -48,7 +48,7 @@ def reads_variables(frame: DataFrame) -> bool:
     """Whether a query reads variables of its session (DECLARE). Without a JVM nobody knows:
     False.
     """
-    return _has(frame, _VARIABLE)
+    return _has_expression(frame, _VARIABLE)
 
 
 def is_of_session(frame: DataFrame) -> bool:
@@ -56,10 +56,10 @@ def is_of_session(frame: DataFrame) -> bool:
 
     Without a JVM nobody knows: False.
     """
-    return _has(frame, *_FUNCTIONS, _VARIABLE)
+    return _has_expression(frame, *_FUNCTIONS, _VARIABLE)
 
 
-def _has(frame: DataFrame, *patterns: str) -> bool:
+def _has_expression(frame: DataFrame, *patterns: str) -> bool:
     """Whether the plan of a query, or one of its subqueries, has one of these expressions (names of
     Spark's TreePattern). False without a JVM.
     """

@@ -149,8 +149,8 @@ def timestamp_bytes(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]
     out = np.zeros((len(seconds), 4 + 9 + 9), dtype=np.uint8)
     out[:, :4] = first.astype(">u4").view(np.uint8).reshape(-1, 4)
     lengths = np.full(len(seconds), 4, dtype=np.int64)
-    _append(out, lengths, *_vlong(reversed_nanos), only=more)
-    _append(out, lengths, *_vlong(seconds >> 31), only=beyond)
+    _append_bytes(out, lengths, *_vlong(reversed_nanos), only=more)
+    _append_bytes(out, lengths, *_vlong(seconds >> 31), only=beyond)
     return ByteRows(out.reshape(-1), np.arange(len(out), dtype=np.int64) * out.shape[1], lengths)
 
 
@@ -184,7 +184,7 @@ def _vlong(
     return out, np.where(small, 1, 1 + width)
 
 
-def _append(
+def _append_bytes(
     out: npt.NDArray[np.uint8],
     lengths: npt.NDArray[np.int64],
     more: npt.NDArray[np.uint8],

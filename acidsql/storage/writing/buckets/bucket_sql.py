@@ -30,7 +30,7 @@ def bucket_sql(
     """
     combined = "0L"
     for column, kind in zip(columns, hive_types, strict=True):
-        hash_sql = _hash(column, kind, version)
+        hash_sql = _hash_sql(column, kind, version)
         if hash_sql is None:
             return None
         # Only the lowest 31 bits matter. Without the other bits nothing overflows.
@@ -39,7 +39,7 @@ def bucket_sql(
     return f"CAST({combined} % {num_buckets} AS INT)"
 
 
-def _hash(column: str, kind: str, version: int) -> str | None:
+def _hash_sql(column: str, kind: str, version: int) -> str | None:
     """Return SQL of a value's hash; None if SQL cannot compute it. For NULL the result may be
     anything.
     """
@@ -51,19 +51,21 @@ def _hash(column: str, kind: str, version: int) -> str | None:
     if version == 1:
         return number if kind != "bigint" else f"(shiftrightunsigned({number}, 32) ^ {number})"
     if version == 2:
-        return f"hash({_TO_HIVES_SEED}, {_reverse_bytes(number, 8 if kind == 'bigint' else 4)})"
+        return (
+            f"hash({_TO_HIVES_SEED}, {_reversed_bytes_sql(number, 8 if kind == 'bigint' else 4)})"
+        )
     return None
 
 
-def _reverse_bytes(number: str, width: int) -> str:
-    """Return SQL of an integer with its bytes in reversed order. ``width``: 4 bytes of an INT, 8 of
-    a BIGINT.
+def _reversed_bytes_sql(number_sql: str, num_bytes: int) -> str:
+    """Return SQL of an integer with its bytes in reversed order. ``num_bytes``: 4 of an INT, 8 of a
+    BIGINT.
 
     Hive hashes the bytes of Java's ByteBuffer, which are big-endian; Spark's hash is little-endian.
     """
-    last = 8 * (width - 1)
+    last = 8 * (num_bytes - 1)
     moved = (
-        f"shiftleft(shiftrightunsigned({number}, {bits}) & 255, {last - bits})"
+        f"shiftleft(shiftrightunsigned({number_sql}, {bits}) & 255, {last - bits})"
         for bits in range(0, last + 1, 8)
     )
     return f"({' | '.join(moved)})"

@@ -86,7 +86,7 @@ def _hash_function(kind: str, version: int) -> _Hash:
     return _HASHES[kind]
 
 
-def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def _numpy_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return the values in numpy. NULL gets any value, because its hash is set to 0 in the end."""
     if pa.types.is_date32(array.type):
         array = array.cast(pa.int32())
@@ -104,30 +104,30 @@ def _fold_long(values: npt.NDArray[np.int64]) -> Hashes:
     return (bits >> np.uint64(32) ^ bits).astype(np.uint32).view(np.int32)
 
 
-def _small(array: pa.Array, _: HiveType, __: int) -> Hashes:
-    return _values(array, np.int32).astype(np.int32)
+def _hash_small(array: pa.Array, _: HiveType, __: int) -> Hashes:
+    return _numpy_values(array, np.int32).astype(np.int32)
 
 
-def _smallint(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    values = _values(array, np.int16)
+def _hash_smallint(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    values = _numpy_values(array, np.int16)
     return values.astype(np.int32) if version == 1 else murmur3(big_endian(values, ">i2"))
 
 
-def _int(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    values = _values(array, np.int32)
+def _hash_int(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    values = _numpy_values(array, np.int32)
     return values.astype(np.int32) if version == 1 else murmur3(big_endian(values, ">i4"))
 
 
-def _bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    values = _values(array, np.int64).astype(np.int64)
+def _hash_bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    values = _numpy_values(array, np.int64).astype(np.int64)
     return _fold_long(values) if version == 1 else murmur3(big_endian(values, ">i8"))
 
 
-def _float(array: pa.Array, _: HiveType, version: int) -> Hashes:
+def _hash_float(array: pa.Array, _: HiveType, version: int) -> Hashes:
     """Hash FLOATs: version 1 by their bits, version 2 by the bits as an int converted to a float
     (Hive's quirk).
     """
-    values = _values(array, np.float32)
+    values = _numpy_values(array, np.float32)
     values[np.isnan(values)] = np.nan  # Java's floatToIntBits knows one NaN only
     bits = values.view(np.int32)
     if version == 1:
@@ -136,11 +136,11 @@ def _float(array: pa.Array, _: HiveType, version: int) -> Hashes:
     return murmur3(big_endian(bits.astype(np.float32), ">f4"))
 
 
-def _double(array: pa.Array, _: HiveType, version: int) -> Hashes:
+def _hash_double(array: pa.Array, _: HiveType, version: int) -> Hashes:
     """Hash DOUBLEs: version 1 by their bits, version 2 by the bits as a long converted to a double
     (Hive's quirk).
     """
-    values = _values(array, np.float64)
+    values = _numpy_values(array, np.float64)
     values[np.isnan(values)] = np.nan
     bits = values.view(np.int64)
     if version == 1:
@@ -148,7 +148,7 @@ def _double(array: pa.Array, _: HiveType, version: int) -> Hashes:
     return murmur3(big_endian(bits.astype(np.float64), ">f8"))  # the same quirk
 
 
-def _text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+def _hash_text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     """Hash texts; the blanks at the end of a CHAR do not count."""
     if hive_type.kind == "char":
         array = pc.utf8_rtrim(array, characters=" ")
@@ -158,16 +158,16 @@ def _text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     return java_polynomial(rows, start=0 if hive_type.kind == "string" else 1)
 
 
-def _timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
+def _hash_timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
     """Hash timestamps. Version 1 takes the wall clock as UTC, where Hive takes the JVM's zone."""
-    seconds, nanos = split_micros(_values(array, np.int64).astype(np.int64))
+    seconds, nanos = split_micros(_numpy_values(array, np.int64).astype(np.int64))
     if version == 2:
         return murmur3(timestamp_bytes(seconds, nanos))
     # Hive 3 and 4 take the seconds in the JVM's zone. We take UTC, the zone of stored wall clocks.
     return _fold_long(seconds << np.int64(30) | nanos)
 
 
-def _decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+def _hash_decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     """Hash decimals, without zeros at the end of the fraction."""
     decimals = normalized_decimals(array, hive_type.parameters[1])
     if version == 2:
@@ -176,13 +176,13 @@ def _decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     return big_integer_hashes(decimals) * np.int32(31) + decimals.scales
 
 
-def _binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
+def _hash_binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
     return java_polynomial(string_bytes(array), start=1)
 
 
-def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+def _hash_array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     """Hash arrays: ``h = 31·h + hash(element)``."""
-    starts, lengths = _ranges(array)
+    starts, lengths = _list_bounds(array)
     element_hashes = hashes(array.values, hive_type.children[0], version)
     combined = np.zeros(len(array), dtype=np.int32)
     active = np.nonzero(lengths > 0)[0]
@@ -196,11 +196,11 @@ def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     return combined
 
 
-def _map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+def _hash_map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     """Hash maps: the sum of key's hash XOR value's hash. Values are hashed by version 1 always, as
     in Hive.
     """
-    starts, lengths = _ranges(array)
+    starts, lengths = _list_bounds(array)
     keys = hashes(array.keys, hive_type.children[0], version)
     # As in Hive (an oversight there): a map's values are always hashed by version 1.
     pairs = keys ^ hashes(array.items, hive_type.children[1], 1)
@@ -210,7 +210,7 @@ def _map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     return folded
 
 
-def _struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
+def _hash_struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     """Hash structs: ``h = 31·h + hash(field)``."""
     combined = np.zeros(len(array), dtype=np.int32)
     for position, child in enumerate(hive_type.children):
@@ -218,7 +218,7 @@ def _struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     return combined
 
 
-def _ranges(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _list_bounds(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the start of each list (or map) in the values, and its length (0 for NULL)."""
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     lengths = np.diff(offsets)
@@ -227,21 +227,21 @@ def _ranges(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 
 _HASHES: dict[str, _Hash] = {
-    "boolean": _small,
-    "tinyint": _small,
-    "smallint": _smallint,
-    "int": _int,
-    "date": _int,
-    "bigint": _bigint,
-    "float": _float,
-    "double": _double,
-    "string": _text,
-    "varchar": _text,
-    "char": _text,
-    "timestamp": _timestamp,
-    "decimal": _decimal,
-    "binary": _binary,
-    "array": _array,
-    "map": _map,
-    "struct": _struct,
+    "boolean": _hash_small,
+    "tinyint": _hash_small,
+    "smallint": _hash_smallint,
+    "int": _hash_int,
+    "date": _hash_int,
+    "bigint": _hash_bigint,
+    "float": _hash_float,
+    "double": _hash_double,
+    "string": _hash_text,
+    "varchar": _hash_text,
+    "char": _hash_text,
+    "timestamp": _hash_timestamp,
+    "decimal": _hash_decimal,
+    "binary": _hash_binary,
+    "array": _hash_array,
+    "map": _hash_map,
+    "struct": _hash_struct,
 }
