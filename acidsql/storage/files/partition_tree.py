@@ -23,7 +23,7 @@ def discover_partitions(
     Only directories of all the columns, in this order, count; their names may differ in case.
 
     Args:
-        list_children: The file system's ``list``, or ``list_if_there`` if directories may be missing.
+        list_children: The file system's ``list``; ``list_if_there`` if directories may be missing.
         location: The table's directory.
         columns: The partition columns.
         map_level: Lists the directories of one level: ``map``, or the one of a pool of threads.
