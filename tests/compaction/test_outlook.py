@@ -57,7 +57,7 @@ def test_a_delta_of_others_with_aborted_write_ids_does_not_tell_its_rows(warehou
     warehouse.change([0])
     warehouse.compact(CompactionType.MINOR)
     assert health(warehouse).rows == 3  # acidsql's own compactor leaves aborted rows out
-    monkeypatch.setattr(statement, "is_ours", lambda *_: False)
+    monkeypatch.setattr(statement, "is_our_file", lambda *_: False)
     one = health(warehouse)
     assert one.rows is None and "delta_0000001_0000003" in one.problem
     assert one.delta_bytes > 0

@@ -232,7 +232,7 @@ def test_a_disk_that_is_full_fails_the_fold_in_the_driver_and_nothing_is_left(
 def test_a_worker_that_is_stopped_between_two_folds_gives_its_entry_back(warehouse, monkeypatch):
     fill(warehouse)
     before, number, worker = warehouse.directories(), warehouse.queue(), warehouse.worker()
-    fold, folded = compacting.fold, []
+    fold, folded = compacting.fold_bucket, []
 
     def stopped(what, *more):
         folded.append(what.bucket_id)

@@ -90,7 +90,7 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
-    scan, empty, shaped = read.scan, reader.empty, table_rows.select_standin_columns
+    scan, empty, shaped = read.scan, reader.empty_scan, table_rows.select_standin_columns
     patch.setattr(
         read,
         "scan",
@@ -98,7 +98,7 @@ def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     )
     patch.setattr(
         reader,
-        "empty",
+        "empty_scan",
         lambda spark, table, virtual: memory.ask(
             (repr(table), virtual), lambda: empty(spark, table, virtual)
         ),

@@ -171,10 +171,9 @@ def read(
             default, the columns of the newest file.
         partitioned_by: The partition columns, in the same forms.
         insert_only: The table has ``transactional_properties=insert_only``.
-        file_format: The format of an insert-only table: ``orc``, ``parquet`` or ``text``. A
-            full-ACID table is always ORC.
-        valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``.
-            By default, everything is visible.
+        file_format: Of an insert-only table: ``orc``, ``parquet`` or ``text``; others are ORC.
+        valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``;
+            by default, everything is visible.
         valid_txns: The valid transactions in Hive's form, ``highWaterMark:minOpen:open:aborted``.
 
     Returns:
@@ -183,8 +182,7 @@ def read(
         TIMESTAMP is shown as TIMESTAMP_NTZ.
 
     Raises:
-        FormatError: The directory is missing or breaks Hive's rules; or there is no file from which
-            to take the columns (then pass ``schema``).
+        FormatError: The directory is missing or breaks Hive's rules, or no file has the columns.
         UnsupportedError: ``file_format`` is another format.
     """
     name_missing_files()
