@@ -32,7 +32,7 @@ from rich.table import Table
 import acidsql
 from acidsql.acid.table import Partition, TableName
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.interface import LockComponent, LockType, Operation
+from acidsql.metastore.interface import Commit, LockComponent, LockType, Operation
 from acidsql.settings import Settings
 from acidsql.txn import TxnManager
 
@@ -94,7 +94,7 @@ def add(store: Any, table: Any, place: Path, partitions: int) -> None:
     """Enter the partitions into the catalog."""
     txn = store.open_txn(user="bench", host="here")
     new = [Partition((str(p),), f"{place}/p={p}") for p in range(1, partitions)]
-    store.commit_txn(txn, add_partitions={table.name: new})
+    store.commit_txn(txn, Commit(added_partitions={table.name: new}))
 
 
 def of_partitions(acid: Any, sizes: Sequence[int], deltas: int) -> None:

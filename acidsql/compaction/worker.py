@@ -24,6 +24,7 @@ from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import (
+    Commit,
     LockComponent,
     LockType,
     Metastore,
@@ -301,7 +302,8 @@ class Worker:
     def _commit(
         self, txn: Txn, entry: CompactionInfo, write_ids: CompactorWriteIdList, summary: str
     ) -> None:
-        txn.commit(compacted=Compacted(entry.id, write_ids.high_water_mark, summary))
+        compacted = Compacted(entry.id, write_ids.high_water_mark, summary)
+        txn.commit(Commit(compacted=compacted))
 
     @contextmanager
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:

@@ -186,7 +186,7 @@ class Catalog(Protocol):
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup | None:
         """Queue the directory of a table before the table is made, so that the directory is
-        deleted if the table never comes (``commit_txn`` with ``cleaned`` takes it from the queue).
+        deleted if the table never comes (``Commit.cleanup_id`` takes it from the queue).
         *Cannot-retry.* None: the metastore has no such queue. Raises CatalogError
         LOCATION_ALREADY_EXISTS, as ``create_table``."""
 

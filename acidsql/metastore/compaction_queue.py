@@ -11,7 +11,7 @@
       │           ▼  │
       │        WORKING ──mark_failed──► FAILED    ──mark_refused──► REFUSED (nothing to do)
       │           │
-      │           │ commit_txn(compacted=…), with the compaction's transaction
+      │           │ commit_txn, with ``Commit.compacted``, of the compaction's transaction
       │           ▼
       │    READY_FOR_CLEANING ──mark_compaction_cleaned──► SUCCEEDED
       │           │
@@ -159,7 +159,7 @@ class CompactionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """A worker's result, for ``TxnStore.commit_txn``.
+    """A worker's result, for ``Commit.compacted``.
 
     Attributes:
         id: The entry's number.
@@ -218,7 +218,7 @@ class HistoryRetention:
 class CompactionQueue(Protocol):
     """The queue of compactions, its history, and what might need a compaction.
 
-    A compaction that wrote something ends with ``TxnStore.commit_txn`` and ``compacted``.
+    A compaction that wrote something ends with ``TxnStore.commit_txn`` and ``Commit.compacted``.
     """
 
     def compact(self, request: CompactionRequest) -> Enqueued:

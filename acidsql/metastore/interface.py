@@ -17,9 +17,9 @@ cannot be reached.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -144,21 +144,53 @@ class TxnInfo:
     is_session: bool = False
 
 
-class CommitSteps(TypedDict, total=False):
-    """The changes in one step with a COMMIT: the arguments of ``TxnStore.commit_txn``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The changes in one step with the COMMIT of a transaction.
 
-    resolved: Collection[int]
-    add_partitions: Mapping[TableName, Sequence[Partition]] | None
-    drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None
-    create_table: Table | None
-    replaces: bool
-    first_write_id: int
-    cleaned: int | None
-    compacted: Compacted | None
-    row_changes: RowChanges | None
-    batch: NextBatch | None
-    changed: Sequence[Change]
-    new_columns: Mapping[TableName, Sequence[Column]] | None
+    Attributes:
+        snapshot: The transaction's snapshot. First committer wins: a change of others that the
+            snapshot does not see may be a conflict. None: COMMIT looks for no conflicts.
+        resolved_txns: The numbers of transactions that are no conflicts, because the caller has
+            compared their rows with the transaction's own rows.
+        added_partitions: The partitions that the transaction wrote to. The catalog learns them
+            (known ones are skipped), and components that name no partition are narrowed to them.
+        dropped_partitions: The values of the partitions that the catalog forgets.
+        created_table: The table that is made; None: no table.
+        is_replacement: A table with the name of ``created_table`` is dropped first. See
+            ``Abilities.replaces_tables``.
+        first_write_id: The first write id of ``created_table``, as in ``Catalog.create_table``.
+        cleanup_id: The number of the pending clean-up that leaves the queue, because its directory
+            becomes the directory of ``created_table``. None: there is none.
+        compacted: The compaction that becomes READY_FOR_CLEANING. None: the transaction is no
+            compaction.
+        row_changes: The changes of the numbers of rows, for metastores that keep statistics and
+            notifications for others.
+        batch: The batch that the ledger of streams learns. None: no batch.
+        table_changes: The changes that the versions of the tables learn, in the order of the
+            statements.
+        new_columns: The columns that tables get instead of their data columns. The transaction has
+            an EXCLUSIVE lock on these tables. See ``Abilities.alters_in_commit``.
+    """
+
+    snapshot: ValidTxnList | None = None
+    resolved_txns: Collection[int] = ()
+    added_partitions: Mapping[TableName, Sequence[Partition]] = field(default_factory=dict)
+    dropped_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] = field(
+        default_factory=dict
+    )
+    created_table: Table | None = None
+    is_replacement: bool = False
+    first_write_id: int = 1
+    cleanup_id: int | None = None
+    compacted: Compacted | None = None
+    row_changes: RowChanges = field(default_factory=dict)
+    batch: NextBatch | None = None
+    table_changes: Sequence[Change] = ()
+    new_columns: Mapping[TableName, Sequence[Column]] = field(default_factory=dict)
+
+
+PLAIN_COMMIT = Commit()  # nothing else changes, and nobody looks for conflicts
 
 
 class TxnStore(CatalogHistory, Protocol):
@@ -270,47 +302,22 @@ class TxnStore(CatalogHistory, Protocol):
     ) -> dict[TableName, ValidWriteIdList]:
         """The snapshot's write ids of each table. *Read-only.*"""
 
-    def commit_txn(
-        self,
-        txn_id: int,
-        *,
-        snapshot: ValidTxnList | None = None,
-        resolved: Collection[int] = (),
-        add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
-        drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
-        create_table: Table | None = None,
-        replaces: bool = False,
-        first_write_id: int = 1,
-        cleaned: int | None = None,
-        compacted: Compacted | None = None,
-        row_changes: RowChanges | None = None,
-        batch: NextBatch | None = None,
-        changed: Sequence[Change] = (),
-        new_columns: Mapping[TableName, Sequence[Column]] | None = None,
-    ) -> None:
+    def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
         """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
 
-        First committer wins: given a ``snapshot``, the method raises WriteConflictError if
-        ``write_conflicts`` finds a transaction that is not in ``resolved`` (transactions that the
-        caller has compared row by row). The transaction is still open then, unless the error says
-        that it has ``ended``. In the same step
+        All that ``commit`` names happens in the same step. After these errors the transaction is
+        still open:
 
-        * the catalog learns ``add_partitions``, the partitions that the transaction wrote to
-          (known ones are skipped); components that name no partition are narrowed to them,
-        * the catalog forgets ``drop_partitions``,
-        * ``create_table`` is made (``replaces``: one of its name is dropped), and the pending
-          clean-up ``cleaned`` leaves the queue,
-        * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
-          transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open,
-        * the ledger of streams learns ``batch``. If its entry has changed since the session looked:
-          StreamError STREAM_TAKEN_OVER, and the transaction is open,
-        * the versions of tables learn ``changed``,
-        * tables get ``new_columns`` instead of their data columns. The transaction has an EXCLUSIVE
-          lock on them. See ``Abilities.alters_in_commit``.
+        * WriteConflictError: ``write_conflicts`` finds a transaction that is not in
+          ``Commit.resolved_txns``. If the error says that it has ``ended``, the transaction is not
+          open.
+        * TxnError COMPACTION_LOST (40001): the entry of ``Commit.compacted`` does not belong to
+          this transaction any more.
+        * StreamError STREAM_TAKEN_OVER: the ledger's entry has changed since the session that made
+          ``Commit.batch`` looked.
 
-        ``row_changes`` is for metastores that keep statistics and notifications for others.
-        Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
+        Raises also TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:

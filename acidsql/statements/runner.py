@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
-from acidsql.metastore.interface import Metastore, WriteConflict
+from acidsql.metastore.interface import Commit, Metastore, WriteConflict
 from acidsql.plan.analysis.missing_names import MissingNames
 from acidsql.plan.locking import read_lock
 from acidsql.plan.rewrite import may_need_workers
@@ -434,7 +434,11 @@ class Runner:
             self._writer.write(transaction, held, statement_text, clock, work)
             with clock("keep"):
                 transaction.commit(
-                    create_table=table, replaces=statement.or_replace, cleaned=cleanup_id
+                    commit=Commit(
+                        created_table=table,
+                        is_replacement=statement.or_replace,
+                        cleanup_id=cleanup_id,
+                    )
                 )
         self.last_receipt = _receipt(statement_text, transaction, work, clock)
         return with_display(empty_frame(self._spark), self.last_receipt)

@@ -29,9 +29,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from types import TracebackType
-from typing import Unpack
 
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList
@@ -46,7 +46,13 @@ from acidsql.errors import (
 )
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.catalog_history import CatalogChange
-from acidsql.metastore.interface import CommitSteps, LockComponent, TxnState, TxnStore
+from acidsql.metastore.interface import (
+    PLAIN_COMMIT,
+    Commit,
+    LockComponent,
+    TxnState,
+    TxnStore,
+)
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.locks import AcquiredLock, LockWaiter
 from acidsql.txn.snapshot import Snapshot, snapshot_of
@@ -217,10 +223,11 @@ class Txn:
             self._next_statement_id += 1
             return self._next_statement_id - 1
 
-    def commit(self, **steps: Unpack[CommitSteps]) -> None:
+    def commit(self, commit: Commit = PLAIN_COMMIT) -> None:
         """The commit point: returns only if the transaction is committed.
 
-        The arguments are those of ``TxnStore.commit_txn``.
+        Args:
+            commit: What changes in the same step. The snapshot is the transaction's own.
 
         Raises:
             TxnAbortedError: The transaction was aborted before.
@@ -235,7 +242,7 @@ class Txn:
         with self._while_open():
             self._in_doubt = True  # after any interruption from here on it may be committed
             try:
-                self._store.commit_txn(self.id, snapshot=self._valid_txns, **steps)
+                self._store.commit_txn(self.id, replace(commit, snapshot=self._valid_txns))
             except MetastoreError as lost:
                 self._need_committed(lost)
             except WriteConflictError as error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.metastore.embedded import EmbeddedMetastore
+from acidsql.metastore.interface import PLAIN_COMMIT, Commit
 from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.txn import Snapshot, Txn
 
@@ -16,10 +18,10 @@ READS_DIRT = "all write ids are valid"
 def _commits_blindly() -> None:
     commit = EmbeddedMetastore.commit_txn
 
-    def commit_txn(store: Any, txn_id: int, **keywords: Any) -> None:
-        commit(store, txn_id, **{**keywords, "snapshot": None})
+    def commit_txn(store: EmbeddedMetastore, txn_id: int, changes: Commit = PLAIN_COMMIT) -> None:
+        commit(store, txn_id, replace(changes, snapshot=None))
 
-    EmbeddedMetastore.commit_txn = commit_txn  # type: ignore[method-assign,assignment]
+    EmbeddedMetastore.commit_txn = commit_txn  # type: ignore[method-assign]
     EmbeddedMetastore.write_conflicts = lambda *_, **__: []  # type: ignore[method-assign,assignment]
 
 

@@ -9,7 +9,7 @@ from acidsql.metastore.compaction_queue import (
     CompactionState,
     CompactionType,
 )
-from acidsql.metastore.interface import LockType, TxnType
+from acidsql.metastore.interface import Commit, LockType, TxnType
 
 MAJOR, MINOR, REBALANCE = CompactionType
 INITIATED, WORKING, READY, SUCCEEDED, FAILED, REFUSED, DID_NOT_INITIATE, ABORTED = CompactionState
@@ -47,7 +47,7 @@ def done(store, *args, highest=1, message="", **keywords):
     number = queue(store, *args, **keywords)
     txn, _ = take(store, only=number)
     store.begin_compaction(number, txn, highest)
-    store.commit_txn(txn, compacted=Compacted(number, highest, message))
+    store.commit_txn(txn, Commit(compacted=Compacted(number, highest, message)))
     return number
 
 

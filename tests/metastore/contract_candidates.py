@@ -33,7 +33,7 @@ from contract_base import (
 from acidsql.acid.table import Partition, TableName
 from acidsql.errors import TxnError
 from acidsql.metastore.compaction_queue import Candidate, Compacted
-from acidsql.metastore.interface import Database, LockType
+from acidsql.metastore.interface import Commit, Database, LockType
 
 
 @each_needs("can_initiate")
@@ -150,7 +150,7 @@ class CandidateContract:
         assert places(store) == [(moved, None)]
         assert store.aborted_write_ids(moved) == [hidden]
         assert store.compact(request(moved)).id == numbers[3]
-        store.commit_txn(txn, compacted=Compacted(numbers[2], 1, ""))
+        store.commit_txn(txn, Commit(compacted=Compacted(numbers[2], 1, "")))
 
     def test_the_directory_of_a_dropped_namesake_stays_when_a_table_is_renamed_or_dropped(
         self, store
@@ -178,7 +178,7 @@ class CandidateContract:
         assert store.candidates() == [] and store.aborted_write_ids(T) == []
         store.mark_failed(taken, txn, "its table is gone")
         with pytest.raises(TxnError, match="its table was dropped"):
-            store.commit_txn(txn, compacted=Compacted(taken, 1, ""))
+            store.commit_txn(txn, Commit(compacted=Compacted(taken, 1, "")))
 
     def test_nothing_is_left_of_a_dropped_partition(self, store):
         store.create_table(table(partitioned=True))
@@ -187,12 +187,12 @@ class CandidateContract:
             txn = begin(store)
             store.lock(txn, [shared_read(operation=INSERT)])
             store.allocate_write_id(txn, T)
-            store.commit_txn(txn, add_partitions={T: [partition]})
+            store.commit_txn(txn, Commit(added_partitions={T: [partition]}))
         for partition in ("p=1", "p=2"):
             failed(store, T, partition)
             done(store, T, partition)
             queue(store, T, partition)
-        store.commit_txn(begin(store), drop_partitions={T: [("1",)]})
+        store.commit_txn(begin(store), Commit(dropped_partitions={T: [("1",)]}))
         assert {one.partition for one in store.compactions()} == {"p=2"}
         assert len(known(store)) == 3
         assert places(store) == [(T, "p=2")]

@@ -11,7 +11,7 @@ from acidsql.acid import cdc
 from acidsql.acid.constraints import Constraint, ConstraintKind, check
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
-from acidsql.metastore.interface import Database
+from acidsql.metastore.interface import Commit, Database
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 SALES = Database("sales", "/wh/sales.db", "of the sales people")
@@ -363,7 +363,9 @@ class CatalogContract:
     def test_a_renamed_table_keeps_directory_partitions_and_write_ids(self, store):
         store.create_table(table(partitioned=True))
         committed, aborted = write(store), write(store, commit=False)
-        store.commit_txn(begin(store), add_partitions={T: [Partition(("1",), "/wh/t/p=1")]})
+        store.commit_txn(
+            begin(store), Commit(added_partitions={T: [Partition(("1",), "/wh/t/p=1")]})
+        )
         store.rename_table(T, U)
         assert store.find(T) is None
         assert store.find(U) == table(U, "/wh/t", partitioned=True)
@@ -432,15 +434,17 @@ class CatalogContract:
         one, two = Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")
         null = Partition((None,), "/wh/t/p=__HIVE_DEFAULT_PARTITION__")
         txn = begin(store)
-        store.commit_txn(txn, add_partitions={T: [two, null, one]})
+        store.commit_txn(txn, Commit(added_partitions={T: [two, null, one]}))
         assert store.partitions(T) == [null, one, two]
-        store.commit_txn(begin(store), add_partitions={T: [one]}, drop_partitions={T: [("2",)]})
+        store.commit_txn(
+            begin(store), Commit(added_partitions={T: [one]}, dropped_partitions={T: [("2",)]})
+        )
         assert store.partitions(T) == [null, one]
 
     def test_null_and_the_empty_string_are_one_partition(self, store):
         store.create_table(table(partitioned=True))
         both = [Partition(("",), "/wh/t/p=x"), Partition((None,), "/wh/t/p=x")]
-        store.commit_txn(begin(store), add_partitions={T: both})
+        store.commit_txn(begin(store), Commit(added_partitions={T: both}))
         assert store.partitions(T) == [Partition((None,), "/wh/t/p=x")]
 
     @needs("commits in one step")
@@ -449,9 +453,9 @@ class CatalogContract:
         good, bad = Partition(("1",), "/a"), Partition(("1", "2"), "/b")
         txn = begin(store)
         with pytest.raises(CatalogError):
-            store.commit_txn(txn, add_partitions={T: [good, bad]})
+            store.commit_txn(txn, Commit(added_partitions={T: [good, bad]}))
         with pytest.raises(CatalogError):
-            store.commit_txn(txn, add_partitions={U: [good]})
+            store.commit_txn(txn, Commit(added_partitions={U: [good]}))
         assert store.partitions(T) == []
         store.commit_txn(txn)  # it is still open
 
@@ -463,7 +467,7 @@ class CatalogContract:
         place = store.queue_cleanup(T, "/wh/t", txn_id=txn)
         first = store.allocate_write_id(txn, T)
         assert store.find(T) is None
-        store.commit_txn(txn, create_table=table(), cleaned=place.id)
+        store.commit_txn(txn, Commit(created_table=table(), cleanup_id=place.id))
         assert store.find(T) == table()
         assert store.pending_cleanups() == []
         assert seen(store).is_valid(first)
@@ -477,7 +481,7 @@ class CatalogContract:
         store.mark_cleaned(store.drop_table(T).id)
         txn = begin(store)
         first = store.allocate_write_id(txn, T)
-        store.commit_txn(txn, create_table=table())
+        store.commit_txn(txn, Commit(created_table=table()))
         assert first > lost
         assert seen(store).is_valid(first)
         assert not seen(store).is_valid(lost)
@@ -492,7 +496,7 @@ class CatalogContract:
         first = store.allocate_write_id(txn, T)
         assert store.find(T) == table(partitioned=True)
         lease = begin(store)
-        store.commit_txn(txn, create_table=new, replaces=True, cleaned=place.id)
+        store.commit_txn(txn, Commit(created_table=new, is_replacement=True, cleanup_id=place.id))
         assert store.find(T) == new
         assert store.partitions(T) == []
         assert first > lost
@@ -503,7 +507,7 @@ class CatalogContract:
 
     @needs("replaces_tables")
     def test_a_commit_that_replaces_a_table_needs_none(self, store):
-        store.commit_txn(begin(store), create_table=table(), replaces=True)
+        store.commit_txn(begin(store), Commit(created_table=table(), is_replacement=True))
         assert store.find(T) == table()
         assert store.pending_cleanups() == []
 

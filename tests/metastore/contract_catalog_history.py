@@ -8,7 +8,7 @@ from over_hive import needs
 
 from acidsql.acid.table import Column, Partition
 from acidsql.errors import NoSuchTxnError, TxnAbortedError
-from acidsql.metastore.interface import Database, TxnType
+from acidsql.metastore.interface import Commit, Database, TxnType
 
 P1, P2 = (Partition((value,), f"/wh/t/p={value}") for value in "12")
 
@@ -93,7 +93,7 @@ class CatalogHistoryContract:
         first = drop(store)
         second = begin(store)
         store.lock(second, [exclusive()])
-        store.commit_txn(second, create_table=table(location="/wh/t2"))
+        store.commit_txn(second, Commit(created_table=table(location="/wh/t2")))
         third = changing(store, lambda txn: store.create_table(table(U), txn_id=txn), U)
         assert looker.told() == [(first, None), (second, None)]
         assert looker.told(U) == [(third, None)]
@@ -125,23 +125,23 @@ class CatalogHistoryContract:
 
     def test_a_partition_that_is_dropped_is_told_by_its_name(self, store, looker):
         adds = begin(store)
-        store.commit_txn(adds, add_partitions={T: [P1, P2]})
+        store.commit_txn(adds, Commit(added_partitions={T: [P1, P2]}))
         txn = begin(store)
-        store.commit_txn(txn, drop_partitions={T: [P1.values]})
+        store.commit_txn(txn, Commit(dropped_partitions={T: [P1.values]}))
         assert looker.told() == [(txn, "p=1")]
 
     @needs("what happened under an old name")
     def test_dropped_partitions_go_with_a_table_that_is_renamed(self, store, looker):
         adds, drops = begin(store), begin(store)
-        store.commit_txn(adds, add_partitions={T: [P1]})
-        store.commit_txn(drops, drop_partitions={T: [P1.values]})
+        store.commit_txn(adds, Commit(added_partitions={T: [P1]}))
+        store.commit_txn(drops, Commit(dropped_partitions={T: [P1.values]}))
         txn = changing(store, lambda txn: store.rename_table(T, U, txn_id=txn))
         assert looker.told(U) == [(drops, "p=1"), (txn, None)]
 
     def test_rows_that_are_written_are_no_change(self, store, looker):
         write(store)
         adds = begin(store)
-        store.commit_txn(adds, add_partitions={T: [P1]})
+        store.commit_txn(adds, Commit(added_partitions={T: [P1]}))
         assert looker.told() == []
 
     def test_changes_of_the_catalog_are_nobodys_write_conflict(self, store, looker):

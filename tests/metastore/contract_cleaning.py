@@ -30,6 +30,7 @@ from compaction_steps import (
 from contract_base import T, U, begin, each_needs, table
 
 from acidsql.metastore.compaction_queue import Compacted, HistoryRetention
+from acidsql.metastore.interface import Commit
 
 
 @each_needs("can_clean")
@@ -44,7 +45,7 @@ class CleaningContract:
         number = queue(store)
         txn, _ = take(store)
         meanwhile = holder(store)
-        store.commit_txn(txn, compacted=Compacted(number, 1, ""))
+        store.commit_txn(txn, Commit(compacted=Compacted(number, 1, "")))
         after = holder(store)
         assert ready(store) == []
         store.commit_txn(old)

@@ -35,7 +35,7 @@ from over_hive import needs
 
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
 from acidsql.metastore.compaction_queue import Compacted, CompactionRequest, CompactionType
-from acidsql.metastore.interface import TxnState
+from acidsql.metastore.interface import Commit, TxnState
 
 
 class CompactionContract:
@@ -110,7 +110,7 @@ class CompactionContract:
         assert taken.order_by == "a, " * 50_000 + "b", "half of it would sort otherwise"
         assert taken.properties == {"k" * 5000: "v" * 100_000}
         assert taken.worker_id == "w" * 128
-        store.commit_txn(txn, compacted=Compacted(number, 1, "m" * 100_000))
+        store.commit_txn(txn, Commit(compacted=Compacted(number, 1, "m" * 100_000)))
         store.retry_cleaning_later(number, 1, 5, "x" * 100_000)
         failed(store, U, why="y" * 100_000)
 
@@ -209,7 +209,7 @@ class CompactionContract:
         store.begin_compaction(number, txn, 17)
         assert state(store, number) is WORKING
         later = begin(store)
-        store.commit_txn(txn, compacted=Compacted(number, 17, "read 11 files"))
+        store.commit_txn(txn, Commit(compacted=Compacted(number, 17, "read 11 files")))
         found = shown(store, number)
         assert (found.state, found.highest_write_id) == (READY, 17)
         assert found.txn_id == txn
@@ -222,7 +222,7 @@ class CompactionContract:
         txn, _ = take(store)
         later = begin(store)
         clock.now += 9
-        store.commit_txn(txn, compacted=Compacted(number, 17, "read 11 files"))
+        store.commit_txn(txn, Commit(compacted=Compacted(number, 17, "read 11 files")))
         found = shown(store, number)
         assert (found.state, found.highest_write_id) == (READY, 17)
         assert (found.committed_ms, found.next_txn_id) == (clock.now, later + 1)
@@ -236,10 +236,10 @@ class CompactionContract:
         txn, _ = take(store)
         compacted = Compacted(number, 1, "read")
         for _ in range(2):
-            store.commit_txn(txn, compacted=compacted)
+            store.commit_txn(txn, Commit(compacted=compacted))
         assert shown(store, number).message == "read"
         store.mark_compaction_cleaned(number)
-        store.commit_txn(txn, compacted=compacted)
+        store.commit_txn(txn, Commit(compacted=compacted))
         assert state(store, number) is SUCCEEDED
 
     @needs("can_work")
@@ -253,7 +253,7 @@ class CompactionContract:
         store.begin_compaction(taken.id, other, 1)
         for lost in (number, 99):
             with pytest.raises(TxnError) as caught:
-                store.commit_txn(txn, compacted=Compacted(lost, 1, ""))
+                store.commit_txn(txn, Commit(compacted=Compacted(lost, 1, "")))
             assert caught.value.getCondition() == "COMPACTION_LOST"
             assert caught.value.getSqlState() == "40001"
         assert store.txn_state(txn) is TxnState.OPEN
@@ -307,7 +307,7 @@ class CompactionContract:
         store.give_back(number, txn)
         assert (shown(store, taken.id).txn_id, state(store, taken.id)) == (other, WORKING)
         assert not store.has_work()
-        another.commit_txn(other, compacted=Compacted(taken.id, 1, ""))
+        another.commit_txn(other, Commit(compacted=Compacted(taken.id, 1, "")))
         assert state(store, taken.id) is READY
 
     @needs("entries that are queued again as they were")
@@ -322,7 +322,7 @@ class CompactionContract:
             end(99, txn, "nothing")
         store.give_back(number, txn)
         assert shown(store, number) == taken
-        store.commit_txn(other, compacted=Compacted(number, 1, ""))
+        store.commit_txn(other, Commit(compacted=Compacted(number, 1, "")))
         for end in (store.mark_failed, store.mark_refused):
             end(number, other, "late")
         store.give_back(number, other)
@@ -366,7 +366,7 @@ class CompactionContract:
         assert shown(store, again.id).progress is again.progress is None
         store.begin_compaction(again.id, txn, 1)
         store.note_progress(again.id, txn, "merge 1/2")
-        store.commit_txn(txn, compacted=Compacted(again.id, 1, ""))
+        store.commit_txn(txn, Commit(compacted=Compacted(again.id, 1, "")))
         store.note_progress(again.id, txn, "late")
         assert (state(store, again.id), shown(store, again.id).progress) == (READY, None)
         second = queue(store)
@@ -438,7 +438,7 @@ class CompactionContract:
         assert store.txn_state(other) is TxnState.OPEN
         assert (state(store, slow), state(store, quick)) == (INITIATED, WORKING)
         with pytest.raises(TxnAbortedError, match=r"hive\.compactor\.worker\.timeout"):
-            store.commit_txn(txn, compacted=Compacted(slow, 1, ""))
+            store.commit_txn(txn, Commit(compacted=Compacted(slow, 1, "")))
 
     def test_an_aborted_compaction_is_never_forgotten_since_its_number_hides_what_it_wrote(
         self, store, clock

@@ -1,12 +1,14 @@
 """The contract of ``TxnStore``'s conflicts: first committer wins, by exact snapshot isolation."""
 
+from dataclasses import replace
+
 import pytest
 from contract_base import INSERT, UPDATE, T, U, begin, on, table
 from over_hive import needs
 
 from acidsql.acid.table import Partition
 from acidsql.errors import TxnAbortedError, WriteConflictError
-from acidsql.metastore.interface import LockType, Operation, TxnState
+from acidsql.metastore.interface import PLAIN_COMMIT, Commit, LockType, Operation, TxnState
 
 DELETE, OVERWRITE = Operation.DELETE, Operation.OVERWRITE
 READ, WRITE = LockType.SHARED_READ, LockType.SHARED_WRITE
@@ -51,8 +53,8 @@ class Statement:
         self.write_id = self.store.allocate_write_id(self.id, self.name)
         return self
 
-    def commit(self, **keywords):
-        self.store.commit_txn(self.id, snapshot=self.snapshot, **keywords)
+    def commit(self, commit=PLAIN_COMMIT):
+        self.store.commit_txn(self.id, replace(commit, snapshot=self.snapshot))
 
     @property
     def rivals(self):
@@ -63,9 +65,9 @@ class Statement:
         return self.store.write_conflicts(self.id, self.snapshot)
 
 
-def fails_to_commit(statement, **keywords):
+def fails_to_commit(statement, commit=PLAIN_COMMIT):
     try:
-        statement.commit(**keywords)
+        statement.commit(commit)
     except WriteConflictError:
         return True
     return False
@@ -138,7 +140,7 @@ class ConflictContract:
         early = begin(store)
         Statement(store, UPDATE).write().commit()
         store.lock(early, [on(WRITE, operation=UPDATE)])
-        store.commit_txn(early, snapshot=store.valid_txns(early))
+        store.commit_txn(early, Commit(snapshot=store.valid_txns(early)))
 
     @needs("conflicts by records")
     def test_a_rival_that_began_earlier_conflicts_if_it_commits_after_the_look(self, store):
@@ -166,7 +168,7 @@ class ConflictContract:
         store.create_table(table(partitioned=True))
         ours = Statement(store, UPDATE)
         later, earlier = Statement(store, UPDATE).write(), Statement(store, UPDATE).write()
-        earlier.commit(add_partitions={T: [partition("2"), partition("1")]})
+        earlier.commit(Commit(added_partitions={T: [partition("2"), partition("1")]}))
         store.commit_txn(later.id)
         found = [(one.txn_id, one.partition, one.write_id) for one in ours.conflicts]
         assert found == [(later.id, None, 1), (earlier.id, "p=1", 2), (earlier.id, "p=2", 2)]
@@ -205,7 +207,7 @@ class ConflictContract:
         ours, rival = Statement(store, UPDATE).write(), Statement(store, UPDATE).write()
         rival.commit()
         for _ in range(2):
-            assert fails_to_commit(ours, add_partitions={T: [partition("1")]})
+            assert fails_to_commit(ours, Commit(added_partitions={T: [partition("1")]}))
         assert store.txn_state(ours.id) is TxnState.OPEN
         assert [lock.txn_id for lock in store.show_locks()] == [ours.id]
         assert store.partitions(T) == []
@@ -217,8 +219,8 @@ class ConflictContract:
         one, two = Statement(store, UPDATE).write(), Statement(store, UPDATE).write()
         store.commit_txn(one.id)
         store.commit_txn(two.id)
-        assert fails_to_commit(ours, resolved={one.id})
-        assert not fails_to_commit(ours, resolved=[two.id, one.id])
+        assert fails_to_commit(ours, Commit(resolved_txns={one.id}))
+        assert not fails_to_commit(ours, Commit(resolved_txns=[two.id, one.id]))
 
     @needs("conflicts by records")
     def test_the_loser_is_told_who_was_first_where_and_what_to_do(self, store):
@@ -258,26 +260,28 @@ class ConflictContract:
     def test_a_commit_narrows_a_whole_table_to_the_partitions_that_were_written(self, store):
         store.create_table(table(partitioned=True))
         one, two, three = (Statement(store, UPDATE).write() for _ in range(3))
-        one.commit(add_partitions={T: [partition("1")]})
-        two.commit(add_partitions={T: [partition("2")]})
+        one.commit(Commit(added_partitions={T: [partition("1")]}))
+        two.commit(Commit(added_partitions={T: [partition("2")]}))
         assert [found.partition for found in three.conflicts] == ["p=1", "p=2"]
         with pytest.raises(WriteConflictError) as caught:
-            three.commit(add_partitions={T: [partition("2"), partition("3")]})
+            three.commit(Commit(added_partitions={T: [partition("2"), partition("3")]}))
         assert caught.value.getMessageParameters()["winnerTxnId"] == str(two.id)
-        three.commit(add_partitions={T: [partition("3"), Partition((None,), "/wh/t/p=null")]})
+        three.commit(
+            Commit(added_partitions={T: [partition("3"), Partition((None,), "/wh/t/p=null")]})
+        )
 
     def test_a_commit_that_wrote_to_no_partition_is_nobodys_rival(self, store):
         store.create_table(table(partitioned=True))
         one, two = Statement(store, UPDATE).write(), Statement(store, UPDATE).write()
-        one.commit(add_partitions={T: []})
+        one.commit(Commit(added_partitions={T: []}))
         assert two.conflicts == []
 
     @needs("conflicts by records")
     def test_what_names_a_partition_is_not_narrowed(self, store):
         store.create_table(table(partitioned=True))
         one, two = (Statement(store, OVERWRITE, partition="p=9").write() for _ in range(2))
-        one.commit(add_partitions={T: []})
-        assert fails_to_commit(two, add_partitions={T: [partition("1")]})
+        one.commit(Commit(added_partitions={T: []}))
+        assert fails_to_commit(two, Commit(added_partitions={T: [partition("1")]}))
 
     # ── by row ───────────────────────────────────────────────────────────────────────────────
 

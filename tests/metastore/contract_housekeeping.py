@@ -5,7 +5,7 @@ import pytest
 from contract_base import T, U, begin, each_needs, on, seen, shared_read, table, write
 
 from acidsql.errors import NoSuchTxnError, WriteConflictError
-from acidsql.metastore.interface import LockType, Operation, TxnState, TxnType
+from acidsql.metastore.interface import Commit, LockType, Operation, TxnState, TxnType
 
 TIMEOUT, INTERVAL, RETENTION = 10_000, 60_000, 1_000_000
 
@@ -176,6 +176,6 @@ class HousekeepingContract:
         keep(store)
         store.lock(ours, [change])
         with pytest.raises(WriteConflictError, match="of user ann on host h1"):
-            store.commit_txn(ours, snapshot=snapshot)
+            store.commit_txn(ours, Commit(snapshot=snapshot))
         (found,) = store.write_conflicts(ours, snapshot)
         assert (found.txn_id, found.write_id, found.agent_info) == (rival, write_id, "UPDATE t")

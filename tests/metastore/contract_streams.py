@@ -9,7 +9,7 @@ from over_hive import needs
 
 from acidsql.acid.table import TableName
 from acidsql.errors import StreamError, TxnAbortedError
-from acidsql.metastore.interface import TxnState
+from acidsql.metastore.interface import Commit, TxnState
 from acidsql.metastore.streams import Batch, NextBatch, next_batch
 
 FIRST = Batch("app", 0, "default.t", "query", "run", "print", 5)
@@ -19,7 +19,7 @@ NEXT_OF_SEVERAL = replace(NEXT, sink="default.t, default.z")
 
 def commit(store, batch, after=None):
     txn = begin(store)
-    store.commit_txn(txn, batch=NextBatch(batch, after))
+    store.commit_txn(txn, Commit(batch=NextBatch(batch, after)))
     return txn
 
 
@@ -63,13 +63,13 @@ class StreamContract:
     def test_a_commit_fails_if_the_entry_is_not_what_was_seen(self, store, looked_up):
         commit(store, FIRST)
         txn = begin(store)
-        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, looked_up)))
+        assert taken_over(lambda: store.commit_txn(txn, Commit(batch=NextBatch(NEXT, looked_up))))
         assert store.txn_state(txn) is TxnState.OPEN
         assert store.streams()[0].batch == FIRST
 
     def test_a_commit_fails_if_the_entry_is_gone(self, store):
         txn = begin(store)
-        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, FIRST)))
+        assert taken_over(lambda: store.commit_txn(txn, Commit(batch=NextBatch(NEXT, FIRST))))
         assert store.streams() == []
 
     def test_the_rows_of_a_failed_commit_stay_hidden(self, store):
@@ -78,14 +78,14 @@ class StreamContract:
         txn = begin(store)
         store.lock(txn, [shared_read(T, INSERT)])
         write_id = store.allocate_write_id(txn, T)
-        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, None)))
+        assert taken_over(lambda: store.commit_txn(txn, Commit(batch=NextBatch(NEXT, None))))
         assert not seen(store).is_valid(write_id)
 
     @needs("a second call of COMMIT")
     def test_a_repeated_commit_changes_nothing(self, store):
         txn = commit(store, FIRST)
         commit(store, NEXT, FIRST)
-        store.commit_txn(txn, batch=NextBatch(FIRST, None))  # the first reply was lost
+        store.commit_txn(txn, Commit(batch=NextBatch(FIRST, None)))  # the first reply was lost
         assert store.streams()[0].batch == NEXT
 
     def test_another_run_takes_over_without_a_batch(self, store):
@@ -95,7 +95,7 @@ class StreamContract:
             store.take_over_stream(new, FIRST)
         assert store.streams()[0].batch == new
         txn = begin(store)
-        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, FIRST)))
+        assert taken_over(lambda: store.commit_txn(txn, Commit(batch=NextBatch(NEXT, FIRST))))
         store.abort_txn(txn)
         assert taken_over(lambda: store.take_over_stream(replace(FIRST, run_id="third"), FIRST))
         commit(store, replace(NEXT, run_id="new"), new)
@@ -115,7 +115,7 @@ class StreamContract:
         assert store.end_other_runs(replace(FIRST, run_id="new")) == []
         assert {one.txn_id for one in store.show_locks()} == set(others)
         with pytest.raises(TxnAbortedError):
-            store.commit_txn(dead, batch=NextBatch(FIRST, None))
+            store.commit_txn(dead, Commit(batch=NextBatch(FIRST, None)))
         assert {store.txn_state(txn) for txn in others} == {TxnState.OPEN}
         store.commit_txn(others[1])
         assert store.end_other_runs(FIRST) == []
@@ -125,7 +125,7 @@ class StreamContract:
         dead = store.open_txn(user="u", host="h", batch=FIRST)
         store.end_other_runs(replace(FIRST, run_id="new"))
         with pytest.raises(TxnAbortedError, match="the run new of its stream has begun"):
-            store.commit_txn(dead, batch=NextBatch(FIRST, None))
+            store.commit_txn(dead, Commit(batch=NextBatch(FIRST, None)))
 
     def test_an_entry_goes_with_its_table_and_follows_its_name(self, store):
         store.create_table(table())
@@ -176,7 +176,9 @@ class StreamContract:
         for name in (T, U):
             store.create_table(table(name))
         commit(store, replace(FIRST, sink=store.sink([T, U])))
-        store.commit_txn(begin(store), create_table=table(location="/wh/t_1"), replaces=True)
+        store.commit_txn(
+            begin(store), Commit(created_table=table(location="/wh/t_1"), is_replacement=True)
+        )
         assert store.streams() == []
 
     def test_an_entry_about_tables_with_long_names_follows_them_and_goes_with_them(self, store):

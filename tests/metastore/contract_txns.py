@@ -18,7 +18,7 @@ from over_hive import needs
 
 from acidsql.acid.write_ids import NONE_OPEN
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
-from acidsql.metastore.interface import LockType, TxnState, TxnType
+from acidsql.metastore.interface import Commit, LockType, TxnState, TxnType
 
 
 class TxnContract:
@@ -50,7 +50,7 @@ class TxnContract:
         own = store.allocate_write_id(txn, T)
         store.heartbeat(txn)
         store.record_partitions(txn, T, [""])
-        store.commit_txn(txn, snapshot=store.valid_txns(txn))
+        store.commit_txn(txn, Commit(snapshot=store.valid_txns(txn)))
         assert seen(store).is_valid(own)
         assert store.show_locks() == []
 

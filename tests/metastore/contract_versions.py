@@ -6,7 +6,7 @@ from contract_base import INSERT, T, U, begin, each_needs, exclusive, on, shared
 
 from acidsql.acid.table import Partition
 from acidsql.errors import CatalogError
-from acidsql.metastore.interface import LockType, Operation
+from acidsql.metastore.interface import Commit, LockType, Operation
 from acidsql.metastore.versions import Change
 
 ADDED = Change(T, "INSERT", "INSERT INTO t VALUES (1)", inserted=1, files=1, bytes=9, partitions=1)
@@ -19,7 +19,7 @@ def write(store, *changes, name=T, commit=True):
     store.lock(txn, [shared_read(name, INSERT)])
     write_id = store.allocate_write_id(txn, name)
     if commit:
-        store.commit_txn(txn, changed=changes)
+        store.commit_txn(txn, Commit(table_changes=changes))
     else:
         store.abort_txn(txn)
     return txn, write_id
@@ -54,7 +54,7 @@ class VersionContract:
     def test_a_repeated_commit_notes_nothing_twice(self, store):
         store.create_table(table())
         txn, _ = write(store, ADDED)
-        store.commit_txn(txn, changed=[ADDED])  # the first reply was lost
+        store.commit_txn(txn, Commit(table_changes=[ADDED]))  # the first reply was lost
         assert len(store.versions(T)) == 1
 
     def test_a_commit_that_fails_notes_nothing(self, store):
@@ -65,9 +65,9 @@ class VersionContract:
             store.lock(txn, [update])
             store.allocate_write_id(txn, T)
         seen = store.valid_txns(late)
-        store.commit_txn(early, changed=[ADDED])
+        store.commit_txn(early, Commit(table_changes=[ADDED]))
         with pytest.raises(Exception, match="WRITE_CONFLICT"):
-            store.commit_txn(late, snapshot=seen, changed=[GONE])
+            store.commit_txn(late, Commit(snapshot=seen, table_changes=[GONE]))
         assert [one.change for one in store.versions(T)] == [ADDED]
 
     def test_versions_are_in_the_order_of_the_commits(self, store):
@@ -77,13 +77,13 @@ class VersionContract:
         for txn in (first, second):
             store.lock(txn, [shared_read(T, INSERT)])
             store.allocate_write_id(txn, T)
-        store.commit_txn(second, changed=[ADDED])
-        store.commit_txn(first, changed=[ADDED])
+        store.commit_txn(second, Commit(table_changes=[ADDED]))
+        store.commit_txn(first, Commit(table_changes=[ADDED]))
         assert [one.write_id for one in store.versions(T)] == [1, 2]
 
     def test_a_new_table_has_one_version_which_is_empty(self, store):
         txn = begin(store, "CREATE TABLE t …")
-        store.commit_txn(txn, create_table=table())
+        store.commit_txn(txn, Commit(created_table=table()))
         (only,) = store.versions(T)
         assert (only.write_id, only.txn_id) == (0, txn)
         assert only.change == Change(T, "CREATE TABLE", "CREATE TABLE t …")
@@ -94,7 +94,7 @@ class VersionContract:
         store.lock(txn, [exclusive()])
         write_id = store.allocate_write_id(txn, T)
         made = Change(T, "CREATE TABLE AS SELECT", "…", inserted=3)
-        store.commit_txn(txn, create_table=table(), changed=[made])
+        store.commit_txn(txn, Commit(created_table=table(), table_changes=[made]))
         (only,) = store.versions(T)
         assert (only.write_id, only.change) == (write_id, made)
         assert store.oldest_version(T) == store.first_version(T) == write_id
@@ -102,7 +102,7 @@ class VersionContract:
         assert store.first_version(T) == write_id
 
     def test_the_history_of_an_adopted_directory_begins_at_its_last_write_id(self, store):
-        store.commit_txn(begin(store), create_table=table(), first_write_id=8)
+        store.commit_txn(begin(store), Commit(created_table=table(), first_write_id=8))
         assert [one.write_id for one in store.versions(T)] == [7]
         assert store.oldest_version(T) == store.first_version(T) == 7
 
@@ -111,7 +111,7 @@ class VersionContract:
         write(store, ADDED)
         identity = store.identity(T)
         store.drop_table(T)
-        store.commit_txn(begin(store), create_table=table(location="/wh/other"))
+        store.commit_txn(begin(store), Commit(created_table=table(location="/wh/other")))
         assert [one.change.operation for one in store.versions(T)] == ["CREATE TABLE"]
         assert store.oldest_version(T) == 1
         assert store.identity(T) != identity
@@ -145,11 +145,11 @@ class VersionContract:
         txn = begin(store)
         store.lock(txn, [shared_read(T, INSERT)])
         store.allocate_write_id(txn, T)
-        store.commit_txn(txn, add_partitions={T: [Partition(("1",), "/wh/t/p=1")]})
+        store.commit_txn(txn, Commit(added_partitions={T: [Partition(("1",), "/wh/t/p=1")]}))
         drops = begin(store)
         store.lock(drops, [on(LockType.EXCLUSIVE, operation=Operation.OVERWRITE)])
         write_id = store.allocate_write_id(drops, T)
-        store.commit_txn(drops, drop_partitions={T: [("1",)]})
+        store.commit_txn(drops, Commit(dropped_partitions={T: [("1",)]}))
         assert store.oldest_version(T) == write_id == 2
 
     def test_a_commit_can_be_found_by_its_time_and_by_its_transaction(self, store, clock):

@@ -8,7 +8,7 @@ from contract_base import INSERT, T, begin, shared_read
 from acidsql.acid.table import TableName
 from acidsql.metastore.compaction_queue import Compacted, CompactionState
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.metastore.interface import LockComponent, LockType, Operation
+from acidsql.metastore.interface import Commit, LockComponent, LockType, Operation
 from acidsql.settings import Settings
 from acidsql.txn import TxnManager
 
@@ -65,7 +65,7 @@ def compact(url: str, tables: int) -> list[int]:
         elif txn % 5 == 4:
             store.abort_txn(txn)
         else:
-            store.commit_txn(txn, compacted=Compacted(taken.id, 1, ""))
+            store.commit_txn(txn, Commit(compacted=Compacted(taken.id, 1, "")))
             done.append(taken.id)
     store.close()
     return done

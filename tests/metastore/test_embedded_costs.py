@@ -24,7 +24,7 @@ from sqlalchemy import event
 from acidsql.acid.table import TableName
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.interface import LockType, TxnType
+from acidsql.metastore.interface import Commit, LockType, TxnType
 from acidsql.metastore.versions import Change
 
 BOUNDARIES = ("BEGIN", "COMMIT")
@@ -74,14 +74,14 @@ def test_a_transaction_of_one_insert_costs_few_statements(meter):
     assert meter.cost(store.lock, 1, [shared_read(operation=INSERT)]) == 10
     assert meter.cost(store.valid_txns, 1) == 2
     assert meter.cost(store.allocate_write_id, 1, T) == 7
-    assert meter.cost(store.commit_txn, 1, snapshot=store.valid_txns(1)) == 10
+    assert meter.cost(store.commit_txn, 1, Commit(snapshot=store.valid_txns(1))) == 10
 
 
 def test_who_only_reads_costs_less(meter):
     store = meter.store
     txn = store.open_txn(user="u", host="h", txn_type=TxnType.READ_ONLY)
     assert meter.cost(store.lock, txn, [shared_read(operation=SELECT)]) == 7
-    assert meter.cost(store.commit_txn, txn, snapshot=store.valid_txns(txn)) == 5
+    assert meter.cost(store.commit_txn, txn, Commit(snapshot=store.valid_txns(txn))) == 5
 
 
 def test_a_commit_costs_the_same_however_much_there_is_to_compare(meter):
@@ -90,7 +90,7 @@ def test_a_commit_costs_the_same_however_much_there_is_to_compare(meter):
     store.lock(ours, [on(LockType.SHARED_WRITE, U, f"p={n}", UPDATE) for n in range(500)])
     for _ in range(20):
         store.commit_txn(insert_begun(store)[0])
-    assert meter.cost(store.commit_txn, ours, snapshot=snapshot) == 10
+    assert meter.cost(store.commit_txn, ours, Commit(snapshot=snapshot)) == 10
 
 
 def test_a_look_at_a_table_costs_a_statement_for_each_kind_of_its_parts(meter):
@@ -104,7 +104,10 @@ def test_to_note_a_version_costs_two_statements(meter):
     store.create_table(table())
     txn, snapshot = insert_begun(store)
     change = Change(T, "INSERT", "…")
-    assert meter.cost(store.commit_txn, txn, snapshot=snapshot, changed=[change]) == 10 + 2
+    assert (
+        meter.cost(store.commit_txn, txn, Commit(snapshot=snapshot, table_changes=[change]))
+        == 10 + 2
+    )
 
 
 def test_a_commit_of_many_statements_asks_once_for_each_table(meter):
@@ -115,7 +118,7 @@ def test_a_commit_of_many_statements_asks_once_for_each_table(meter):
     for statements in (1, 50):
         ours, _ = insert_begun(store)
         changed = [Change(name, "INSERT", "…") for name in (T, U)] * statements
-        costs.append(meter.cost(store.commit_txn, ours, changed=changed))
+        costs.append(meter.cost(store.commit_txn, ours, Commit(table_changes=changed)))
     assert costs[0] == costs[1]
     assert len(store.versions(T)) == 51
 
@@ -181,7 +184,7 @@ def test_a_compaction_costs_few_statements(meter):
     txn = worker(store)
     assert meter.cost(store.take_next, txn, "h1-7") == 4
     # Three more than a commit that changed nothing, however much else the store has.
-    assert meter.cost(store.commit_txn, txn, compacted=Compacted(1, 1, "")) == 5 + 3
+    assert meter.cost(store.commit_txn, txn, Commit(compacted=Compacted(1, 1, ""))) == 5 + 3
     for number in range(50):
         queue(store, TableName("d", f"t{number}"))
     assert meter.cost(store.mark_compaction_cleaned, 1) == 4

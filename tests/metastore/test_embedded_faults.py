@@ -27,7 +27,7 @@ from acidsql.errors import TxnAbortedError
 from acidsql.metastore.compaction_queue import Compacted, HistoryRetention
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.embedded.database.schema import metadata
-from acidsql.metastore.interface import Database, LockType
+from acidsql.metastore.interface import Commit, Database, LockType
 from acidsql.metastore.streams import Batch, NextBatch
 from acidsql.metastore.versions import Change
 
@@ -123,7 +123,7 @@ def with_a_past(store):
         end(writer)
     store.abort_txn(1)
     for _ in range(2):  # of the versions of a table the newest one is kept
-        store.commit_txn(begin(store), changed=[CHANGE])
+        store.commit_txn(begin(store), Commit(table_changes=[CHANGE]))
     store._store._clock.now += 1000
 
 
@@ -161,7 +161,7 @@ BATCH = Batch("app", 0, "default.t", run_id="run")
 
 def with_a_batch(store):
     """A stream has committed a batch."""
-    store.commit_txn(begin(store), batch=NextBatch(BATCH, None))
+    store.commit_txn(begin(store), Commit(batch=NextBatch(BATCH, None)))
 
 
 def with_a_dead_run(store):
@@ -228,18 +228,24 @@ OPERATIONS = {
     "unlock": lambda s: s.unlock(2, 2),
     "restore_components": lambda s: s.restore_components(1, [shared_read(U, INSERT)]),
     "allocate_write_id": lambda s: s.allocate_write_id(1, V),
-    "commit_txn": lambda s: s.commit_txn(1, add_partitions=PARTITIONS, drop_partitions={T: []}),
-    "commit_new_table": lambda s: s.commit_txn(1, create_table=table(V), cleaned=1),
+    "commit_txn": lambda s: s.commit_txn(
+        1, Commit(added_partitions=PARTITIONS, dropped_partitions={T: []})
+    ),
+    "commit_new_table": lambda s: s.commit_txn(1, Commit(created_table=table(V), cleanup_id=1)),
     "commit_replaced": lambda s: s.commit_txn(
-        1, create_table=replace(table(), location="/wh/t_1"), replaces=True
+        1, Commit(created_table=replace(table(), location="/wh/t_1"), is_replacement=True)
     ),
     "commit_after_all": lambda s: s.commit_txn(
-        1, snapshot=BEFORE_ALL, resolved=[3], add_partitions=PARTITIONS
+        1, Commit(snapshot=BEFORE_ALL, resolved_txns=[3], added_partitions=PARTITIONS)
     ),
-    "commit_adopted": lambda s: s.commit_txn(1, create_table=table(V), first_write_id=9),
-    "commit_changes": lambda s: s.commit_txn(1, changed=[CHANGE], drop_partitions={T: [("1",)]}),
-    "commit_batch": lambda s: s.commit_txn(1, batch=NextBatch(replace(BATCH, version=1), BATCH)),
-    "commit_first_batch": lambda s: s.commit_txn(1, batch=NextBatch(BATCH, None)),
+    "commit_adopted": lambda s: s.commit_txn(1, Commit(created_table=table(V), first_write_id=9)),
+    "commit_changes": lambda s: s.commit_txn(
+        1, Commit(table_changes=[CHANGE], dropped_partitions={T: [("1",)]})
+    ),
+    "commit_batch": lambda s: s.commit_txn(
+        1, Commit(batch=NextBatch(replace(BATCH, version=1), BATCH))
+    ),
+    "commit_first_batch": lambda s: s.commit_txn(1, Commit(batch=NextBatch(BATCH, None))),
     "take_over_stream": lambda s: s.take_over_stream(replace(BATCH, run_id="new"), BATCH),
     "end_other_runs": lambda s: s.end_other_runs(replace(BATCH, run_id="new")),
     "forget_stream": lambda s: s.forget_stream("app"),
@@ -248,7 +254,9 @@ OPERATIONS = {
     "house_keep": lambda s: s.house_keep(10, 0, 100),
     "compact": lambda s: s.compact(request()),
     "take_next": lambda s: s.take_next(2, "h1-7"),
-    "commit_compaction": lambda s: s.commit_txn(worker_of(s, 3), compacted=Compacted(3, 1, "read")),
+    "commit_compaction": lambda s: s.commit_txn(
+        worker_of(s, 3), Commit(compacted=Compacted(3, 1, "read"))
+    ),
     "drop_compacted": lambda s: s.drop_table(T),
     "rename_compacted": lambda s: s.rename_table(T, U),
     "mark_failed": lambda s: s.mark_failed(3, worker_of(s, 3), "broken"),

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from acidsql.acid.table import Partition
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.embedded.database import schema as hive
-from acidsql.metastore.interface import LockType, Operation, TxnType
+from acidsql.metastore.interface import Commit, LockType, Operation, TxnType
 
 DELETE, OVERWRITE = Operation.DELETE, Operation.OVERWRITE
 LONG = 10**9
@@ -80,7 +80,7 @@ def test_a_commit_leaves_what_it_changed_with_the_highest_number_so_far(store):
     store.allocate_write_id(txn, T)
     written = [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]
     latest = begin(store)
-    store.commit_txn(txn, add_partitions={T: written})
+    store.commit_txn(txn, Commit(added_partitions={T: written}))
     found = rows(
         store, hive.WRITE_SET, "TABLE", "PARTITION", "TXNID", "COMMIT_ID", "OPERATION_TYPE"
     )

@@ -15,7 +15,7 @@ from acidsql.acid.table import Column, Partition, TableName
 from acidsql.errors import MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.embedded.database.schema import AUX_TABLE, HIVE_LOCKS, MIN_HISTORY_LEVEL
-from acidsql.metastore.interface import Database
+from acidsql.metastore.interface import Commit, Database
 from acidsql.settings import Settings
 
 IMPATIENT = Settings.of({"acidsql.metastore.busy.timeout": "1s"})
@@ -254,9 +254,9 @@ def test_partitions_and_properties_are_told_apart_by_code_point(tmp_path, kind):
     properties = {name: name.upper() for name in NAMES}
     store.create_table(table(partitioned=True, properties=properties))
     added = [Partition((name,), f"/wh/t/p={name}") for name in NAMES]
-    store.commit_txn(begin(store), add_partitions={T: added})
+    store.commit_txn(begin(store), Commit(added_partitions={T: added}))
     assert [values for (values,) in (made.values for made in store.partitions(T))] == sorted(NAMES)
-    store.commit_txn(begin(store), drop_partitions={T: [("a",)]})
+    store.commit_txn(begin(store), Commit(dropped_partitions={T: [("a",)]}))
     assert len(store.partitions(T)) == len(NAMES) - 1
     assert store.find(T).properties == {**ACID, **properties}
     store.close()
@@ -275,7 +275,7 @@ def test_long_names_and_texts_come_back_whole(tmp_path, kind):
     assert list(found.columns[-1:]) == columns
     assert found.properties == {**ACID, "k": long}
     value = "ü" * 127  # escaped: p=%C3%BC…
-    store.commit_txn(begin(store), add_partitions={name: [Partition((value,), "/x")]})
+    store.commit_txn(begin(store), Commit(added_partitions={name: [Partition((value,), "/x")]}))
     assert store.partitions(name) == [Partition((value,), "/x")]
     store.close()
 

@@ -24,7 +24,7 @@ from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.hive.wire.client import Client
 from acidsql.metastore.hive.wire.idl import hive
-from acidsql.metastore.interface import LockState, LockType, Operation, TxnState
+from acidsql.metastore.interface import Commit, LockState, LockType, Operation, TxnState
 
 _numbers = itertools.count(1)
 WRITING = LockType.EXCL_WRITE
@@ -107,7 +107,7 @@ def test_the_server_takes_a_change_that_was_seen_for_a_conflict(store, name):
     txn = updating(store, name)
     snapshot = write(store, txn, name)
     with pytest.raises(WriteConflictError) as caught:
-        store.commit_txn(txn, snapshot=snapshot)
+        store.commit_txn(txn, Commit(snapshot=snapshot))
     assert caught.value.ended
 
 
@@ -117,7 +117,7 @@ def test_a_newer_number_has_no_such_conflict_and_nothing_is_left(store, name, hi
     assert txn > first
     assert {one.txn_id for one in store.show_locks()} == {first}
     snapshot = write(store, txn, name)
-    store.commit_txn(txn, snapshot=snapshot)
+    store.commit_txn(txn, Commit(snapshot=snapshot))
     for table, column in (
         ("TXNS", "TXN_ID"), ("HIVE_LOCKS", "HL_TXNID"), ("TXN_COMPONENTS", "TC_TXNID")
     ):  # fmt: skip
@@ -156,7 +156,7 @@ def test_another_change_after_the_newer_number_is_a_conflict(store, open_store, 
     thief.record_partitions(other, name, [""])
     thief.commit_txn(other)
     with pytest.raises(WriteConflictError):
-        store.commit_txn(txn, snapshot=snapshot)
+        store.commit_txn(txn, Commit(snapshot=snapshot))
     assert store.show_locks() == []
 
 
@@ -176,7 +176,7 @@ def test_if_one_number_is_aborted_the_other_one_ends_too(store, open_store, name
         elif noticed == "publish":
             store.record_partitions(txn, name, [""])
         else:
-            store.commit_txn(txn, snapshot=snapshot)
+            store.commit_txn(txn, Commit(snapshot=snapshot))
     with pytest.raises((TxnAbortedError, NoSuchTxnError)):
         store._call("heartbeat", hive.HeartbeatRequest(txnid=txn))
     assert store.show_locks() == []
@@ -210,7 +210,7 @@ def test_after_a_lost_reply_to_commit_the_transaction_is_committed(
         return answer
 
     monkeypatch.setattr(Client, "call", call)
-    store.commit_txn(txn, snapshot=snapshot)
+    store.commit_txn(txn, Commit(snapshot=snapshot))
     assert lost
     assert txn in rows(hive3_metastore, "COMPLETED_TXN_COMPONENTS", "CTC_TXNID")
     assert store.show_locks() == []

@@ -14,6 +14,7 @@ from contract_base import begin
 from acidsql.acid.table import Column, Table, TableName, ViewText
 from acidsql.metastore.catalog import Database
 from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.interface import Commit
 from acidsql.metastore.streams import Batch, NextBatch
 
 V = TableName("same", "v")
@@ -64,7 +65,7 @@ def test_each_catalog_has_a_ledger_of_streams(two):
     usual, other = two
     batch = Batch("app", 0, "", "query", "run")
     for store in two:
-        store.commit_txn(begin(store), batch=NextBatch(batch, None))
+        store.commit_txn(begin(store), Commit(batch=NextBatch(batch, None)))
     assert [one.batch for one in other.streams("app")] == [batch]
     assert other.forget_stream("app") == 1
     assert other.stream("app", "") is None and other.streams() == []

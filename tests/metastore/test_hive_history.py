@@ -18,7 +18,7 @@ from acidsql.errors import SnapshotTooOldError
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.notifications import LoggedChange, event_changes
-from acidsql.metastore.interface import Database, RowChange
+from acidsql.metastore.interface import Commit, Database, RowChange
 
 T, U = TableName("looked_at", "t"), TableName("looked_at", "u")
 
@@ -52,7 +52,7 @@ def look(store):
 
 def add_partition(store, place, value):
     txn = store.open_txn(user="u", host="h")
-    store.commit_txn(txn, add_partitions={T: [Partition((value,), f"{place}/p={value}")]})
+    store.commit_txn(txn, Commit(added_partitions={T: [Partition((value,), f"{place}/p={value}")]}))
 
 
 def test_a_partition_that_goes_and_comes_again_is_told(store):
@@ -62,7 +62,7 @@ def test_a_partition_that_goes_and_comes_again_is_told(store):
     told = look(store)
     assert told() == []
     drops = store.open_txn(user="u", host="h")
-    store.commit_txn(drops, drop_partitions={T: [("a b",)]})
+    store.commit_txn(drops, Commit(dropped_partitions={T: [("a b",)]}))
     add_partition(store, place, "a b")
     assert told() == ["p=a b"]
 
@@ -88,7 +88,7 @@ def test_without_a_log_what_was_seen_is_compared(store):
     first, second = look(store), look(store)
     assert first() == []
     drops = store.open_txn(user="u", host="h")
-    store.commit_txn(drops, drop_partitions={T: [("1",)]})
+    store.commit_txn(drops, Commit(dropped_partitions={T: [("1",)]}))
     assert first() == ["p=1"]
     assert second() == []  # it did not look before
     store.drop_table(T)
@@ -113,7 +113,7 @@ def test_an_insert_of_another_session_is_no_change_although_it_alters_statistics
     for table, partition in ((T, "p=1"), (U, "")):
         txn = store.open_txn(user="u", host="h")
         store.allocate_write_id(txn, table)
-        store.commit_txn(txn, row_changes={table: {partition: RowChange(3, is_all=True)}})
+        store.commit_txn(txn, Commit(row_changes={table: {partition: RowChange(3, is_all=True)}}))
     assert store._need_raw(U).parameters["numRows"] == "3"
     assert store._last_entry() == before + 2  # ALTER_PARTITION, ALTER_TABLE
     assert told() == told(U) == []

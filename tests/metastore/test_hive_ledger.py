@@ -16,7 +16,7 @@ from acidsql.errors import CatalogError, MetastoreError, StreamError
 from acidsql.metastore.hive import txns as hive_txns
 from acidsql.metastore.hive.catalog.ledger import DATABASE
 from acidsql.metastore.hive.store import HiveMetastore
-from acidsql.metastore.interface import Database, TxnState
+from acidsql.metastore.interface import Commit, Database, TxnState
 from acidsql.metastore.streams import Batch, NextBatch
 
 
@@ -36,7 +36,7 @@ BATCH = Batch("app", 0, "", "query", "run")
 def note(store, batch, after=None):
     txn = begin(store)
     try:
-        store.commit_txn(txn, batch=NextBatch(batch, after))
+        store.commit_txn(txn, Commit(batch=NextBatch(batch, after)))
     except StreamError:
         store.abort_txn(txn)
         return False
@@ -175,9 +175,9 @@ def test_an_entry_that_somebody_drops_in_the_moment_of_a_commit_fails_the_commit
     with monkeypatch.context() as dropped:
         dropped.setattr(store, "_send_commit", too_late)
         with pytest.raises(MetastoreError):
-            store.commit_txn(txn, batch=NextBatch(replace(BATCH, version=1), BATCH))
+            store.commit_txn(txn, Commit(batch=NextBatch(replace(BATCH, version=1), BATCH)))
     assert store.txn_state(txn) is TxnState.OPEN and store.streams() == []
-    store.commit_txn(txn, batch=NextBatch(replace(BATCH, version=1), None))
+    store.commit_txn(txn, Commit(batch=NextBatch(replace(BATCH, version=1), None)))
     assert store.stream("app", "").batch.version == 1
 
 
@@ -202,7 +202,7 @@ def test_a_user_who_may_not_make_the_ledger_is_told_what_to_do(store, monkeypatc
     monkeypatch.setattr(store, "create_database", refuses)
     txn = begin(store)
     with pytest.raises(CatalogError, match=f"CREATE DATABASE {DATABASE}. ann may not"):
-        store.commit_txn(txn, batch=NextBatch(BATCH, None))
+        store.commit_txn(txn, Commit(batch=NextBatch(BATCH, None)))
     assert store.txn_state(txn) is TxnState.OPEN
     store.abort_txn(txn)
 

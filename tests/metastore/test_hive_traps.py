@@ -23,7 +23,7 @@ from acidsql.metastore.compaction_queue import (
 )
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.hive.wire.idl import hive
-from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
+from acidsql.metastore.interface import Commit, LockComponent, LockType, Operation, TxnType
 
 T = TableName("default", "trapped")
 BEHIND = TableName("default", "behind")
@@ -134,7 +134,7 @@ def test_t16_partitions_have_the_names_that_the_server_gives_them(store):
     partitions = [
         Partition(one, f"{made.location}/{partition_name(['k 1', 'k2'], one)}") for one in values
     ]
-    store.commit_txn(txn, add_partitions={made.name: partitions})
+    store.commit_txn(txn, Commit(added_partitions={made.name: partitions}))
     names = store._call("get_partition_names", "default", "named", -1)
     assert sorted(names) == sorted(partition_name(["K 1", "k2"], one) for one in values)
     assert sorted(one.values for one in store.partitions(made.name)) == sorted(values)
@@ -158,7 +158,7 @@ def test_t15_an_entry_of_a_dead_worker_is_queued_again_by_acidsql(store, connect
     txn = begin(other, TxnType.COMPACTION)
     assert other.take_next(txn, me, only=again.id).id == again.id
     other.begin_compaction(again.id, txn, 1)
-    other.commit_txn(txn, compacted=Compacted(again.id, 1, ""))
+    other.commit_txn(txn, Commit(compacted=Compacted(again.id, 1, "")))
 
 
 def test_a_rebalance_and_what_is_queued_behind_it_are_left_to_hives_workers(store):

@@ -112,9 +112,9 @@ def test_a_batch_that_has_timed_out_leaves_nothing_and_a_replay_may_have_other_r
     acid.sql("CREATE TABLE t (id INT, v STRING)")
     store, commit = type(acid.metastore), type(acid.metastore).commit_txn
 
-    def late(self, txn_id, **more):
+    def late(self, txn_id, *more):
         self.abort_txn(txn_id)  # as others do when its heartbeat has stopped
-        commit(self, txn_id, **more)
+        commit(self, txn_id, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "commit_txn", late)

@@ -9,7 +9,7 @@ answer.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from acidsql.metastore import conflict_rules
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.conflict_rules import RECORDED, RecordedChange, Rival
 from acidsql.metastore.interface import (
+    PLAIN_COMMIT,
+    Commit,
     LockComponent,
     LockInfo,
     LockResponse,
@@ -81,21 +83,13 @@ class DictStore:
         self.states[txn_id], self.changes[txn_id] = TxnState.OPEN, ()
         return txn_id
 
-    def commit_txn(
-        self,
-        txn_id: int,
-        *,
-        snapshot: ValidTxnList | None = None,
-        resolved: Collection[int] = (),
-        add_partitions: Mapping[TableName, Sequence[Any]] | None = None,
-        **_: Any,
-    ) -> None:
+    def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
         self._need_open(txn_id)
-        written = [p.values for found in (add_partitions or {}).values() for p in found]
+        written = [p.values for found in commit.added_partitions.values() for p in found]
         narrowed = self._narrowed(self.changes[txn_id], [f"p={value}" for (value,) in written])
-        if snapshot is not None:
-            found = self._conflicts(txn_id, snapshot, narrowed)
-            if left := [one for one in found if one.txn_id not in resolved]:
+        if commit.snapshot is not None:
+            found = self._conflicts(txn_id, commit.snapshot, narrowed)
+            if left := [one for one in found if one.txn_id not in commit.resolved_txns]:
                 raise conflict_rules.conflict_error(txn_id, left)
         self.changes[txn_id] = narrowed
         self._end(txn_id, TxnState.COMMITTED)

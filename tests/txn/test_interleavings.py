@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
@@ -25,7 +25,7 @@ from two_scripts import TABLE, Script
 from acidsql.errors import AcidSqlError
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.interface import LockResponse, LockState, Operation
+from acidsql.metastore.interface import PLAIN_COMMIT, LockResponse, LockState, Operation
 from acidsql.txn import Txn
 
 # The statements that transactions consist of. "undo" is ROLLBACK TO before the first statement.
@@ -314,8 +314,8 @@ def test_the_real_store_grants_a_lock_again_as_the_one_in_dictionaries(both, see
 
 
 class CommitsBlindly(DictStore):
-    def commit_txn(self, txn_id, *, snapshot=None, **keywords):
-        super().commit_txn(txn_id, **keywords)
+    def commit_txn(self, txn_id, commit=PLAIN_COMMIT):
+        super().commit_txn(txn_id, replace(commit, snapshot=None))
 
 
 class ReadsDirt(DictStore):

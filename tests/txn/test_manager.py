@@ -17,7 +17,7 @@ from acidsql.metastore.compaction_queue import (
     CompactionState,
     CompactionType,
 )
-from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnState
+from acidsql.metastore.interface import Commit, LockComponent, LockType, Operation, TxnState
 from acidsql.settings import Settings
 from acidsql.txn import Phase, abort_quietly
 
@@ -49,9 +49,9 @@ def test_a_commit_brings_its_partitions(manager, store):
     store.create_table(Table(T, "/wh/t", columns, partition_columns=(Column("p", "int"),)))
     one, two = Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")
     with manager.open() as txn:
-        txn.commit(add_partitions={T: [one, two]})
+        txn.commit(Commit(added_partitions={T: [one, two]}))
     with manager.open() as txn:
-        txn.commit(drop_partitions={T: [("1",)]})
+        txn.commit(Commit(dropped_partitions={T: [("1",)]}))
     assert store.partitions(T) == [two]
 
 
@@ -60,12 +60,12 @@ def test_a_commit_ends_its_compaction(manager, store):
     loser, txn = manager.open(), manager.open()
     store.take_next(txn.id, "h1-7")
     with pytest.raises(TxnError) as caught:
-        loser.commit(compacted=Compacted(number, 5, ""))
+        loser.commit(Commit(compacted=Compacted(number, 5, "")))
     assert caught.value.getCondition() == "COMPACTION_LOST"
     assert loser.phase is Phase.OPEN
     loser.abort()
     store.lose_reply["commit_txn"] = 1
-    txn.commit(compacted=Compacted(number, 5, "read 11 files"))
+    txn.commit(Commit(compacted=Compacted(number, 5, "read 11 files")))
     (done,) = store.compactions()
     assert (done.state, done.highest_write_id) == (CompactionState.READY_FOR_CLEANING, 5)
 
@@ -150,7 +150,7 @@ def test_an_abort_by_somebody_else_is_noticed_at_the_next_call(manager, store):
 def test_a_commit_that_the_catalog_refuses_leaves_the_transaction_open(manager):
     txn = manager.open()
     with pytest.raises(CatalogError):
-        txn.commit(add_partitions={T: [Partition(("1",), "/x")]})
+        txn.commit(Commit(added_partitions={T: [Partition(("1",), "/x")]}))
     assert txn.phase is Phase.OPEN
     txn.abort()
 
@@ -258,7 +258,7 @@ def test_the_first_committer_wins_where_nobody_waits(managers):
     with pytest.raises(WriteConflictError) as caught:
         one.commit()
     assert [conflict.txn_id for conflict in caught.value.conflicts] == [two.id]
-    one.commit(resolved=[two.id])
+    one.commit(Commit(resolved_txns=[two.id]))
 
 
 def test_what_is_undone_is_no_conflict_for_anybody(managers, store):

@@ -27,7 +27,7 @@ from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.interface import Database, LockComponent, LockType, Operation
+from acidsql.metastore.interface import Commit, Database, LockComponent, LockType, Operation
 from acidsql.plan.standins.names import NameResolver
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
@@ -160,7 +160,7 @@ class Session:
             writer = EventFileWriter(file, SCHEMA)
             writer.write_inserts(pa.record_batch([[value]], ["v"]), write_id, encode(0, 0), 0)
             writer.close()
-        txn.commit(add_partitions={table.name: [Partition((partition,), place)]})
+        txn.commit(Commit(added_partitions={table.name: [Partition((partition,), place)]}))
 
     def compact_and_clean(self, name: str, partition: str) -> None:
         request = CompactionRequest(TableName("d", name), partition, CompactionType.MAJOR, "me")

@@ -9,7 +9,7 @@ Source: Hive ``TxnHandler`` (3.1), ``CommitTxnFunction``, ``AbortTxnsFunction`` 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -25,11 +25,10 @@ from sqlalchemy import (
     update,
 )
 
-from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
-from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.embedded import partitions, tables
 from acidsql.metastore.embedded.database.engine import Store, next_number
 from acidsql.metastore.embedded.database.schema import (
@@ -50,15 +49,15 @@ from acidsql.metastore.embedded.records import (
     write_ids,
 )
 from acidsql.metastore.interface import (
+    PLAIN_COMMIT,
+    Commit,
     LockComponent,
-    RowChanges,
     TxnInfo,
     TxnState,
     TxnType,
     WriteConflict,
 )
-from acidsql.metastore.streams import Batch, NextBatch
-from acidsql.metastore.versions import Change
+from acidsql.metastore.streams import Batch
 
 T = TXNS.c
 _PERSON_LIMIT, _TEXT_LIMIT = 128, 1024  # widths of TXN_USER and TXN_AGENT_INFO
@@ -198,55 +197,42 @@ class EmbeddedTxns:
                 name: write_ids.valid_write_ids(connection, valid_txns, name) for name in tables
             }
 
-    def commit_txn(
-        self,
-        txn_id: int,
-        *,
-        snapshot: ValidTxnList | None = None,
-        resolved: Collection[int] = (),
-        add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
-        drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
-        create_table: Table | None = None,
-        replaces: bool = False,
-        first_write_id: int = 1,
-        cleaned: int | None = None,
-        compacted: Compacted | None = None,
-        row_changes: RowChanges | None = None,
-        batch: NextBatch | None = None,
-        changed: Sequence[Change] = (),
-        new_columns: Mapping[TableName, Sequence[Column]] | None = None,
-    ) -> None:
+    def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
         with self._store.write() as connection:
             row = _row(connection, txn_id)
             if _state_of(row) is TxnState.COMMITTED:
                 return  # the reply to the first COMMIT was lost
-            txn = _refuse_ended(txn_id, row)
+            txn, new_table = _refuse_ended(txn_id, row), commit.created_table
             now_ms = self._store.now_ms(connection)
-            if cleaned is not None:
-                cleanups.remove(connection, cleaned)
-            if compacted is not None:
-                compaction_rows.commit(connection, txn_id, compacted, now_ms)
-            if create_table is not None:
-                if replaces:
-                    tables.drop_if_there(connection, create_table.name, txn_id, now_ms)
-                tables.create(connection, create_table, first_write_id, txn_id)
-                catalog_history.note(connection, txn_id, create_table.name)
-            for name, columns in (new_columns or {}).items():
+            if commit.cleanup_id is not None:
+                cleanups.remove(connection, commit.cleanup_id)
+            if commit.compacted is not None:
+                compaction_rows.commit(connection, txn_id, commit.compacted, now_ms)
+            if new_table is not None:
+                if commit.is_replacement:
+                    tables.drop_if_there(connection, new_table.name, txn_id, now_ms)
+                tables.create(connection, new_table, commit.first_write_id, txn_id)
+                catalog_history.note(connection, txn_id, new_table.name)
+            for name, columns in commit.new_columns.items():
                 tables.replace_columns(connection, name, columns)
                 catalog_history.note(connection, txn_id, name)
-            if batch is not None:
-                streams.record_batch(connection, txn, batch, now_ms)
-            partitions.drop(connection, txn_id, drop_partitions or {})
-            versions.drop_partitions(connection, txn_id, drop_partitions or {})
-            partitions.add(connection, add_partitions or {})
+            if commit.batch is not None:
+                streams.record_batch(connection, txn, commit.batch, now_ms)
+            partitions.drop(connection, txn_id, commit.dropped_partitions)
+            versions.drop_partitions(connection, txn_id, commit.dropped_partitions)
+            partitions.add(connection, commit.added_partitions)
             components = changes.recorded_changes(connection, txn_id)
-            versions.record_versions(connection, txn, changed, create_table, components, now_ms)
+            versions.record_versions(
+                connection, txn, commit.table_changes, new_table, components, now_ms
+            )
             if components:
                 narrowed = changes.narrow_to_partitions(
-                    connection, components, add_partitions or {}
+                    connection, components, commit.added_partitions
                 )
-                if snapshot is not None:
-                    conflicts.refuse(connection, txn_id, snapshot, narrowed, resolved)
+                if commit.snapshot is not None:
+                    conflicts.refuse(
+                        connection, txn_id, commit.snapshot, narrowed, commit.resolved_txns
+                    )
                 changes.complete(connection, txn_id, narrowed)
             end(connection, [txn_id], TxnState.COMMITTED)
 

@@ -8,11 +8,11 @@ in which order locks and write ids must come.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any
 
-from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import (
     AcidSqlError,
@@ -23,7 +23,6 @@ from acidsql.errors import (
     WriteConflictError,
 )
 from acidsql.metastore import conflict_rules
-from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.hive.catalog.history import HiveHistory
 from acidsql.metastore.hive.catalog.ledger import HiveLedger
 from acidsql.metastore.hive.catalog.statistics import row_count_lock
@@ -36,6 +35,8 @@ from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
 from acidsql.metastore.hive.workers import HiveWorkers
 from acidsql.metastore.interface import (
+    PLAIN_COMMIT,
+    Commit,
     LockComponent,
     LockType,
     Operation,
@@ -44,8 +45,8 @@ from acidsql.metastore.interface import (
     TxnState,
     TxnType,
 )
-from acidsql.metastore.streams import Batch, NextBatch
-from acidsql.metastore.versions import Change, Version
+from acidsql.metastore.streams import Batch
+from acidsql.metastore.versions import Version
 
 _STATES = {
     hive.TxnState.OPEN: TxnState.OPEN,
@@ -204,42 +205,25 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────
 
-    def commit_txn(
-        self,
-        txn_id: int,
-        *,
-        snapshot: ValidTxnList | None = None,
-        resolved: Collection[int] = (),
-        add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
-        drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
-        create_table: Table | None = None,
-        replaces: bool = False,
-        first_write_id: int = 1,
-        cleaned: int | None = None,
-        compacted: Compacted | None = None,
-        row_changes: RowChanges | None = None,
-        batch: NextBatch | None = None,
-        changed: Sequence[Change] = (),
-        new_columns: Mapping[TableName, Sequence[Column]] | None = None,
-    ) -> None:
+    def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
         """Not in one step: a table is created, and partitions are added, before the transaction
         commits, and partitions are dropped after it."""
-        assert not replaces, "see ``Abilities.replaces_tables``"
-        own = self._own_txn(txn_id)
-        changes = row_changes or {}
-        if create_table is not None:
-            rows = 0 if create_table.name in changes else None
-            self._create(create_table, first_write_id, txn_id, rows)
+        assert not commit.is_replacement, "see ``Abilities.replaces_tables``"
+        own, new_table = self._own_txn(txn_id), commit.created_table
+        if new_table is not None:
+            rows = 0 if new_table.name in commit.row_changes else None
+            self._create(new_table, commit.first_write_id, txn_id, rows)
         try:
-            self._count_all(own, changes, add_partitions or {})
+            self._count_all(own, commit.row_changes, commit.added_partitions)
             for table in own.write_ids:
                 self._tell_partitions(own, table)
             if self.features.tells_writes:
-                self._tell_writes(own, changes)
-            conflicts = self._at_commit(own, snapshot)
+                self._tell_writes(own, commit.row_changes)
+            conflicts = self._at_commit(own, commit.snapshot)
             if conflicts:
                 raise conflict_rules.conflict_error(own.id, conflicts)
-            entry = None if batch is None else self._next_entry(own, batch)
+            entry = None if commit.batch is None else self._next_entry(own, commit.batch)
+            compacted = commit.compacted
             with nullcontext() if compacted is None else self._compacted(txn_id, compacted):
                 self._commit(own, entry)
         except MetastoreError:
@@ -250,14 +234,14 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
                 self._uncount_without_locks(own)
             else:
                 self._uncount(own)
-            if create_table is not None:
+            if new_table is not None:
                 # The transaction's own directories go when it is abandoned. Others may be the files
                 # of a table that was about to move here.
                 with suppress(AcidSqlError):
-                    self._drop(create_table.name, delete_data=False)
+                    self._drop(new_table.name, delete_data=False)
             raise
         self._own.pop(txn_id, None)
-        for table, values in (drop_partitions or {}).items():
+        for table, values in commit.dropped_partitions.items():
             try:
                 self._drop_partitions(table, values)
             except AcidSqlError as error:  # the transaction is committed

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
 
 from acidsql.acid.cdc import is_cdc_table
 from acidsql.acid.table import Partition, Table, TableName
@@ -26,7 +26,7 @@ from acidsql.errors import (
     WriteConflictError,
     WriteError,
 )  # fmt: skip
-from acidsql.metastore.interface import WriteConflict
+from acidsql.metastore.interface import PLAIN_COMMIT, Commit, WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.metastore.versions import Change
 from acidsql.statements.context.overwrites import (
@@ -224,13 +224,13 @@ class Transaction:
 
     # ── ends ─────────────────────────────────────────────────────────────────────────────────
 
-    def commit(self, same_rows: SameRows | None = None, **keywords: Any) -> None:
+    def commit(self, same_rows: SameRows | None = None, commit: Commit = PLAIN_COMMIT) -> None:
         """Commit all statements of the transaction.
 
         Args:
             same_rows: Compares the rows if another transaction changed the same partition first.
                 None: a change of the same partition is a conflict already.
-            **keywords: For ``Txn.commit``.
+            commit: What changes in the same step, beside what the statements have written.
 
         Raises:
             WriteConflictError: Another transaction committed first. This one is still open, unless
@@ -240,21 +240,10 @@ class Transaction:
         """
         with file_errors():
             self._refuse_broken()
-        writes = (write for work in self.works for write in work.published)
-        rows = sum(published.changed for table, published in writes if not is_cdc_table(table))
-        resolved: set[int] = set()
-        dropped = keywords.get("drop_partitions") or {}
+        commit = self._with_writes(commit)
         while True:
             try:
-                self.txn.commit(
-                    resolved=resolved,
-                    add_partitions=without_dropped(self.partitions(), dropped),
-                    row_changes=row_changes(self.works),
-                    changed=self.table_changes(),
-                    new_columns=new_columns(self.works),
-                    batch=self.batch and self.batch.with_rows(rows),
-                    **keywords,
-                )
+                self.txn.commit(commit)
                 break
             except WriteConflictError as error:
                 if same_rows is None or error.ended:
@@ -265,15 +254,28 @@ class Transaction:
                     for conflict in error.conflicts
                 ):
                     raise
-                resolved |= {
-                    conflict.txn_id for conflict in error.conflicts if conflict.txn_id is not None
-                }
+                rivals = (conflict.txn_id for conflict in error.conflicts)
+                compared = {txn_id for txn_id in rivals if txn_id is not None}
+                commit = replace(commit, resolved_txns={*commit.resolved_txns, *compared})
         try:
             for callback in (callback for work in self.works for callback in work.when_committed):
                 callback()
         finally:
             self._end()
         self._on_commit(self)
+
+    def _with_writes(self, commit: Commit) -> Commit:
+        """A commit, and in the same step all that the statements have written."""
+        writes = (write for work in self.works for write in work.published)
+        rows = sum(published.changed for table, published in writes if not is_cdc_table(table))
+        return replace(
+            commit,
+            added_partitions=without_dropped(self.partitions(), commit.dropped_partitions),
+            row_changes=row_changes(self.works),
+            table_changes=self.table_changes(),
+            new_columns=new_columns(self.works),
+            batch=self.batch and self.batch.with_rows(rows),
+        )
 
     def abandon(self, reason: str) -> bool:
         """Abort, and delete the transaction's directories, which nobody can ever see.

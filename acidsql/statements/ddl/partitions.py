@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
-from acidsql.metastore.interface import Operation
+from acidsql.metastore.interface import Commit, Operation
 from acidsql.plan.locking import exclusive_lock, overwrite_locks
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context, Family, runs
@@ -134,7 +134,12 @@ class PartitionStatements(Family):
                 tuple(value for _, value in parse_partition_name(partition))
                 for partition in partitions
             ]
-            txn.commit(drop_partitions={name: dropped_values}, changed=transaction.table_changes())
+            txn.commit(
+                Commit(
+                    dropped_partitions={name: dropped_values},
+                    table_changes=transaction.table_changes(),
+                )
+            )
         self._places.remove(table, partitions, [*old_directories, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 

@@ -18,7 +18,7 @@ from acidsql.acid.table import STATISTICS, Table, TableName
 from acidsql.acid.values.types import HiveType
 from acidsql.errors import AcidSqlError, CatalogError, TxnError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
-from acidsql.metastore.interface import LockComponent, RowChange
+from acidsql.metastore.interface import Commit, LockComponent, RowChange
 from acidsql.metastore.locks import locks_on_table
 from acidsql.plan.analysis import lower
 from acidsql.plan.cdc.state import is_state, with_renamed_columns
@@ -112,18 +112,22 @@ class TableStatements(ConstraintStatements):
         if not adopt:
             table, cleanup_id = self.claim_directory(table, transaction)
             transaction.txn.commit(
-                create_table=table,
-                replaces=replaces,
-                cleaned=cleanup_id,
-                row_changes={table.name: {"": RowChange(0)}},
+                Commit(
+                    created_table=table,
+                    is_replacement=replaces,
+                    cleanup_id=cleanup_id,
+                    row_changes={table.name: {"": RowChange(0)}},
+                )
             )
             return ()
         adopted = self._places.prepare_directory(table, adopt=True)
         self._places.make_directory(table)
         transaction.txn.commit(
-            create_table=table,
-            first_write_id=adopted.first_write_id,
-            add_partitions={table.name: adopted.partitions} if adopted.partitions else None,
+            Commit(
+                created_table=table,
+                first_write_id=adopted.first_write_id,
+                added_partitions={table.name: adopted.partitions} if adopted.partitions else {},
+            )
         )
         return adopted.notes
 
@@ -165,7 +169,7 @@ class TableStatements(ConstraintStatements):
 
         Returns:
             The table, with its directory, and the id of the queued deletion, which the commit must
-            end (its argument ``cleaned``); None: nothing is queued.
+            end (``Commit.cleanup_id``); None: nothing is queued.
         """
         table = self._places.choose_location(table, transaction.id)
         self._places.prepare_directory(table, adopt=False)

@@ -35,7 +35,7 @@ from acidsql.errors import (
     UnsupportedError,
 )
 from acidsql.metastore.foreign import acid_table
-from acidsql.metastore.interface import Database, Metastore
+from acidsql.metastore.interface import Commit, Database, Metastore
 from acidsql.plan.locking import exclusive_lock
 from acidsql.statements.directories.moving_files import (
     refuse_zstd,
@@ -222,14 +222,15 @@ class Move:
         ]
         self._make_database()
         properties = {**table.properties, MOVING: f"from {self._old.address}"}
+        created_table = replace(
+            table, name=self._new.name, location=location, properties=properties, identity=""
+        )
         txn.commit(
-            create_table=replace(
-                table, name=self._new.name, location=location, properties=properties, identity=""
+            Commit(
+                created_table=created_table if new_table is None else None,
+                first_write_id=last_write_id + 1,
+                added_partitions={self._new.name: moved_partitions} if moved_partitions else {},
             )
-            if new_table is None
-            else None,
-            first_write_id=last_write_id + 1,
-            add_partitions={self._new.name: moved_partitions} if moved_partitions else None,
         )
 
     def _location(self, table: Table) -> str:

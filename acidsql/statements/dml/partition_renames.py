@@ -14,7 +14,7 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table
 from acidsql.acid.values.types import parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.metastore.interface import Operation
+from acidsql.metastore.interface import Commit, Operation
 from acidsql.plan.locking import exclusive_lock
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.sql.parsed import statements as st
@@ -79,9 +79,8 @@ class PartitionRenames(Family):
             )
             self._writer.write(transaction, held, statement_text, clock, work)
             with clock("keep"):
-                transaction.commit(
-                    drop_partitions={table.name: [*map(_partition_values, old_partitions)]}
-                )
+                dropped = {table.name: [*map(_partition_values, old_partitions)]}
+                transaction.commit(commit=Commit(dropped_partitions=dropped))
         old_prefixes = tuple(f"{table.location}/{partition}/" for partition in old_partitions)
         delete_directories = [path for _, path in work.directories if path.startswith(old_prefixes)]
         self._places.remove(table, old_partitions, [*old_files, *delete_directories])

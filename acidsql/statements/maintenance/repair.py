@@ -20,6 +20,7 @@ from acidsql.acid.table import PARQUET, Partition, Table
 from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.errors import AcidSqlError
+from acidsql.metastore.interface import Commit
 from acidsql.metastore.versions import Change
 from acidsql.plan.locking import exclusive_lock
 from acidsql.statements.context.unit_of_work import file_errors
@@ -198,19 +199,14 @@ class TableRepairs(TableChecks):
                 *partitions_to_drop,
                 *(partitions_to_add if self._metastore.abilities.keeps_versions else []),
             ]
+            count = len(partitions_to_drop) + len(partitions_to_add)
+            added = [_partition(table, partition) for partition in partitions_to_add]
             txn.commit(
-                drop_partitions={name: [_partition_values(partition) for partition in forgotten]},
-                add_partitions={
-                    name: [_partition(table, partition) for partition in partitions_to_add]
-                },
-                changed=[
-                    Change(
-                        name,
-                        REPAIR_OPERATION,
-                        text,
-                        partitions=len(partitions_to_drop) + len(partitions_to_add),
-                    )
-                ],
+                Commit(
+                    dropped_partitions={name: [*map(_partition_values, forgotten)]},
+                    added_partitions={name: added},
+                    table_changes=[Change(name, REPAIR_OPERATION, text, partitions=count)],
+                )
             )
         return plan
 
