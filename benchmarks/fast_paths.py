@@ -22,7 +22,7 @@ from local_spark import local_spark
 import acidsql
 from acidsql.acid.values.predicate import ANYTHING
 from acidsql.statements import runner
-from acidsql.statements.queries import reader
+from acidsql.statements.queries import filler, statement_demands
 from acidsql.storage.reading import scan
 from acidsql.storage.writing import job, save
 
@@ -34,8 +34,8 @@ def nothing(*_: Any, **__: Any) -> None:
 
 
 def whole(self: Any, query: Any, views: Any, said: Any) -> Any:
-    """``Reader.events`` without the query of MERGE's partners."""
-    return reader.Events(self._frame(query.query, views, said))
+    """``Filler.events`` without the query of MERGE's partners."""
+    return filler.Events(filler.query_rows(self._spark, query.query, views, said))
 
 
 def plain_order(names: Any) -> Any:
@@ -57,14 +57,17 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
         ["scan", "small scan", "changed upsert"],
     ),
     "partners": (
-        [(reader.Reader, "events", whole)],
+        [(filler.Filler, "events", whole)],
         ["big merge", "big upsert", "upsert 2 keys", "merge 1"],
     ),
     "source partitions": (
-        [(reader, "source_predicate", lambda *_: ANYTHING)],
+        [(statement_demands, "source_predicate", lambda *_: ANYTHING)],
         ["merge partitions"],
     ),
-    "data skipping": ([(reader.Reader, "_demands", lambda *_: {})], ["range scan"]),
+    "data skipping": (
+        [(statement_demands.StatementDemands, "_plan_demands", {})],
+        ["range scan"],
+    ),
     "sort by one number": (
         [(job, "_sort_prefix", lambda _: []), (job, "_together", plain_order)],
         ["insert partitions", "update partitions"],

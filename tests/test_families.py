@@ -11,10 +11,10 @@ from acidsql.statements.context.family import Context, Family, all_handlers, run
 from acidsql.statements.ddl.tables import TableStatements
 from acidsql.statements.ddl.transactions import TransactionStatements
 from acidsql.statements.dml.partition_renames import PartitionRenames
-from acidsql.statements.families import plain_families
 from acidsql.statements.maintenance.compactions import CompactionStatements
 from acidsql.statements.maintenance.history import HistoryStatements
 from acidsql.statements.show.shows import ShowStatements
+from acidsql.statements.wiring import PLAIN_FAMILIES
 
 FAMILIES = [
     TableStatements,
@@ -33,8 +33,8 @@ def context() -> Context:
 
 
 def test_every_kind_of_statement_has_one_method_that_runs_it(context: Context) -> None:
-    others: list[Family] = [family(context) for family in FAMILIES]
-    others += [PartitionRenames(context, nothing, nothing, nothing), *plain_families(context)]
+    others: list[Family] = [family(context) for family in (*FAMILIES, *PLAIN_FAMILIES)]
+    others += [PartitionRenames(context, nothing)]
     handlers = all_handlers(others)
     assert handlers.keys() | THE_RUNNERS_OWN == set(get_args(st.Statement))
     assert handlers.keys().isdisjoint(THE_RUNNERS_OWN)

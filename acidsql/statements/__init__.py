@@ -1,7 +1,7 @@
 """Runs each statement of a session, from its text to its result.
 
-``runner`` tells one statement's way from the text to the commit: say, hold, do, keep. ``families``
-makes the objects that run all other kinds of statements. The rooms, from the bottom up:
+``runner`` tells one statement's way from the text to the commit: say, hold, do, keep. ``wiring``
+makes the objects that run the statements of each kind. The rooms, from the bottom up:
 
 ===============  ================================================================================
 context/         what statements share: the transaction, its snapshot, names, receipts

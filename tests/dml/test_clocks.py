@@ -32,7 +32,7 @@ def slow(monkeypatch):
         time.sleep(1.1)
         return found
 
-    monkeypatch.setattr("acidsql.statements.queries.reader.source_predicate", slowly)
+    monkeypatch.setattr("acidsql.statements.queries.statement_demands.source_predicate", slowly)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kit import ordered, rows, table
 
-from acidsql.statements.queries import reader
+from acidsql.statements.queries import filler, statement_demands
 from acidsql.storage.reading import read as reading
 from acidsql.storage.reading import scan
 from acidsql.storage.writing import job, save
@@ -16,8 +16,8 @@ FASTER = [
     (scan, "deletion_vectors"),
     (scan, "search"),
     (reading, "prune_buckets"),
-    (reader, "source_predicate"),
-    (reader, "hide_constants"),
+    (statement_demands, "source_predicate"),
+    (filler, "hide_constants"),
     (job, "unmeasured_batches"),
     (job, "bucket_sql"),
     (save, "plain_rows"),

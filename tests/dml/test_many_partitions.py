@@ -13,7 +13,7 @@ from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import TransientTxnError
 from acidsql.plan import locking
 from acidsql.statements.context.current_txn import Transactions
-from acidsql.statements.queries import reader
+from acidsql.statements.queries import statement_demands
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.reading.pruning import partition_columns, source_partitions
 from acidsql.storage.tables import orc_schema
@@ -127,7 +127,7 @@ def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
         spark.catalog.refreshByPath(path)
         return found
 
-    monkeypatch.setattr(reader, "source_predicate", ask)
+    monkeypatch.setattr(statement_demands, "source_predicate", ask)
     with pytest.raises(TransientTxnError, match="was changed while"):
         t.sql(MERGE.format(f"(SELECT * FROM parquet.`{path}`)"))
     assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(60,)]
@@ -154,7 +154,7 @@ def test_a_source_is_not_asked_for_partitions_that_the_text_names(
         names.extend(column.name for column, _ in equated)
         return ask(source, equated)
 
-    monkeypatch.setattr(reader, "source_predicate", note)
+    monkeypatch.setattr(statement_demands, "source_predicate", note)
     # Spark does not know its value as a constant.
     source = "(SELECT INT(id), INT(id) AS p FROM range(3, 4))"
     merge = MERGE.format(source).partition("WHEN NOT")[0]
@@ -276,3 +276,29 @@ def test_known_partitions_and_changed_ones_are_not_compared_one_by_one(monkeypat
     found = transactions.partitions(Table(name, "/t", (), (Column("p", "int"),)))
     assert [one.values for one in found] == [(str(n),) for n in range(3500)]
     assert compared[0] <= 1000
+
+
+OF_ONE = "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id "
+OF_CHANGES = (
+    "MERGE INTO t USING (SELECT u.id FROM u JOIN table_changes('u', 1) c ON u.id = c.id "
+    "WHERE u.id = 1) s ON t.id = s.id "
+)
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [
+        OF_ONE + "AND t.v IN (SELECT v FROM u) WHEN MATCHED THEN UPDATE SET v = 'b'",
+        OF_ONE + "WHEN MATCHED AND EXISTS (SELECT 1 FROM u) THEN UPDATE SET v = 'b'",
+        OF_ONE + "WHEN MATCHED THEN UPDATE SET v = (SELECT max(w) FROM u)",
+        OF_CHANGES + "WHEN MATCHED THEN UPDATE SET v = 'b'",
+    ],
+)
+def test_merge_reads_a_table_of_many_partitions_beside_its_source(acid, merge):
+    """The listing of u asks for the queries' demands before the source is filled."""
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t VALUES (1, 'a'), (20, 'a')")
+    acid.sql("CREATE TABLE u (id INT, v STRING, w STRING) PARTITIONED BY (p STRING)")
+    acid.sql("INSERT INTO u SELECT CAST(id AS INT), 'a', 'b', concat('p', id) FROM range(12)")
+    acid.sql(merge)
+    assert sorted(rows(acid, "SELECT * FROM t")) == [(1, "b"), (20, "a")]

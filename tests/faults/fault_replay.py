@@ -22,7 +22,7 @@ from acidsql.acid.table import Table
 from acidsql.plan.analysis import lower
 from acidsql.statements import runner
 from acidsql.statements.dml import write as writer
-from acidsql.statements.queries import reader, table_rows
+from acidsql.statements.queries import filler, statement_demands, table_rows
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading import read
@@ -90,20 +90,20 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
-    scan, empty, shaped = read.scan, reader.empty_scan, table_rows.select_standin_columns
+    scan, empty, shaped = read.scan, filler.empty_scan, table_rows.select_standin_columns
     patch.setattr(
         read,
         "scan",
         lambda spark, what: memory.ask(_scan_key(what), lambda: scan(spark, what)),
     )
     patch.setattr(
-        reader,
+        filler,
         "empty_scan",
         lambda spark, table, virtual: memory.ask(
             (repr(table), virtual), lambda: empty(spark, table, virtual)
         ),
     )
-    for module in (reader, table_rows):
+    for module in (filler, statement_demands, table_rows):
         patch.setattr(
             module,
             "select_standin_columns",

@@ -11,7 +11,7 @@ import pytest
 
 import acidsql
 from acidsql.api import session as sessions
-from acidsql.statements import runner
+from acidsql.statements.context import family
 from acidsql.storage.spark.session import jobs as spark_jobs
 from acidsql.storage.writing import warm_workers as module
 from acidsql.storage.writing.warm_workers import warm_workers
@@ -55,7 +55,7 @@ def session(spark, acid):
 def started(monkeypatch):
     """The Spark sessions whose workers a statement or ``connect`` would start."""
     found = []
-    monkeypatch.setattr(runner, "warm_workers", found.append)
+    monkeypatch.setattr(family, "warm_workers", found.append)
     monkeypatch.setattr(sessions, "warm_workers", found.append)
     return found
 

@@ -125,6 +125,13 @@ class EventQuery:
     notes_replaced: bool = False
     makes_table: bool = False
 
+    @property
+    def reduction(self) -> tuple[ReducedQuery, DerivedView] | None:
+        """The query over a reduced target, and MERGE's source. None: there is only ``query``."""
+        if self.reduced is None or self.source is None:
+            return None
+        return self.reduced, self.source
+
 
 @dataclass(frozen=True, slots=True)
 class RewriteContext:

@@ -7,6 +7,7 @@ CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -226,6 +227,17 @@ class NameResolver:
             )  # fmt: skip
         need_name(full_name.name, name, text)
         return full_name
+
+
+class Glance:
+    """Looks each name of one statement up once. ``find_readable`` finds plain tables, too."""
+
+    def __init__(self, names: NameResolver) -> None:
+        peek_entry = cache(names.peek_entry)
+        self.find = cache(lambda parts: names.acid_table_or_view(parts, peek_entry(parts)))
+        self.find_readable = cache(
+            lambda parts: self.find(parts) or names.readable_table(parts, peek_entry(parts))
+        )
 
 
 def refuse_temporary(name: TableName | None, feature: str) -> None:

@@ -64,15 +64,20 @@ from acidsql.statements.context.result import (
     receipt,
     rows_frame,
 )
-from acidsql.statements.context.statement_text import StatementText, new_statement_text
+from acidsql.statements.context.statement_text import (
+    StatementText,
+    new_statement_text,
+    query_rows,
+)
 from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.context.work import Work
 from acidsql.statements.ddl.state_tables import StateTables
-from acidsql.statements.dml.hold import Holder, LockedStatement
-from acidsql.statements.dml.prepare import Preparer
-from acidsql.statements.dml.write import Writer
+from acidsql.statements.dml.hold import LockedStatement
+from acidsql.statements.dml.phases import Phases
 from acidsql.statements.queries.events import Views
-from acidsql.statements.queries.reader import Reader
+from acidsql.statements.queries.explain import Explainer
+from acidsql.statements.queries.filler import Filler
+from acidsql.statements.queries.table_rows import TableRows
 from acidsql.storage.reading.pruning.source_partitions import source_predicate
 from acidsql.storage.spark.repeatable import is_of_literals
 from acidsql.storage.spark.session.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
@@ -90,18 +95,13 @@ class AutoCdcStatements:
     """
 
     def __init__(
-        self,
-        context: Context,
-        preparer: Preparer,
-        holder: Holder,
-        reader: Reader,
-        writer: Writer,
-        tables: StateTables,
-    ) -> None:
+        self, context: Context, tables: StateTables, filler: Filler, explainer: Explainer,
+        phases: Phases,
+    ) -> None:  # fmt: skip
         self._context, self._spark = context, context.spark
-        self._preparer, self._holder = preparer, holder
-        self._reader, self._writer, self._tables = reader, writer, tables
-        self.tombstones = Tombstones(context, preparer, holder, writer)
+        self._filler, self._explainer, self._phases = filler, explainer, phases
+        self._rows, self._tables = TableRows(context), tables
+        self.tombstones = Tombstones(context, phases)
 
     def run(
         self, statement: AutoCdc, statement_text: StatementText, clock: Clock, resolve: Resolve
@@ -122,6 +122,7 @@ class AutoCdcStatements:
                 have one key and one order value, or the target has a key twice.
             TableChangedError: Others dropped the state table meanwhile.
         """
+        self._context.warm_workers()
         with clock("say"):
             prepared = self._prepare(statement, statement_text, resolve)
         with (
@@ -130,7 +131,9 @@ class AutoCdcStatements:
         ):
             with transaction.statement("AUTO CDC", statement_text.text) as work:
                 with clock("hold"):
-                    locked = self._holder.hold(transaction.txn, statement, statement_text, prepared)
+                    locked = self._phases.holder.hold(
+                        transaction.txn, statement, statement_text, prepared
+                    )
                 tally = self._apply(transaction, locked, statement_text, clock, work)
             with clock("keep"):
                 self._context.transactions.end_statement(transaction)
@@ -158,7 +161,8 @@ class AutoCdcStatements:
         about the folded records. Nothing is run or locked."""
         assert isinstance(prepared, PreparedCdc)
         decision_plan = prepared.decide_without_files(prepared.decisions.join)
-        (plan,) = self._reader.explain(decision_plan, statement_text, mode, locks).collect()
+        rows = self._explainer.explain(decision_plan, statement_text, mode, locks)
+        (plan,) = rows.collect()
         return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
 
     def records_with_faults(self, text: str) -> DataFrame:
@@ -232,7 +236,7 @@ class AutoCdcStatements:
     ) -> PreparedCdc:
         """Prepare a statement before its transaction. Raise TxnError if it would create its state
         table in a transaction whose snapshot is taken already."""
-        prepared = self._preparer.prepare_at_a_glance(statement, statement_text, resolve)
+        prepared = self._phases.preparer.prepare_at_a_glance(statement, statement_text, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current
         if prepared.is_new and current is not None and current.txn.has_snapshot:
@@ -276,7 +280,7 @@ class AutoCdcStatements:
             raise
 
     def _prepare_again(self, statement: AutoCdc, statement_text: StatementText) -> PreparedCdc:
-        prepared = self._preparer.prepare_change(statement, statement_text)
+        prepared = self._phases.preparer.prepare_change(statement, statement_text)
         assert isinstance(prepared, PreparedCdc)
         return prepared
 
@@ -310,9 +314,7 @@ class AutoCdcStatements:
                 with temp_views({prepared.files: records.rows}):
                     if decision is prepared.decisions.first:  # a projection of the records
                         (query,) = decision.queries
-                        decision_rows = lower.frame(
-                            self._spark, query.query, {}, statement_text.args, statement_text.time
-                        )
+                        decision_rows = query_rows(self._spark, query.query, {}, statement_text)
                         decisions = replace(records, rows=decision_rows)
                     else:
                         demands = (
@@ -336,7 +338,7 @@ class AutoCdcStatements:
                 if row_count
             ]
             views = Views({prepared.decision_view: decisions.rows})
-            self._writer.write_each(
+            self._phases.writer.write_each(
                 transaction, changed_queries, views, statement_text, clock, work
             )
         return tally
@@ -352,7 +354,7 @@ class AutoCdcStatements:
         """
         decisions = prepared.decisions
         if decisions.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
-            listings, _ = self._reader.list_files(prepared.queries[0].table, locked.snapshot)
+            listings, _ = self._rows.list_files(prepared.queries[0].table, locked.snapshot)
             if not any(listing.data or listing.originals for listing in listings):
                 return decisions.first, prepared.first_queries
         truncating_decision = decisions.truncate if counts["truncations"] else None
@@ -375,12 +377,12 @@ class AutoCdcStatements:
         (query,) = part.queries
         few_rows = self._context.txns.settings.few_rows
         few_table_rows = few_rows if demands else 0
-        views = self._reader.views(
+        views = self._filler.views(
             part, locked.snapshot, statement_text, few=few_table_rows, explicit_demands=demands
         )
         if demands and all(map(is_of_literals, views.values())):  # there is nothing to reduce
             query = replace(query, reduced=None)
-        events = self._reader.events(query, views, statement_text)
+        events = self._filler.events(query, views, statement_text)
 
         def evaluate_rows(rows: DataFrame) -> EvaluatedRows:
             location = query.table.location

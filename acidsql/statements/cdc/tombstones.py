@@ -15,9 +15,7 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.plan.cdc.state import forget_statement, is_state, tombstone_retention
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.result import Clock
-from acidsql.statements.dml.hold import Holder
-from acidsql.statements.dml.prepare import Preparer
-from acidsql.statements.dml.write import Writer
+from acidsql.statements.dml.phases import Phases
 from acidsql.txn import NO_WAIT_SETTINGS
 
 _log = logging.getLogger(__name__)
@@ -27,11 +25,8 @@ _LEAST_PAUSE_S = 3600.0
 class Tombstones:
     """Forgets deletes in one session."""
 
-    def __init__(
-        self, context: Context, preparer: Preparer, holder: Holder, writer: Writer
-    ) -> None:
-        self._context = context
-        self._preparer, self._holder, self._writer = preparer, holder, writer
+    def __init__(self, context: Context, phases: Phases) -> None:
+        self._context, self._phases = context, phases
 
     def forget(
         self, target: Table, forgotten_at: dict[TableName, float] | None = None
@@ -77,14 +72,14 @@ class Tombstones:
         """Run a DELETE in a transaction of its own, and return the number of deleted rows. It fails
         at once if it must wait for a lock: a later attempt deletes the same rows."""
         clock = Clock()
-        statement, statement_text, prepared = self._preparer.prepare_text(text)
+        statement, statement_text, prepared = self._phases.preparer.prepare_text(text)
         with (
             self._context.transactions.own_transaction(
                 statement_text.text, waits=NO_WAIT_SETTINGS
             ) as transaction,
             transaction.statement("DELETE", statement_text.text) as work,
         ):
-            held = self._holder.hold(transaction.txn, statement, statement_text, prepared)
-            self._writer.write(transaction, held, statement_text, clock, work)
+            held = self._phases.holder.hold(transaction.txn, statement, statement_text, prepared)
+            self._phases.writer.write(transaction, held, statement_text, clock, work)
             self._context.transactions.end_statement(transaction)
         return sum(published.deleted for _, published in work.published)

@@ -1,7 +1,7 @@
 """The base class of statement families, their shared context, and the decorator ``@runs``.
 
 A family is a class whose methods run statements. ``@runs`` marks a method with the types of the
-statements that the method runs. From all families the runner makes one table of methods.
+statements that the method runs. From all families ``wiring`` makes one table of methods.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from acidsql.statements.context.partition_specs import Partitions
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.spark_databases import SparkDatabases
 from acidsql.statements.context.temporary_tables import TemporaryTables
+from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import Txn, TxnManager
 
 _log = logging.getLogger(__name__)
@@ -61,6 +62,11 @@ class Context:
     partitions: Partitions
     temporary: TemporaryTables
     host: str
+
+    def warm_workers(self) -> None:
+        """Start Python workers while a statement is prepared, locked and planned."""
+        if self.txns.settings.warm_workers == "statement":
+            warm_workers(self.spark)
 
 
 class Family:

@@ -19,7 +19,7 @@ from acidsql.plan.values.sqltext import Text
 from acidsql.sql.binder import bind_partition
 from acidsql.sql.parsed.statements import PartitionItem
 from acidsql.statements.context.current_txn import Transactions
-from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.statement_text import StatementText, query_rows
 from acidsql.storage.reading.pruning.known_partitions import (
     canonical_partition_values,
     partition_names,
@@ -65,9 +65,7 @@ class Partitions:
         if query.static_partition is not None:
             with lower.mapped_errors(query.static_partition):
                 values = query.static_partition
-                row = lower.frame(
-                    self._spark, values, {}, statement_text.args, statement_text.time
-                ).collect()[0]
+                row = query_rows(self._spark, values, {}, statement_text).collect()[0]
             directories = self.names(table).directories(row)
             return list(directories if query.overwrite else directories[:1])
         names = [] if query.partitions is None else self._transactions.partition_names(table)
@@ -77,9 +75,7 @@ class Partitions:
         views = {view: partitions_frame(self._spark, table, names)}
         try:
             with lower.mapped_errors(partition_query):
-                rows = lower.frame(
-                    self._spark, partition_query, views, statement_text.args, statement_text.time
-                ).collect()
+                rows = query_rows(self._spark, partition_query, views, statement_text).collect()
         except AcidSqlError:
             return None  # the condition fails here, but perhaps the statement never evaluates it
         return sorted(row[0] for row in rows)

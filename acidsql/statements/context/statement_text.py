@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.plan.analysis import lower
 from acidsql.plan.standins.query import argument_name
 from acidsql.plan.values.assignment import Policy
+from acidsql.plan.values.sqltext import Text
 from acidsql.sql.parsed.statements import Merge, MultiInsert, SparkStatement, Statement
 from acidsql.sql.text.frames import need_frames
 from acidsql.storage.spark.clocks import StatementTime
@@ -52,6 +54,18 @@ def new_statement_text(spark: SparkSession, text: str, args: Args) -> StatementT
     statement_text = StatementText(text, named_args(args), has_double_quoted_names(spark, text))
     need_frames(text, statement_text.args or {}, double_quoted=statement_text.double_quoted)
     return statement_text
+
+
+def query_rows(
+    spark: SparkSession, query: Text, views: lower.Views, statement_text: StatementText
+) -> DataFrame:
+    """The lazy rows of a query of a statement, over those views that it names.
+
+    Raises:
+        SqlError: Spark cannot analyse the query; see ``lower.frame``.
+    """
+    views = lower.views_in_text(query, views)
+    return lower.frame(spark, query, views, statement_text.args, statement_text.time)
 
 
 def statement_name(statement: Statement) -> str:

@@ -33,7 +33,7 @@ from acidsql.plan.standins.query import placeholders
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.parsed.time_travel import AsOf
 from acidsql.sql.text.tokens import Span
-from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.statement_text import StatementText, query_rows
 from acidsql.txn import Snapshot
 
 
@@ -93,9 +93,7 @@ class TimeTravel:
         text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
         text.user(span).raw(" AS value)")
         with lower.mapped_errors(text):
-            (row,) = lower.frame(
-                self._spark, text, {}, statement_text.args, statement_text.time
-            ).collect()
+            (row,) = query_rows(self._spark, text, {}, statement_text).collect()
         return row[0], None if row[1] is None else int(row[1])
 
     def resolve_arguments(

@@ -23,7 +23,7 @@ from acidsql.sql.queries.table_changes import parse_table_changes
 from acidsql.sql.text.tokens import Span, tokenize
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.statement_text import has_double_quoted_names
-from acidsql.statements.queries.reader import Reader
+from acidsql.statements.queries.filler import Filler
 from acidsql.statements.queries.view_rows import NO_ALIAS, view_type
 from acidsql.storage.spark.session import temporary
 
@@ -36,7 +36,7 @@ class ViewDefinitions:
     def __init__(self, context: Context) -> None:
         self._spark, self._names = context.spark, context.names
         self._transactions = context.transactions
-        self._reader = Reader(context)
+        self._filler = Filler(context)
 
     def view_of_statement(
         self, statement: st.CreateView | st.AlterView, text: str, name: TableName
@@ -70,7 +70,7 @@ class ViewDefinitions:
             view=ViewText(query.slice(text), definition.expanded(name.name, columns, names)),
         )
         # A reader must resolve the same names. This also finds a view that would read itself.
-        self._reader.empty_views(view_standins(view, self._names.find_readable))
+        self._filler.empty_views(view_standins(view, self._names.find_readable))
         return view
 
     def _comment_and_properties(
@@ -97,7 +97,7 @@ class ViewDefinitions:
         query_text = Text(text, rewritten.edits).verbatim(query)
         try:
             rows = lower.frame(
-                self._spark, query_text, self._reader.empty_views(rewritten.standins)
+                self._spark, query_text, self._filler.empty_views(rewritten.standins)
             )
         except SqlError as error:
             if error.condition != "UNBOUND_SQL_PARAMETER":

@@ -18,26 +18,16 @@ from acidsql.statements.context.result import Clock, Receipt, receipt
 from acidsql.statements.context.statement_text import StatementText, new_statement_text
 from acidsql.statements.ddl.columns import added_columns, has_default
 from acidsql.statements.ddl.tables import TableStatements
-from acidsql.statements.dml.hold import Holder
-from acidsql.statements.dml.prepare import Preparer
-from acidsql.statements.dml.write import Writer
+from acidsql.statements.dml.phases import Phases
 from acidsql.storage.columns import quote, quoted_path
 
 
 class FilledColumns(Family):
     """Runs ADD COLUMNS … WITH VALUES for one session."""
 
-    def __init__(
-        self,
-        context: Context,
-        tables: TableStatements,
-        preparer: Preparer,
-        holder: Holder,
-        writer: Writer,
-    ) -> None:
+    def __init__(self, context: Context, tables: TableStatements, phases: Phases) -> None:
         super().__init__(context)
-        self._tables, self._preparer = tables, preparer
-        self._holder, self._writer = holder, writer
+        self._tables, self._phases = tables, phases
 
     @runs(st.AddFilledColumns)
     def _add_filled_columns(self, statement: st.AddFilledColumns, text: str) -> Receipt:
@@ -53,8 +43,8 @@ class FilledColumns(Family):
         own_transaction = self._transactions.own_transaction(text)
         with own_transaction as transaction, transaction.statement("ADD COLUMNS", text) as work:
             with clock("hold"):
-                locked = self._holder.hold(transaction.txn, update, statement_text, prepared)
-            self._writer.write(transaction, locked, statement_text, clock, work)
+                locked = self._phases.holder.hold(transaction.txn, update, statement_text, prepared)
+            self._phases.writer.write(transaction, locked, statement_text, clock, work)
             with clock("keep"):
                 transaction.commit()
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
@@ -83,7 +73,7 @@ class FilledColumns(Family):
         statement = parse(statement_text.text, is_ours=lambda _: True)
         assert isinstance(statement, st.Update)
         update = replace(statement, new_columns=tuple(columns))
-        return update, statement_text, self._preparer.prepare_change(update, statement_text)
+        return update, statement_text, self._phases.preparer.prepare_change(update, statement_text)
 
 
 def _require_defaults(columns: list[Column], statement: st.AddFilledColumns, text: str) -> None:

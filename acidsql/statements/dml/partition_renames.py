@@ -23,9 +23,8 @@ from acidsql.statements.context.result import Clock, Receipt, receipt
 from acidsql.statements.context.statement_text import StatementText
 from acidsql.statements.ddl.partitions import publish_empty_directories
 from acidsql.statements.directories.places import Places
-from acidsql.statements.dml.hold import Holder
-from acidsql.statements.dml.prepare import Changing, Preparer
-from acidsql.statements.dml.write import Writer
+from acidsql.statements.dml.phases import Phases
+from acidsql.statements.dml.prepare import Changing
 from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.storage.reading.pruning.known_partitions import canonical_partition_values
 
@@ -37,12 +36,9 @@ _RENAMABLE_TYPES = frozenset(
 class PartitionRenames(Family):
     """Runs RENAME TO PARTITION for one session."""
 
-    def __init__(
-        self, context: Context, preparer: Preparer, holder: Holder, writer: Writer
-    ) -> None:
+    def __init__(self, context: Context, phases: Phases) -> None:
         super().__init__(context)
-        self._preparer, self._holder, self._writer = preparer, holder, writer
-        self._places = Places(context.metastore)
+        self._phases, self._places = phases, Places(context.metastore)
 
     @runs(st.RenamePartition)
     def _rename_partition(self, statement: st.RenamePartition, text: str) -> Receipt:
@@ -69,7 +65,7 @@ class PartitionRenames(Family):
                     update_statement, statement_text, prepared = self._moving_update(
                         table, *old_and_new
                     )
-                held = self._holder.hold(
+                held = self._phases.holder.hold(
                     transaction.txn, update_statement, statement_text, prepared
                 )
             old_partitions, new_partition = old_and_new
@@ -77,7 +73,7 @@ class PartitionRenames(Family):
             publish_empty_directories(
                 transaction.txn, work, table, [new_partition], overwrite=False
             )
-            self._writer.write(transaction, held, statement_text, clock, work)
+            self._phases.writer.write(transaction, held, statement_text, clock, work)
             with clock("keep"):
                 dropped = {table.name: [*map(_partition_values, old_partitions)]}
                 transaction.commit(commit=Commit(dropped_partitions=dropped))
@@ -143,7 +139,7 @@ class PartitionRenames(Family):
             for name, value in zip(column_names, old_sql, strict=True)
         )
         path = quoted_path((table.name.database, table.name.name))
-        return self._preparer.prepare_text(f"UPDATE {path}\nSET {sets}\nWHERE {condition}")
+        return self._phases.preparer.prepare_text(f"UPDATE {path}\nSET {sets}\nWHERE {condition}")
 
 
 def _partition_values(partition: str) -> tuple[str | None, ...]:

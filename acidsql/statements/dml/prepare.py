@@ -26,7 +26,7 @@ from acidsql.statements.context.statement_text import (
 )
 from acidsql.statements.context.time_travel import TimeTravel, need_versions
 from acidsql.statements.ddl.tables import TableStatements
-from acidsql.statements.queries.reader import Reader
+from acidsql.statements.queries.filler import Filler
 
 Changing = st.Dml | st.AutoCdc | st.Undo  # the statements that change rows
 
@@ -34,11 +34,11 @@ Changing = st.Dml | st.AutoCdc | st.Undo  # the statements that change rows
 class Preparer:
     """Binds, analyses and rewrites the statements of one session."""
 
-    def __init__(self, context: Context, reader: Reader, tables: TableStatements) -> None:
+    def __init__(self, context: Context, filler: Filler, tables: TableStatements) -> None:
         self._spark, self._names = context.spark, context.names
         self._metastore, self._abilities = context.metastore, context.metastore.abilities
         self._transactions = context.transactions
-        self._reader, self._tables = reader, tables
+        self._filler, self._tables = filler, tables
         self._travel = TimeTravel(context.spark, context.metastore)
 
     def prepare_at_a_glance(
@@ -83,7 +83,7 @@ class Preparer:
     ) -> PreparedStatement:
         """Prepare a statement that changes rows: AUTO CDC, RESTORE, REVERT or DML. ``resolve``
         finds tables by name."""
-        analyse = lower.Analysis(self._spark, statement_text.args, self._reader.empty_views).fields
+        analyse = lower.Analysis(self._spark, statement_text.args, self._filler.empty_views).fields
         text, double_quoted = statement_text.text, statement_text.double_quoted
         case_sensitive = is_case_sensitive(self._spark)
         if isinstance(statement, st.AutoCdc):
@@ -200,7 +200,7 @@ class Preparer:
         rewritten = rewrite(statement_text.text, statement, readable, double_quoted=double_quoted)
         edits = [*rewritten.edits, *placeholders(statement_text.text)]
         query = Text(statement_text.text, edits).verbatim(statement.query.span)
-        views = self._reader.empty_views(rewritten.standins)
+        views = self._filler.empty_views(rewritten.standins)
         fields = lower.fields(self._spark, query, views, statement_text.args)
         name = self._tables.new_name(statement, statement_text.text)
         table = self._tables.define_table(statement, statement_text.text, name, fields)

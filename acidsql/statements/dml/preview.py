@@ -15,16 +15,15 @@ from acidsql.acid.cdc import is_cdc_table
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE, virtual_columns
 from acidsql.errors import UnsupportedError
-from acidsql.plan.analysis import lower
 from acidsql.plan.cdc.queries import PreparedCdc
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.event_query import EventQuery
 from acidsql.plan.standins.query import StandIn, view_name
 from acidsql.plan.values.checks import new_values, partition_value
 from acidsql.statements.context.family import Context
-from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.statement_text import StatementText, query_rows
 from acidsql.statements.queries.events import Views
-from acidsql.statements.queries.reader import Reader
+from acidsql.statements.queries.filler import Filler
 from acidsql.statements.queries.table_rows import TableRows
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote, shown_type
@@ -48,9 +47,9 @@ _CHANGE = f"{ew.PREFIX}change"
 class Previewer:
     """Shows what statements of one session would change."""
 
-    def __init__(self, context: Context, reader: Reader) -> None:
+    def __init__(self, context: Context, filler: Filler) -> None:
         self._spark, self._transactions = context.spark, context.transactions
-        self._reader, self._tables = reader, TableRows(context)
+        self._filler, self._tables = filler, TableRows(context)
 
     def changes(self, prepared: PreparedStatement, statement_text: StatementText) -> DataFrame:
         """Return the changes that a statement would make, lazily: the table's columns,
@@ -74,11 +73,9 @@ class Previewer:
             )
         need_names(table)
         snapshot = self._transactions.read_snapshot([*prepared.reads, table.name])
-        views = self._reader.views(prepared, snapshot, statement_text)
+        views = self._filler.views(prepared, snapshot, statement_text)
         if (source := prepared.source) is not None:
-            views[source.view] = lower.frame(
-                self._spark, source.query, views, statement_text.args, statement_text.time
-            )
+            views[source.view] = query_rows(self._spark, source.query, views, statement_text)
         current_table = prepared.table_before or table
         changes_by_query = [
             self._changes(query, views, snapshot, statement_text, current_table)
@@ -97,8 +94,8 @@ class Previewer:
             prepared.decisions.truncate or prepared.decisions.join
         )
         snapshot = self._transactions.read_snapshot([*decision.reads, table.name])
-        views = self._reader.views(decision, snapshot, statement_text)
-        views[prepared.decision_view] = self._reader.events(
+        views = self._filler.views(decision, snapshot, statement_text)
+        views[prepared.decision_view] = self._filler.events(
             decision.queries[0], views, statement_text
         ).rows
         return mark_char_columns(
@@ -116,7 +113,7 @@ class Previewer:
         """Return the changes that one query would make, lazily: inserted rows, changed rows, or
         those that it overwrites and inserts. ``current_table``: the table without the columns that
         the statement adds."""
-        events = self._reader.events(query, views, statement_text).rows
+        events = self._filler.events(query, views, statement_text).rows
         if query.overwrite:
             deleted_rows = self._overwritten_rows(
                 query, events, snapshot, statement_text, current_table
@@ -146,13 +143,7 @@ class Previewer:
             partition_values = events
             values = [f"{ew.VALUE}{ordinal}" for ordinal in range(len(table.partition_columns))]
             if query.static_partition is not None:
-                static_row = lower.frame(
-                    self._spark,
-                    query.static_partition,
-                    {},
-                    statement_text.args,
-                    statement_text.time,
-                )
+                static_row = query_rows(self._spark, query.static_partition, {}, statement_text)
                 partition_values = static_row.toDF(*values)
             is_same_partition = " AND ".join(
                 f"{quote(column.name)} <=> {partition_value(column, ordinal)}"

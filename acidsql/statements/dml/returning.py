@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from acidsql.plan.analysis import lower
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.returning import ReturningQuery
 from acidsql.statements.context.family import Context
-from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.statement_text import StatementText, query_rows
 from acidsql.statements.context.work import Work
 from acidsql.statements.dml.hold import LockedStatement
 from acidsql.storage.files.filesystem import filesystem_for
@@ -61,14 +60,10 @@ class ReturnedRows:
             self._spark, returned, published.directories, old_listings, is_small=is_small
         )
         views = {returning.view: rows}
-        return lower.frame(
-            self._spark, returning.query, views, statement_text.args, statement_text.time
-        )
+        return query_rows(self._spark, returning.query, views, statement_text)
 
     def empty_rows(self, returning: ReturningQuery, statement_text: StatementText) -> DataFrame:
         """Return a DataFrame with the columns of ``rows``, but without rows."""
         rows = no_rows(self._spark, returning.shown)
         views = {returning.view: rows}
-        return lower.frame(
-            self._spark, returning.query, views, statement_text.args, statement_text.time
-        )
+        return query_rows(self._spark, returning.query, views, statement_text)

@@ -15,12 +15,12 @@ from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.event_query import EventQuery
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.result import Clock
-from acidsql.statements.context.statement_text import StatementText
+from acidsql.statements.context.statement_text import StatementText, query_rows
 from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.context.work import Work
 from acidsql.statements.dml.hold import LockedStatement
 from acidsql.statements.queries.events import Events, Views
-from acidsql.statements.queries.reader import Reader
+from acidsql.statements.queries.filler import Filler
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.spark.repeatable import repeatable_query
 from acidsql.storage.writing.save import Save, TableWrite
@@ -33,14 +33,14 @@ class Writer:
 
     Args:
         context: The objects that the statements of a session share.
-        reader: Fills the stand-ins.
+        filler: Fills the stand-ins.
         evaluates_once: Whether a query that may give other rows each time is evaluated only once.
             Then the driver does not try to collect its rows: if there were too many rows, a job
             would evaluate the query again.
     """
 
-    def __init__(self, context: Context, reader: Reader, *, evaluates_once: bool) -> None:
-        self._context, self._reader = context, reader
+    def __init__(self, context: Context, filler: Filler, *, evaluates_once: bool) -> None:
+        self._context, self._filler = context, filler
         self._evaluates_once = evaluates_once
 
     def write(
@@ -60,7 +60,7 @@ class Writer:
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             is_point = all(query.may_collect for query in held.prepared.queries)
             few_rows = self._context.txns.settings.few_rows if is_point else 0
-            views = self._reader.views(held.prepared, held.snapshot, statement_text, few=few_rows)
+            views = self._filler.views(held.prepared, held.snapshot, statement_text, few=few_rows)
         with self._evaluate_source(transaction.txn, held.prepared, views, statement_text):
             targets = zip(held.prepared.queries, held.possible_partitions, strict=True)
             self.write_each(transaction, targets, views, statement_text, clock, work)
@@ -120,9 +120,7 @@ class Writer:
         query, location = prepared.source.query, prepared.queries[0].table.location
         with ExitStack() as files:
             with lower.mapped_errors(query):
-                source = lower.frame(
-                    self._context.spark, query, views, statement_text.args, statement_text.time
-                )
+                source = query_rows(self._context.spark, query, views, statement_text)
                 rows = files.enter_context(stage_rows(source, location, txn.id))
             views[prepared.source.view] = lower.mark_chars(rows, prepared.source)
             yield
@@ -176,7 +174,7 @@ class Writer:
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return
-        events = self._reader.events(query, views, statement_text)
+        events = self._filler.events(query, views, statement_text)
         with (
             events.require_unchanged_source(self._context.spark),
             lower.mapped_errors(query.query),

@@ -1,4 +1,4 @@
-"""Text of EXPLAIN about the locks and files of a statement, to be shown above Spark's plan."""
+"""EXPLAIN: a statement's locks, the files that it reads of ACID tables, and Spark's plan."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pyspark.sql import DataFrame
+
 from acidsql.acid.layout import bucket_id_of
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.interface import LockComponent
+from acidsql.plan.rewrite import PreparedStatement
+from acidsql.plan.standins.standins import StandIn, standins_in
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.result import rows_frame
+from acidsql.statements.context.statement_text import StatementText, query_rows
+from acidsql.statements.queries.filler import Filler
+from acidsql.statements.queries.table_rows import TableRows
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.files.sizes import size_text
+from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.session.jvm import ScannedFiles
 from acidsql.storage.tables.file_info import read_file_info
 from acidsql.storage.tables.listing import Listing
+from acidsql.txn import Snapshot
 
 _DIRECTORIES_SHOWN = 20
 _FOOTERS_MAX = 1000  # if there are more delete files, their events are not counted
@@ -24,6 +35,51 @@ _ITEMS_SHOWN = 8
 # possessive, so that a literal of a million letters is searched once only.
 _LONG_LIST = re.compile(r"(?<![^\[\](),:\s])(?:[^\[\](),:\s]*+,){16,}+[^\[\](),:\s]*+")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
+
+
+class Explainer:
+    """Explains the statements of one session."""
+
+    def __init__(self, context: Context, filler: Filler) -> None:
+        self._spark, self._transactions = context.spark, context.transactions
+        self._filler, self._tables = filler, TableRows(context)
+
+    def explain(
+        self, prepared: PreparedStatement, statement_text: StatementText, mode: str | None,
+        locks: Iterable[LockComponent],
+    ) -> DataFrame:  # fmt: skip
+        """EXPLAIN of a row-changing statement: its locks, its tables' files, and Spark's plan."""
+        snapshot = self._transactions.read_snapshot(prepared.reads)
+        views = self._filler.views(prepared, snapshot, statement_text)
+        source_sql = ""
+        if (source := prepared.source) is not None:
+            source_sql = source.query.sql
+            views[source.view] = query_rows(self._spark, source.query, views, statement_text)
+        plans = []
+        for query in prepared.queries:
+            text = query.query.sql + source_sql + (query.source.query.sql if query.source else "")
+            standins = standins_in(text, prepared.standins)
+            rows = self._filler.events(query, views, statement_text).rows
+            plans.append(self.plan(rows, standins, snapshot, mode, statement_text))
+        plans[0] = _locks_section(locks) + plans[0]
+        return rows_frame(self._spark, "plan string", [(plan,) for plan in plans])
+
+    def plan(
+        self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None,
+        statement_text: StatementText,
+    ) -> str:  # fmt: skip
+        """The text of a plan, after a list of the files that the plan reads of ACID tables."""
+        files_by_table = {
+            (standin.table.name, point_in_time): (
+                standin.table,
+                *self._tables.list_files(standin.table, snapshot, point_in_time),
+            )
+            for standin in standins
+            if standin.table.is_transactional and standin.changes is None
+            for point_in_time in [self._tables.point_in_time(standin, statement_text)]
+        }
+        plan = plan_section(jvm.explain(rows, mode))
+        return _tables_section([*files_by_table.values()], jvm.scans_of(rows)) + plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +102,7 @@ class _PlannedFile:
     bucket_id: int | None
 
 
-def locks_section(locks: Iterable[LockComponent]) -> str:
+def _locks_section(locks: Iterable[LockComponent]) -> str:
     """Return the section of EXPLAIN about the locks that a statement takes, a line for each
     different lock; "" without locks."""
     lines = []
@@ -74,7 +130,7 @@ def _list_beginning(match: re.Match[str]) -> str:
     return f"{','.join(items[:_ITEMS_SHOWN])},… {len(items) - _ITEMS_SHOWN} more"
 
 
-def tables_section(
+def _tables_section(
     tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: ScannedFiles | None
 ) -> str:
     """Return the section about the files that a plan reads of each ACID table; "" without tables.

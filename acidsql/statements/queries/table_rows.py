@@ -17,7 +17,9 @@ from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import TxnState
 from acidsql.plan.standins.query import StandIn
 from acidsql.statements.context.family import Context
+from acidsql.statements.context.statement_text import StatementText
 from acidsql.statements.context.time_travel import PointInTime, TimeTravel
+from acidsql.statements.queries.view_rows import in_view, text_of_view_query
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.plain_tables import read_plain
@@ -119,6 +121,14 @@ class TableRows:
                 with_deleted=standin.with_deleted,
             )
         return select_standin_columns(rows, standin)
+
+    def point_in_time(self, standin: StandIn, statement_text: StatementText) -> PointInTime | None:
+        """The older version that a stand-in shows; None: it shows what the transaction sees."""
+        if standin.as_of is None:
+            return None
+        with in_view(self._spark, standin.enclosing_view):
+            view_text = text_of_view_query(standin.enclosing_view, statement_text)
+            return self.travel.resolve_as_of(standin.as_of, view_text)
 
     def list_files(
         self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None = None

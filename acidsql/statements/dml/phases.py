@@ -1,0 +1,21 @@
+"""The phases of the statements that change rows, but for the commit."""
+
+from __future__ import annotations
+
+from acidsql.statements.context.family import Context
+from acidsql.statements.ddl.tables import TableStatements
+from acidsql.statements.dml.hold import Holder
+from acidsql.statements.dml.prepare import Preparer
+from acidsql.statements.dml.write import Writer
+from acidsql.statements.queries.filler import Filler
+
+
+class Phases:
+    """Say, hold and do, in one session. For ``evaluates_once`` see ``Writer``."""
+
+    def __init__(
+        self, context: Context, filler: Filler, tables: TableStatements, *, evaluates_once: bool
+    ) -> None:
+        self.preparer = Preparer(context, filler, tables)
+        self.holder = Holder(context, self.preparer)
+        self.writer = Writer(context, filler, evaluates_once=evaluates_once)

@@ -1,0 +1,159 @@
+"""Fills the stand-ins of statements with the rows of a snapshot, and queries the filled views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.values.predicate import Demand
+from acidsql.plan.analysis import lower
+from acidsql.plan.rewrite import PreparedStatement
+from acidsql.plan.rows.event_query import EventQuery
+from acidsql.plan.standins.query import StandIn
+from acidsql.sql.queries.table_changes import TableChanges
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.statement_text import StatementText, query_rows
+from acidsql.statements.queries.changes import ChangeFeed
+from acidsql.statements.queries.events import Events, Views
+from acidsql.statements.queries.statement_demands import StatementDemands
+from acidsql.statements.queries.table_rows import TableRows, select_standin_columns
+from acidsql.statements.queries.undo import UndoneChanges
+from acidsql.statements.queries.view_rows import in_view, text_of_view_query, view_rows
+from acidsql.storage.reading.returned import no_rows
+from acidsql.storage.reading.scan_columns import empty_scan
+from acidsql.storage.spark.repeatable import (
+    constant_columns,
+    evaluated_once,
+    hide_constants,
+    is_sent_unasked,
+    repeatable_query,
+)
+from acidsql.txn import Snapshot
+
+_NO_DEMANDS: Mapping[str, Demand] = {}
+_FILE_FUNCTIONS = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
+
+
+class Filler:
+    """Fills the stand-ins of one session's statements."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._spark = context, context.spark
+        self._tables = TableRows(context)
+        self._changes = ChangeFeed(context, self._tables.travel)
+        self._undone = UndoneChanges(context, self._changes, self._tables.travel)
+
+    def views(
+        self, prepared: PreparedStatement, snapshot: Snapshot, statement_text: StatementText, *,
+        few: int = 0, explicit_demands: Mapping[str, Demand] = _NO_DEMANDS,
+    ) -> Views:  # fmt: skip
+        """The lazy rows of a statement's stand-ins in a snapshot.
+
+        The views may lack rows that the statement's conditions rule out.
+
+        Args:
+            prepared: The statement.
+            snapshot: What the transaction sees.
+            statement_text: The statement's text, arguments and time.
+            few: See ``scan``, for the target and the views in ``explicit_demands``. The caller
+                gives more than 0 only if the statement reads its target once, or if the caller
+                gives an explicit demand on the target.
+            explicit_demands: The rows that the statement needs of these views, if the caller
+                knows them. Views of one table with equal demands share the rows of the first of
+                these views, with its virtual columns.
+        """
+        few = 0 if _FILE_FUNCTIONS.search(statement_text.text) else few
+        demands = StatementDemands(
+            self._context, prepared.standins, prepared.texts, statement_text, prepared.queries[0],
+            explicit_demands,
+        )  # fmt: skip
+        return self.fill(demands, snapshot, few)
+
+    def fill(self, demands: StatementDemands, snapshot: Snapshot, few: int = 0) -> Views:
+        """Fill the views of a statement, each after those whose rows it needs."""
+        standins, views, statement_text = demands.standins, demands.views, demands.statement_text
+        for standin in standins:  # nobody knows which changes a query needs, so they come first
+            if standin.changes is not None:
+                views[standin.view] = self._change_rows(standin, snapshot, statement_text)
+        for standin in standins:
+            if standin.changes is None and not standin.is_target:
+                views[standin.view] = self._rows(standin, snapshot, demands, few)
+        if (source := demands.source) is not None:
+            args, time = statement_text.args, statement_text.time
+            rows = lower.derived_rows(self._spark, source, views, args, time)
+            views[source.view] = evaluated_once(rows)
+        for standin in standins:  # the target comes last: the source may decide on its partitions
+            if standin.is_target:
+                views.target = views[standin.view] = self._rows(standin, snapshot, demands, few)
+        return views
+
+    def _change_rows(
+        self, standin: StandIn, snapshot: Snapshot, statement_text: StatementText
+    ) -> DataFrame:
+        table, changes, enclosing_view = standin.table, standin.changes, standin.enclosing_view
+        assert changes is not None
+        with in_view(self._spark, enclosing_view):
+            if not isinstance(changes, TableChanges):
+                return self._undone.rows(table, changes, snapshot)
+            view_text = text_of_view_query(enclosing_view, statement_text)
+            return self._changes.rows_of_call(table, changes, snapshot, view_text)
+
+    def _rows(
+        self, standin: StandIn, snapshot: Snapshot, demands: StatementDemands, few: int
+    ) -> DataFrame:
+        if standin.query is not None:
+            self._context.transactions.require_same_view(standin.table)
+            return view_rows(self._spark, standin, demands.views)
+        if (shared_rows := demands.shared_rows(standin)) is not None:
+            return shared_rows
+        point_in_time = self._tables.point_in_time(standin, demands.statement_text)
+        explicit_demand = demands.explicit.get(standin.view)
+        # The listing of the table may ask for the demand twice, or never.
+        demand = explicit_demand or cache(partial(demands.demand_on, standin))
+        few = few if standin.is_target or explicit_demand else 0
+        return self._tables.rows(standin, snapshot, point_in_time, demand, few)
+
+    def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
+        """Views without rows in the place of the stand-ins, for the analysis of a statement."""
+        views: dict[str, DataFrame] = {}
+        for standin in standins:
+            views[standin.view] = self._empty_view(standin, views)
+        return views
+
+    def _empty_view(self, standin: StandIn, views: Mapping[str, DataFrame]) -> DataFrame:
+        if standin.query is not None:
+            return view_rows(self._spark, standin, views)
+        if standin.returned is not None:
+            return no_rows(self._spark, standin.returned)
+        if standin.changes is not None:
+            return self._changes.no_rows(standin.table)
+        return select_standin_columns(
+            empty_scan(self._spark, standin.table, standin.virtual), standin
+        )
+
+    def events(self, query: EventQuery, views: Views, statement_text: StatementText) -> Events:
+        """The lazy events of a query over filled views.
+
+        Raises:
+            SqlError: Spark cannot analyse the query; see ``lower.frame``.
+        """
+
+        def events_of_full_query() -> DataFrame:
+            return query_rows(self._spark, query.query, views, statement_text)
+
+        reduction = query.reduction if self._context.txns.settings.fast_paths else None
+        if reduction is None:
+            return Events(events_of_full_query())
+        reduced_query, source_view = reduction
+        source = repeatable_query(rows := views[source_view.view])
+        if source is None or not source.is_small(self._spark):
+            return Events(events_of_full_query(), source if views.is_pruned else None)
+        if reduced_query.joining <= constant_columns(rows):
+            if views.target is not None and is_sent_unasked(views.target):
+                return Events(events_of_full_query(), source)
+            views[source_view.view] = hide_constants(rows)
+        reduced_rows = query_rows(self._spark, reduced_query.query, views, statement_text)
+        return Events(reduced_rows, source, events_of_full_query)

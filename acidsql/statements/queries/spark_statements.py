@@ -1,0 +1,99 @@
+"""The statements that Spark runs, with stand-ins for the ACID tables that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from acidsql.plan.analysis import lower
+from acidsql.plan.standins.foreign import (
+    dropped_name,
+    nothing_to_drop,
+    refuse_acid_tables,
+    refuse_new_location,
+)
+from acidsql.plan.standins.names import Glance
+from acidsql.plan.standins.query import acid_tables, placeholders, rewrite
+from acidsql.plan.values.sqltext import Text
+from acidsql.sql.parsed.statements import Effect, Reads, SparkStatement
+from acidsql.sql.text.frames import need_relations
+from acidsql.sql.text.tokens import Span
+from acidsql.statements.context.family import Context
+from acidsql.statements.context.result import empty_frame, rows_frame
+from acidsql.statements.context.statement_text import Args, StatementText
+from acidsql.statements.directories.directories import refuse_owned_directory
+from acidsql.statements.queries.explain import Explainer
+from acidsql.statements.queries.filler import Filler
+from acidsql.statements.queries.statement_demands import StatementDemands
+from acidsql.storage.spark.session import jvm
+from acidsql.storage.spark.views import settle
+
+# A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
+_KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
+
+
+class SparkStatements:
+    """Runs the statements of one session that are Spark's."""
+
+    def __init__(self, context: Context, filler: Filler, explainer: Explainer) -> None:
+        self._context, self._spark, self._names = context, context.spark, context.names
+        self._filler, self._explainer = filler, explainer
+
+    def run(
+        self, statement: SparkStatement, statement_text: StatementText, args: Args, glance: Glance
+    ) -> DataFrame:
+        """Run a statement. ``args`` has the arguments as the user gave them."""
+        text, double_quoted = statement_text.text, statement_text.double_quoted
+        if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
+            is_ours = self._context.databases.is_acid_database
+            refuse_new_location(text, is_ours, double_quoted=double_quoted)
+            refuse_owned_directory(self._context.metastore, text, double_quoted=double_quoted)
+            self._context.databases.share_named(text)
+        if statement.reads is Reads.NOTHING:
+            return self._run_without_tables(statement_text, args, glance)
+        rewritten = rewrite(text, statement, glance.find_readable, double_quoted=double_quoted)
+        if not rewritten.edits:
+            return self._run_verbatim(text, args)
+        composed = Text(text, [*rewritten.edits, *placeholders(text)])
+        if not rewritten.standins:
+            return self._run_over_frames(composed.verbatim(Span(0, len(text))), statement_text)
+        snapshot = self._context.transactions.read_snapshot([*acid_tables(rewritten.standins)])
+        mode, span = statement.explained or (None, statement.span)
+        query = composed.verbatim(span)
+        # Spark runs a statement that is not a query when it is asked for the statement's plan.
+        is_query = statement.effect is Effect.READS
+        queries = [query] if is_query else []
+        demands = StatementDemands(self._context, rewritten.standins, queries, statement_text)
+        views = self._filler.fill(demands, snapshot)
+        if statement.explained is not None:
+            rows = lower.frame(self._spark, query, views, statement_text.args)
+            plan = self._explainer.plan(rows, rewritten.standins, snapshot, mode, statement_text)
+            return rows_frame(self._spark, "plan string", [(plan,)])
+        with jvm.changed_conf(self._spark, _KEPT_PLANS):
+            return lower.frame(self._spark, query, views, statement_text.args, runs=not is_query)
+
+    def _run_without_tables(
+        self, statement_text: StatementText, args: Args, glance: Glance
+    ) -> DataFrame:
+        """Run a statement in which no query reads a table."""
+        text, double_quoted = statement_text.text, statement_text.double_quoted
+        is_in_spark = self._names.is_in_spark
+        need_relations(text, double_quoted=double_quoted)
+        refuse_acid_tables(text, glance.find, is_in_spark, double_quoted=double_quoted)
+        name = dropped_name(text, double_quoted=double_quoted)
+        if name is not None and self._names.qualify(name.parts) and not is_in_spark(name.parts):
+            settings = self._context.txns.settings
+            if settings.ignores_missing and not self._names.find_foreign(name.parts):
+                return empty_frame(self._spark)
+            raise nothing_to_drop(name, text)
+        return self._run_verbatim(text, args)
+
+    def _run_over_frames(self, text: Text, statement_text: StatementText) -> DataFrame:
+        """Run a statement that names DataFrames but no ACID tables."""
+        with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
+            return settle(self._run_verbatim(text.sql, statement_text.args))
+
+    def _run_verbatim(self, text: str, args: Args) -> DataFrame:
+        spark_args = dict(args) if isinstance(args, Mapping) else list(args or ())
+        return self._spark.sql(text, args=spark_args or None)
