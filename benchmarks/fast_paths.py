@@ -33,13 +33,13 @@ def nothing(*_: Any, **__: Any) -> None:
     """Replaces a function: it finds nothing."""
 
 
-def whole(self: Any, query: Any, views: Any, said: Any) -> Any:
+def whole(self: Any, query: Any, views: Any, statement_text: Any) -> Any:
     """``Filler.events`` without the query of MERGE's partners."""
-    return filler.Events(filler.query_rows(self._spark, query.query, views, said))
+    return filler.Events(filler.query_rows(self._spark, query.query, views, statement_text))
 
 
 def plain_order(names: Any) -> Any:
-    """``_together`` without the hash."""
+    """``_grouping_sort_key`` without the hash."""
     return [job.F.col(name) for name in names]
 
 
@@ -69,12 +69,12 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
         ["range scan"],
     ),
     "sort by one number": (
-        [(job, "_sort_prefix", lambda _: []), (job, "_together", plain_order)],
+        [(job, "_sort_prefix", lambda _: []), (job, "_grouping_sort_key", plain_order)],
         ["insert partitions", "update partitions"],
     ),
     "bucket sql": ([(job, "bucket_sql", nothing)], ["insert buckets", "small insert buckets"]),
     "unmeasured": ([(job, "unmeasured_batches", nothing)], ["insert select", "big upsert"]),
-    "keys alone": ([(job, "repeatable", nothing)], ["delete 5 %"]),
+    "keys alone": ([(job, "repeatable_query", nothing)], ["delete 5 %"]),
 }
 
 

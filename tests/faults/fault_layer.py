@@ -144,7 +144,7 @@ class Side:
             # As a job and the driver do, in turns.
             writing._has_staged = is_staged = write_id % 2 == 0 or name is P
             spec = writing._spec if is_staged else writing._own_spec
-            writing._take(write_rows(pa.table(columns), table, spec))
+            writing._check_and_add(write_rows(pa.table(columns), table, spec))
             transaction.refuse_overwritten(table, writing.partitions, overwrite=overwrite)
             work.publish(table, writing)
 
