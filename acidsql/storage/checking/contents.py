@@ -112,8 +112,9 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
 
 
 def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
-    """Yield what is wrong with a file without events: its kind, and with ``all_rows`` its values.
-    Raises FormatError if it cannot be read.
+    """Yield a finding if a file that should have no events has some (then nothing else is checked),
+    and with ``all_rows`` where its rows contradict the footer: their number, and in ORC the
+    statistics of their values. Raises FormatError if it cannot be read.
     """
     if spec.is_parquet:
         # Imported here because few tasks read Parquet.
@@ -143,8 +144,8 @@ def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
 
 
 def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
-    """Read the footer. With all rows, the stripes and indexes are checked, too, which no reader of
-    all rows reads. Raises FormatError.
+    """Read the footer. With ``all_rows``, also check the stripes' footers and indexes, which no
+    reader of rows reads. Raises FormatError if one of them is damaged.
     """
     with filesystem_for(file.path).open_input(file.path) as opened:
         end = file.size if file.length is None else file.length
@@ -155,8 +156,9 @@ def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
 
 
 def _user_columns(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[int, str, str]]:
-    """Return the numbers of the user's columns in a footer, with the names and types of the table.
-    ``parent``: the number of the struct that has them.
+    """Return, for each of the user's columns in a footer, its number there and the name and type
+    that the table has for it, matched by position. ``parent``: the number of the struct that has
+    them.
     """
     kinds = zip(spec.row.names, map(str, spec.row.types), strict=True)
     numbers = footer.types[parent].children
@@ -185,8 +187,9 @@ def _contradiction(file: CheckedFile, message: str) -> Finding:
 
 
 def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
-    """Yield what is wrong with a file of events: its footer, its mark, and with ``all_rows`` each
-    event. Raises FormatError if it cannot be read.
+    """Yield what is wrong with a file of events: its footer, a missing version mark, and with
+    ``all_rows`` each event. A file without event columns gives one finding, and is not checked
+    further. Raises FormatError if it cannot be read.
     """
     footer = _footer(file, spec)
     info = footer_facts(footer)
@@ -220,8 +223,8 @@ def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
 
 
 def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]]:
-    """Return the numbers of an event file's columns in its footer, ``row``'s fields included, with
-    names and types.
+    """Return number, name and type of each column in an event file's footer: first the event's own,
+    such as its operation and row id, then the user's, which are the fields of ``row``.
     """
     numbers = footer.types[0].children
     names = event.EVENT_COLUMNS[: len(_EVENT_TYPES)]
@@ -231,15 +234,16 @@ def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]
 
 def _event_counts(info: FileInfo) -> tuple[int, ...] | None:
     """Return the numbers of inserts, updates and deletes, as the footer counts them; None if it
-    does not.
+    does not. Raises ValueError if the entry is not made of numbers.
     """
     text = info.user_metadata.get(event.STATS_KEY)
     return None if text is None else _parse_numbers(text)
 
 
 def _key_index(info: FileInfo) -> list[Key] | None:
-    """Return the last key of each stripe, as the footer has them; None if it has none. What is no
-    key is left out.
+    """Return the last row id of each stripe, as the footer's ACID key index lists them; None if
+    there is no index. An entry that has not three numbers is left out; one with something else
+    than numbers raises ValueError.
     """
     text = info.user_metadata.get(event.KEY_INDEX_KEY)
     if text is None:
@@ -259,14 +263,17 @@ class EventFaults:
     _first_of_condition: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, condition: str, wrong: _Flags, keys: Sequence[Int64s], message: str) -> None:
-        """Note the events for which a flag is set. ``{}`` in the message is the first one's
-        key.
+        """Note the events whose flag in ``wrong`` is set; nothing if none is. ``keys``: the columns
+        of all events' row ids. ``{}`` in the message becomes the first such event's row id.
         """
         if wrong.any():
             self.add(condition, [column[wrong] for column in keys], message)
 
     def add(self, condition: str, keys: Sequence[Int64s], message: str) -> None:
-        """Note the events with these keys. ``{}`` in the message is the first one's key."""
+        """Note the events with these row ids, given as three columns; nothing if there are none.
+        ``{}`` in the message becomes the first one's row id. Only a condition's first message is
+        kept.
+        """
         if len(keys[0]):
             count, first = self._first_of_condition.get(
                 condition, (0, message.format(row_id_text(key_at(keys, 0))))
@@ -316,10 +323,9 @@ class _Rows:
         self._last = key_at(keys, -1)
 
     def findings(self, stats: tuple[int, ...] | None) -> Iterator[Finding]:
-        """Yield what was wrong with the events, and where the footer contradicts them, when all
-        were added.
-
-        ``stats``: the footer's numbers of inserts, updates and deletes; None if it has none.
+        """Yield what was wrong with the events, and where the footer contradicts them. Call it once
+        all batches have been added. ``stats``: the footer's numbers of inserts, updates and
+        deletes; None if it has none.
         """
         yield from self._noted.findings(self.file.path)
         yield from _row_count_findings(self.file, self.info.rows, self._rows)
@@ -388,8 +394,8 @@ class _Rows:
     def _clusters(
         self, rows: pa.StructArray, operations: npt.NDArray[np.int32], keys: list[Int64s]
     ) -> None:
-        """Note rows that CLUSTERED BY puts into another bucket than the file's; nothing without
-        CLUSTERED BY.
+        """Note inserted rows that CLUSTERED BY puts into another bucket than the file's. Nothing is
+        checked in a delete delta, or without a CLUSTERED BY.
         """
         clustering = self.spec.clustering
         if clustering is None or self._kind is DirectoryKind.DELETE_DELTA:
@@ -406,7 +412,9 @@ class _Rows:
         )
 
     def _key_index(self, keys: list[Int64s]) -> None:
-        """Note stripes that end with another key than the footer's index says."""
+        """Note each stripe whose last row of this batch has another row id than the footer's key
+        index says; nothing without an index.
+        """
         if self.index is None:
             return
         end = 0

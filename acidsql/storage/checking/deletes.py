@@ -84,8 +84,9 @@ class _Deletes:
         self._is_done = False
 
     def unmatched_deletes(self, rows: Sequence[Int64s], last: Key) -> list[Int64s]:
-        """Return the deleted row ids, up to a key, that match none of these rows and no earlier
-        row. Each is returned once.
+        """Return the deleted row ids up to ``last``, which is the highest of these rows' ids, that
+        match none of these rows and no earlier row. Each is returned once, by the first call
+        that reaches it.
         """
         while not self._is_done and self._reached <= last:
             self._pull()
@@ -98,7 +99,9 @@ class _Deletes:
         return orphans
 
     def remaining_deletes(self) -> Iterator[list[Int64s]]:
-        """Yield all deleted row ids that are greater than the last row's."""
+        """Yield, batch by batch, the deleted row ids that no call of ``unmatched_deletes`` has
+        reached: all are greater than the last row's id.
+        """
         yield self._open
         while not self._is_done:
             self._open = _NONE

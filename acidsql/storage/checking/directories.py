@@ -63,8 +63,8 @@ def place_of(table: Table, partition: str) -> str:
 
 
 def missing_places(fs: FileSystem, table: Table, catalog_facts: CatalogFacts) -> dict[str, Finding]:
-    """Return a finding for each partition whose directory is missing, by its name; only "" if the
-    table's own is.
+    """Return a finding for each partition whose directory is missing, by the partition's name. If
+    the table's own directory is missing, return that one alone, by the name "".
     """
     if not fs.exists(table.location):
         return {"": Finding(table.location, "TABLE_DIRECTORY_MISSING", "There is no directory.")}
@@ -274,11 +274,10 @@ def _is_stray(table: Table, file: FoundFile) -> bool:
 
 
 def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Finding]:
-    """Return what is wrong with the marks of minor compactions in a table's or partition's
-    directory.
-
-    ``listing``: what a reader reads there; None if it cannot be listed. What that replaces may be
-    on the way to be deleted, so it is not checked.
+    """Return what is wrong with the pairs (delta, delete delta) that minor compactions made in a
+    table's or partition's directory: a half whose twin is missing, or a twin without the mark.
+    ``listing``: what a reader reads there; None if it cannot be listed. A pair that another
+    directory in it replaces is not checked: it may be on the way to be deleted.
     """
     deltas = _deltas_in(fs, path)
     compacted_directories = [

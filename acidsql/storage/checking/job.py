@@ -82,8 +82,8 @@ class TableCheck:
     def run(
         self, spark: SparkSession, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
     ) -> list[Finding]:
-        """Return all findings. Directories are listed in threads of the driver, files are read in
-        Spark tasks.
+        """Return all findings; if the table's own directory is missing, this one alone. Directories
+        are listed in threads of the driver, files are read in Spark tasks.
 
         Args:
             spark: The session, which runs the tasks.
@@ -131,8 +131,9 @@ class TableCheck:
         listings: dict[str, Listing],
         places: Collection[str],
     ) -> tuple[list[Finding], list[CheckWork]]:
-        """Return findings, and what to look at: each file that readers of this version or an older
-        one need; the files of one bucket together if their row ids are to be compared.
+        """Return what to look at, with the findings that came up meanwhile: each file that readers
+        of this version or an older one need, of the partitions in ``places``. The files of one
+        bucket are one piece of work if their row ids are to be compared.
         """
         findings: list[Finding] = []
         works: list[CheckWork] = []
@@ -238,8 +239,8 @@ def _not_compared(place: str, subject: str, reason: str) -> Finding:
 
 
 def check_work(work: CheckWork, spec: CheckSpec) -> list[Finding]:
-    """Return the findings of one piece of work. It runs in a task. Row ids are compared only if no
-    file has an error.
+    """Return the findings of one piece of work; it runs in a task. Row ids are compared only if no
+    file has an error and all can be read; otherwise a finding NOT_COMPARED says so.
     """
     findings = [finding for file in work.files for finding in check_file(file, spec)]
     if work.fold is None:
@@ -296,8 +297,8 @@ def _check_function(
 
 
 def check_task(works: Iterable[CheckWork], spec: CheckSpec) -> list[Finding]:
-    """Return the findings of a task; if there are too many, the first ones, and one that
-    says so.
+    """Return the findings of a task. Once there are more than 200, return the first 200 and one
+    that says so, and look at no more work.
     """
     findings: list[Finding] = []
     for work in works:

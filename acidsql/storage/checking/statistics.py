@@ -107,8 +107,9 @@ def _are_complete(footer: Footer) -> bool:
 
 
 def _promised_statistics(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
-    """Return what a footer says about a column: ``values``, ``least``, ``greatest`` and ``sum`` (of
-    texts, the bytes), as far as it does; nothing if the column has another type in the file.
+    """Return what a footer says about a column: ``values`` (how many are not NULL), and for
+    integers and texts ``least``, ``greatest`` and ``sum`` (of texts, the bytes). Empty if it
+    says nothing, is damaged, or the column is a CHAR or has another type in the file.
     """
     kind = parse_type(hive_type).kind
     if number >= len(footer.statistics) or footer.types[number].kind != kind or kind == "char":

@@ -25,8 +25,8 @@ class ArrowFileSystem(FileSystem):
         self._arrow, self._root = arrow, root
 
     def _arrow_path(self, path: str) -> str:
-        """Return the path that Arrow wants: without the root, or without ``scheme:``; ``/`` for the
-        root.
+        """Return the path as Arrow wants it: without this file system's root, or else without a
+        ``scheme:``; ``/`` if nothing is left.
         """
         if self._root and path.startswith(self._root):
             path = path[len(self._root) :]

@@ -10,9 +10,8 @@ from acidsql.errors import SnapshotTooOldError
 
 @contextmanager
 def naming_missing(path: str) -> Iterator[None]:
-    """Turn the block's FileNotFoundError into SnapshotTooOldError with the missing file's path.
-
-    ``path``: the path to name if the error has none: that of the file, or of the table.
+    """Raise SnapshotTooOldError in place of a FileNotFoundError of the block; other errors pass.
+    Its message has the path that the error tells, or ``path`` if it tells none.
     """
     try:
         yield

@@ -154,8 +154,8 @@ def real_locations(locations: Iterable[str]) -> Iterator[str]:
 
 
 def _entry(parent: str, dir_entry: os.DirEntry[str]) -> Entry | None:
-    """Return the entry of a child, or of what its link leads to; None if the child was deleted
-    after the directory was read.
+    """Return the entry of a child, or of what its link leads to; a broken link counts as a file.
+    None if the child was deleted after the directory was read.
     """
     try:
         is_dir = dir_entry.is_dir()

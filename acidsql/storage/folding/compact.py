@@ -108,6 +108,7 @@ class CompactionRun:
 
     def run_in_driver(self, go_on: Callable[[], None]) -> None:
         """Fold without Spark, one bucket id after the other; for a compaction that ``is_small``.
+        The records of the written files are added to ``records``.
 
         Args:
             go_on: Called before each fold; it raises if the compaction must stop.
@@ -116,8 +117,7 @@ class CompactionRun:
             FormatError: The files break Hive's rules, or are damaged.
             UnsupportedError: The files have values that would change when they are written again.
             WriteError: The files have days that would be read as others from a file of ours; or a
-                file
-                could not be read or written.
+                file could not be read or written.
         """
         for number, bucket_fold in enumerate(self.plan.folds):
             go_on()
@@ -128,7 +128,8 @@ class CompactionRun:
     def run(
         self, spark: SparkSession, go_on: Callable[[], None], at_once: int | None = None
     ) -> None:
-        """Fold in one task for each bucket id.
+        """Fold in one task for each bucket id. The records of the written files are added to
+        ``records``.
 
         Args:
             spark: The session.
@@ -136,9 +137,8 @@ class CompactionRun:
             at_once: The number of tasks in one job; jobs run one after the other. None: one job.
 
         Raises:
-            FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may
-                come
-                as Spark's own.
+            FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may be
+                Spark's own.
         """
         folds = self.plan.folds
         step = at_once or max(1, len(folds))
@@ -149,7 +149,8 @@ class CompactionRun:
             self.folded += len(job_folds)
 
     def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
-        """Spread the rows over bucket ids, with new row ids. Called instead of ``run``.
+        """Spread the rows over bucket ids, with new row ids. Called instead of ``run``; the records
+        of the written files are added to ``records``.
 
         Args:
             spark: The session.
@@ -157,9 +158,8 @@ class CompactionRun:
             order_by: SQL that orders rows by the table's columns; None: the order of their row ids.
 
         Raises:
-            FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may
-                come
-                as Spark's own.
+            FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may be
+                Spark's own.
         """
         folds = self.plan.folds
         bucket_count = buckets or len(folds)
@@ -177,9 +177,9 @@ class CompactionRun:
         return sum(entry.size for entry in files if not entry.is_dir)
 
     def publish(self, still_ours: Callable[[], None]) -> list[str]:
-        """Put the complete results into their places, each by one rename if that is possible.
-
-        If the second of two renames fails, the first is undone, if the compaction is still ours.
+        """Put the complete results into their places: each by one rename, or on an object store by
+        copies. Before renames, single halves of pairs that dead workers left are moved away. If
+        the second of two renames fails, the first is undone, if the compaction is still ours.
 
         Args:
             still_ours: Called before each rename; it raises if another worker has the compaction.
@@ -229,8 +229,9 @@ class CompactionRun:
         return [target for _, target in ready]
 
     def _directories(self) -> list[tuple[str, list[Record]]]:
-        """Return the directories to publish: name, and the records of their files. One without
-        files is left out, but a base without rows gets an empty file.
+        """Return the directories to publish, the delete delta first: each with its name and the
+        records of its files. One without files is left out; only for a base without rows an
+        empty file is written and recorded.
         """
         by_kind: dict[str, list[Record]] = {"insert": [], "delete": []}
         for record in self.records:
@@ -242,7 +243,9 @@ class CompactionRun:
         return [(name, by_kind[kind]) for name, kind in names if name and by_kind[kind]]
 
     def _markers(self, name: str) -> dict[str, bytes]:
-        """Return the marker files of a new directory: name → contents."""
+        """Return the marker files of a new directory, name → contents: which ones depends on
+        whether it is a base, half of a pair, rebalanced, or named by the worker's transaction.
+        """
         markers = {} if self.spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
         if self._is_rebalance:
             markers[REBALANCED_FILE] = b""
@@ -285,7 +288,8 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
         is_open: Whether a transaction is open.
 
     Returns:
-        The new paths; they are staging directories of the same transactions.
+        The paths of all staging directories of ended transactions: the new names, and those that
+        stay as they are, because they were renamed before or lie on an object store.
     """
     renamed_paths = []
     for entry in fs.list_if_there(location):
@@ -306,10 +310,9 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
 
 
 def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
-    """Move single halves of pairs that a dead worker left to ``away-NUMBER``: another engine might
-    read them.
-
-    A half is renamed: while files are deleted, a half without its mark would look complete.
+    """Rename single halves of pairs, which a dead worker left in the directory ``path``, to
+    ``away-NUMBER``: another engine might read them. A half is renamed: while files are deleted,
+    a half without its mark would look complete.
     """
     entries = fs.list(path)
     names = {entry.name for entry in entries}

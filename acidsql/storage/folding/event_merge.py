@@ -143,9 +143,9 @@ def merge_events(sources: Iterable[EventSource]) -> Iterator[pa.RecordBatch]:
 
 
 def _open_to(remaining_sources: list[EventSource]) -> Key | None:
-    """Open all sources that may have events up to the lowest last key of a batch; return this key.
-
-    None: no source has events. Sources without events are removed from the list.
+    """Open all sources that may have events up to the lowest last key of an open source's batch;
+    return this key, or None if no source has events. Sources without events are removed from the
+    list.
     """
     while remaining_sources:
         bound = min((source.last for source in remaining_sources if source.is_open), default=None)
@@ -187,21 +187,22 @@ def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batch if (order[1:] > order[:-1]).all() else batch.take(pa.array(order))
 
 
-def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
-    """Raise FormatError if keys are not ascending (I4), also from ``last``, the key before them:
-    such a file would be merged wrong, and nobody would notice.
+def _need_ascending(keys: Sequence[npt.NDArray[Any]], previous_key: Key | None) -> None:
+    """Raise FormatError if a row id is lower than the one before it: such a file would be merged
+    wrong, and nobody would notice. The first is compared with ``previous_key``, the last of the
+    batch before (None: there is none). Equal row ids are allowed.
     """
     rises, repeats = compare_neighbours(keys)
     # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
-    if not (rises | repeats).all() or (last is not None and key_at(keys, 0) < last):
+    if not (rises | repeats).all() or (previous_key is not None and key_at(keys, 0) < previous_key):
         raise FormatError("its events are not sorted by row id")
 
 
 def compare_neighbours(
     keys: Sequence[npt.NDArray[Any]],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return for each key but the first whether it is above the one before it, and whether it is
-    the same.
+    """Return two arrays with a flag for each key but the first: whether it is above the one before
+    it, and whether it equals that one.
     """
     rises = np.zeros(len(keys[0]) - 1, dtype=bool)
     repeats = np.ones(len(keys[0]) - 1, dtype=bool)
@@ -214,7 +215,9 @@ def compare_neighbours(
 def compare_with_bound(
     keys: Sequence[Int64s], bound: Key
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return for each key whether it is below a bound, and whether it is the bound."""
+    """Return two arrays with a flag for each key: whether it is below a bound, and whether it
+    equals the bound.
+    """
     is_below = np.zeros(len(keys[0]), dtype=bool)
     is_equal = np.ones(len(keys[0]), dtype=bool)
     for column, value in zip(keys, bound, strict=True):

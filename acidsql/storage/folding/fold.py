@@ -149,8 +149,10 @@ def live_rows(bucket_fold: BucketFold, row: RowSchema) -> Iterator[pa.RecordBatc
 def _remaining_inserts(
     bucket_fold: BucketFold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the remaining insert events, in order. The remaining delete events go to
-    ``keep_deletes``.
+    """Yield the insert events that a fold keeps, in order of row id, with the columns ``c0``,
+    ``c1``, …. A major fold leaves out deleted rows; a minor one only rows that their own write
+    id deleted, and hands all other delete events to ``keep_deletes``. Raises as ``live_rows``
+    does.
     """
     schema = _flat(row)
     deleted = _DeleteEvents(bucket_fold, keep_deletes)
@@ -290,16 +292,17 @@ class _Output:
         for file in self._files.values():
             file.abort()
 
-    def _readable(self, users: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the user's columns, which ``refuse_unreadable_days`` checks for ORC files: readers
-        read files of ours by Spark, which shows some days as others.
+    def _readable(self, user_columns: pa.RecordBatch) -> pa.RecordBatch:
+        """Return these columns of the user's as they are, once ``refuse_unreadable_days`` has
+        checked them (not for Parquet): readers read our ORC files by Spark, which shows some
+        days as others.
 
         Raises:
             WriteError: There is such a day.
         """
         if self._spec.parquet is None:
-            refuse_unreadable_days(users.rename_columns(list(self._spec.row.names)))
-        return users
+            refuse_unreadable_days(user_columns.rename_columns(list(self._spec.row.names)))
+        return user_columns
 
     def _file(self, kind: str) -> StagedFile[Any]:
         """Return the file of a kind (``insert`` or ``delete``); it is begun here if it is the first
@@ -331,8 +334,9 @@ class _DeleteEvents:
         self._window: list[Int64s] = empty  # row ids that are to be left out, from here on
 
     def without(self, inserts: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the insert events that are left; they come in ascending order. Reads the delete
-        events up to the last of them.
+        """Return the insert events that no delete event in the window (see ``_pull``) is about.
+        Batches come in ascending order, and the delete events are read up to the last insert
+        event.
         """
         keys = keys_of(inserts)
         last = key_at(keys, -1)
@@ -345,14 +349,17 @@ class _DeleteEvents:
         return inserts.filter(pa.array(~is_deleted)) if is_deleted.any() else inserts
 
     def drain(self) -> None:
-        """Read the other delete events, because a minor fold keeps them."""
+        """Read the delete events that are left, because a minor fold keeps them although no row
+        follows.
+        """
         while not self._is_done:
             self._pull()
             self._window = [column[:0] for column in self._window]
 
     def _pull(self) -> None:
-        """Read the next batch of delete events into the window. A minor fold keeps those of other
-        write ids, and puts only the others into the window.
+        """Read the next batch of delete events. In a major fold all go into the window of row ids
+        to leave out. In a minor fold, only those by the row's own write id do; the others are
+        handed to ``keep``.
         """
         batch = next(self._events, None)
         if batch is None:

@@ -110,7 +110,9 @@ def newest_run(listing: Listing, most: int) -> DeltaRun | None:
 
 
 def _steps(listing: Listing) -> list[_DeltaStep]:
-    """Return the deltas in steps, the oldest first. The base is left out."""
+    """Return the deltas in groups, the oldest first: deltas whose ranges of write ids overlap are
+    one group. The base is left out.
+    """
     bytes_from = Counter[int]()
     for file in (*listing.data, *listing.deletes):
         if file.directory.kind is not DirectoryKind.BASE:

@@ -170,8 +170,10 @@ def plan_compaction(
 
 
 def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
-    """Whether a compaction would change anything: Hive 4's rule
-    (``QueryCompactor.Util.isEnoughToCompact``), and a rule of our own.
+    """Whether a compaction would change anything. Major: there are originals, aborted write ids in
+    the deltas' range, or more than one directory. Minor: there is more than one delta, or one
+    with its delete delta. That is Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``), but
+    for the aborted ones.
     """
     state = listing.state
     if major:
@@ -185,7 +187,9 @@ def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool
 
 
 def _write_id_range(state: AcidState) -> tuple[int, int]:
-    """Return the lowest and the highest write id of the directories that are read."""
+    """Return the lowest and the highest write id of the deltas; without deltas, the lowest possible
+    one and the base's (the lowest possible one again if there is no base).
+    """
     first = min((delta.min_write_id for delta in state.deltas), default=ORIGINALS_BASE)
     base = state.base.max_write_id if state.base else ORIGINALS_BASE
     return first, max((delta.max_write_id for delta in state.deltas), default=base)
@@ -213,7 +217,7 @@ def _deltas_from(listing: Listing, first: int) -> Listing:
 
 
 def _reads_by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
-    """Group files by bucket id, in their order. Raises ValueError if a name has none."""
+    """Group files by bucket id; in each group they keep their order."""
     reads_by_bucket: dict[int, list[FileRead]] = {}
     for read in reads:
         reads_by_bucket.setdefault(_bucket_id(read), []).append(read)
@@ -221,8 +225,8 @@ def _reads_by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
 
 
 def _bucket_id(read: FileRead) -> int:
-    """Return the bucket id of a file, by its name; of an original with another name, by its
-    rows'.
+    """Return the bucket id of a file: the one in its name; for an original without one, that of the
+    rows' bucket property. An event file without one in its name fails an assertion.
     """
     if read.path is not None:
         bucket = bucket_id_of(read.path.rpartition("/")[2])

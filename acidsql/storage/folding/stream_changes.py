@@ -65,7 +65,8 @@ class FeedRead:
 
 
 def feed_ddl(table: Table, keys: Sequence[str]) -> str:
-    """Return the DDL of the changes.
+    """Return the columns of the change rows as DDL: the table's, then kind of change, version,
+    time, transaction and row id.
 
     Raises:
         UnsupportedError: The table has no row ids, or a type that a stream cannot show; or a key is
@@ -91,9 +92,9 @@ def feed_ddl(table: Table, keys: Sequence[str]) -> str:
 def feed_reads(
     reads: Sequence[StreamRead], keys: Sequence[str], commits: Mapping[int, tuple[int, int]]
 ) -> list[FeedRead]:
-    """Return the tasks of a batch: one for each file, or with keys as few as their size allows.
-
-    ``commits``: time (in milliseconds) and transaction of each version.
+    """Return the tasks of a batch: one for each file; with keys as few as the files' size allows,
+    each of which also knows the other tasks' files. ``commits``: time (in milliseconds) and
+    transaction of each version.
     """
     if not keys:
         return [FeedRead((read,), (), (), commits) for read in reads]

@@ -148,8 +148,7 @@ def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[St
 
     Raises:
         SnapshotTooOldError: A directory or file is gone, or a rebalance in between gave the rows
-            new
-            row ids.
+            new row ids.
     """
     with naming_missing(changes.table.location):
         files, after = changed_files(changes), changes.new.after
@@ -179,8 +178,8 @@ def _stream_reads(
     new: NewWriteIds | None = None,
     overwritten_by: int | None = None,
 ) -> list[StreamRead]:
-    """Return one read for each file of insert events of a listing, with the delete events of its
-    bucket.
+    """Return one read for each file of insert events of a listing, with the files of delete events
+    of the same bucket. The other parameters are fields of the reads.
     """
     sizes = {file.path: file.size for file in listing.data}
     for group in listing.originals:
@@ -219,8 +218,9 @@ def stream_rows(stream_read: StreamRead, table: Table) -> Iterator[pa.RecordBatc
 
 
 def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-    """Yield the rows of a read, as ``read_for_query`` gives them, each batch with its changes'
-    write ids.
+    """Yield the rows of a read, as ``read_for_query`` gives them, in batches, none empty. Each
+    comes with an array of its rows' versions: the write ids that inserted them or, for deleted
+    rows, that deleted them.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -247,8 +247,9 @@ def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.Re
 
 
 def _deleted_row_ids(stream_read: StreamRead) -> _DeletedRowIds | None:
-    """Return the row ids that matter: LIVE: all; NEW: deleted by their own write id; DELETED: by a
-    new one. None if there are none.
+    """Return the deleted row ids that decide which rows are shown; LIVE: all; NEW: those deleted by
+    their own write id; DELETED: those deleted by a new write id that is not their own. None if
+    there are none.
     """
     key_batches: list[list[Int64s]] = []
     versions: list[Int64s] = []

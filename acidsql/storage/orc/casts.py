@@ -56,7 +56,9 @@ def cast_values(
 
 
 def _as_text(array: pa.Array) -> pa.Array:
-    """Convert values to texts as Hive shows them: TRUE, Java's numbers, days and moments."""
+    """Convert values to texts as Hive shows them: TRUE, Java's numbers (NaN becomes NULL), days and
+    timestamps; other types as Arrow casts them.
+    """
     kind = array.type
     if pa.types.is_boolean(kind):
         return pc.if_else(array, "TRUE", "FALSE")

@@ -33,8 +33,9 @@ def is_foreign_proleptic(footer: Footer) -> bool:
 
 
 def may_hold_lost_days(footer: Footer) -> bool:
-    """Whether a file may hold a lost day, as far as the statistics of its columns tell. True if
-    they cannot be read; False for a file of ours, or of the hybrid calendar.
+    """Whether a file may hold a day that Spark's ORC reader shows as another, as far as the
+    statistics of its columns tell. True if they cannot be read; False for a file of ours, or one
+    that declares the hybrid calendar or none.
     """
     if not is_foreign_proleptic(footer):
         return False

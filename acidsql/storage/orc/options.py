@@ -114,7 +114,8 @@ DEFAULT = OrcOptions()
 
 
 def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
-    """Refuse a bloom filter on an unknown column, or on a column that cannot have one.
+    """Refuse a bloom filter on an unknown column, or on a BOOLEAN, which cannot have one. The case
+    of names does not count.
 
     Args:
         options: The table's options.

@@ -30,8 +30,8 @@ class PendingRows:
         return self._bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. This may write the collected batches at once, before it, together with it,
-        or both.
+        """Add a batch. This may write the batches collected before, these together with the new
+        one, or the new one alone after them.
         """
         size = batch.nbytes
         if self._bytes + size > self._most_bytes:
@@ -43,7 +43,7 @@ class PendingRows:
             self.flush()
 
     def flush(self) -> None:
-        """Write the collected batches."""
+        """Write the collected batches as one table; nothing if they have no rows."""
         batches, rows = self._batches, self._rows
         self._batches, self._rows, self._bytes = [], 0, 0
         if rows:

@@ -144,10 +144,9 @@ def _refuse_encryption(hadoop_conf: HadoopConf) -> None:
 
 def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
     """Return the arguments of the first provider that finds credentials, as in Hadoop: keys,
-    ``anonymous``, or a role; empty if Arrow's own chain finds them.
-
-    Raises SettingError if only one half of a key is set, a provider runs in Java only, or none
-    finds credentials.
+    ``anonymous``, or a role; empty if Arrow's own chain finds them. Raises SettingError if only
+    one half of a key is set, a provider runs in Java only, a setting names a profile, a role
+    cannot be assumed, or no provider finds credentials.
     """
     keys = {
         "access_key": hadoop_conf.text("access.key"),
@@ -179,8 +178,9 @@ def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
-    """Return the classes of a setting, or Hadoop's default, up to the first one that Arrow's chain
-    stands for. Raises SettingError for a class that runs in Java only.
+    """Return the provider classes that a setting lists, or Hadoop's default, up to and including
+    the first one that Arrow's own chain stands for. Raises SettingError if a class before the
+    end is known to run in Java only.
     """
     setting_text = hadoop_conf.text(setting)
     classes = (
@@ -203,8 +203,9 @@ def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
 
 
 def _role_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments to assume a role. Raises SettingError if no role is named, or if the
-    keys for it are settings: Arrow takes them from the environment, a profile or the instance.
+    """Return the arguments to assume a role. Raises SettingError if no role is named, if a setting
+    narrows it or names another STS, or if the keys for it are settings: Arrow takes them from
+    the environment, a profile or the instance only.
     """
     arn = hadoop_conf.text("assumed.role.arn")
     if arn is None:
@@ -308,8 +309,9 @@ def _is_host_name(bucket: str) -> bool:
 
 
 def _proxy_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the argument for a proxy, with its login; none if no ``proxy.host`` is set. Raises
-    SettingError for a port that is no number.
+    """Return the argument for a proxy, with its login; empty if no ``proxy.host`` is set. Raises
+    SettingError, even then, for a port that is no positive number or a switch that is no
+    boolean.
     """
     host, is_secure = hadoop_conf.text("proxy.host"), hadoop_conf.flag("proxy.ssl.enabled")
     user, password = hadoop_conf.text("proxy.username"), hadoop_conf.text("proxy.password")
@@ -328,8 +330,8 @@ def _proxy_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _timeout_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the timeouts in seconds, and the number of attempts if it is set. Raises
-    SettingError.
+    """Return the timeouts in seconds, with defaults, and a retry strategy if the number of attempts
+    is set. Raises SettingError if a setting is no duration, or no positive number.
     """
     attempts = hadoop_conf.positive_integer("attempts.maximum")
     limits: dict[str, Any] = {

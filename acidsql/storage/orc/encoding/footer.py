@@ -262,13 +262,13 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
 
     Args:
         message: The footer that pyarrow wrote, decompressed.
-        metadata: User metadata to set.
+        metadata: User metadata; it replaces any that the message has.
         row: The type of the file's root, whose CHAR and VARCHAR are declared in the footer.
-            Its names are stored as Java reads them.
 
     Returns:
-        The new message. It declares the proleptic Gregorian calendar: without a declaration Hive 4
-        assumes the hybrid calendar, and moves days before 1582-10-15.
+        The new message. Its names are stored so that Java reads them back. It declares the
+        proleptic Gregorian calendar: without a declaration Hive 4 assumes the hybrid calendar, and
+        moves days before 1582-10-15.
     """
     lengths = dict(_declared_lengths(row))
     fields: list[Field] = []

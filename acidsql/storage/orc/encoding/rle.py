@@ -67,8 +67,8 @@ def decode_run(data: bytes, at: int, signed: bool) -> tuple[Int64s, int]:
 
 
 def even_steps(data: bytes, at: int, signed: bool) -> tuple[int, int, int, int]:
-    """Return the first value, step, number of values and end of a DELTA run whose steps are all
-    equal.
+    """Decode a DELTA run whose steps are all equal, without its values: return the first value, the
+    step, the number of values, and the position after the run.
     """
     first, end = _read_varint(data, at + 2)
     step, end = _read_varint(data, end)

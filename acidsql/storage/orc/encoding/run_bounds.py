@@ -71,8 +71,10 @@ class _RunBounds(NamedTuple):
 def _bounds_of_runs(
     data: bytes, *, signed: bool, is_new: bool, plain_bits: int
 ) -> Iterator[_RunBounds]:
-    """Yield the bounds and the sum of each run of a stream, without the plain ones with values of
-    up to ``plain_bits`` bits (8 or 16; 0: all runs). A stream of version 1 counts as one run.
+    """Yield the bounds and the sum of each run of a stream. Left out are runs that a pattern finds
+    (SHORT_REPEAT, DIRECT, DELTA without steps) if their values have at most ``plain_bits`` bits:
+    8 or 16; 0: all runs are yielded. A stream of version 1 counts as one run. Raises FormatError
+    if the stream is damaged.
     """
     if not is_new:
         yield _bounds_of_values(rle.decode_old(data, signed))
@@ -90,7 +92,9 @@ def _bounds_of_runs(
 
 
 def _skip_plain_runs(data: bytes, at: int, bits: int) -> int:
-    """Return the position of the first run from ``at`` on that is not plain."""
+    """Return the position of the first run, from ``at`` on, that ``_plain_runs`` does not match;
+    ``at`` itself if it is that.
+    """
     plain_runs = _plain_runs(bits).match(data, at)
     return plain_runs.end() if plain_runs else at
 

@@ -44,7 +44,7 @@ class Zone:
 
     def offsets(self, seconds: Int64s) -> Int64s:
         """Return the zone's offset from UTC, in seconds, at each of these instants (seconds since
-        1970).
+        1970). Before 1900 it is always that of the zone's present standard time, as in Java.
         """
         offsets_found = np.full(len(seconds), self._early, np.int64)
         if self._is_fixed:
