@@ -199,7 +199,7 @@ def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
             f"The file has the columns {', '.join(info.column_names)} instead of events.",
         )  # fmt: skip
         return
-    stats, index = _event_counts(info), _key_index(info)
+    stats, index = _event_counts(info), _last_stripe_keys(info)
     if stats is not None and sum(stats) != info.rows:
         yield _contradiction(
             file, f"{event.STATS_KEY} counts {sum(stats)} events, the footer {info.rows}."
@@ -240,7 +240,7 @@ def _event_counts(info: FileInfo) -> tuple[int, ...] | None:
     return None if text is None else _parse_numbers(text)
 
 
-def _key_index(info: FileInfo) -> list[Key] | None:
+def _last_stripe_keys(info: FileInfo) -> list[Key] | None:
     """Return the last row id of each stripe, as the footer's ACID key index lists them; None if
     there is no index. An entry that has not three numbers is left out; one with something else
     than numbers raises ValueError.

@@ -109,15 +109,13 @@ class RowSchema:
         return HiveType("struct", children=children, names=event.EVENT_COLUMNS)
 
     def conform_for_writing(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        """Cast each array to the Arrow type of the table's column at the same position.
-
-        CHAR values, nested ones too, are padded with blanks. The lengths of CHAR and VARCHAR are
-        not checked: the caller's SQL has done so.
+        """Cast each array to the Arrow type of the table's column at the same position. CHAR
+        values, nested ones too, are padded with blanks. The lengths of CHAR and VARCHAR are not
+        checked: the caller's SQL has done so.
 
         Raises:
-            WriteError: The number of columns is wrong, Arrow cannot cast a value, or a timestamp
-                has a
-                zone.
+            WriteError: The number of columns is wrong, Arrow cannot cast a value, or a timestamp's
+                type has a time zone.
         """
         if len(columns) != len(self.names):
             raise WriteError(f"{len(columns)} columns given for {len(self.names)} of the table")
@@ -311,7 +309,7 @@ def _conform_leaf(
     if pa.types.is_date32(array.type) and calendar != CALENDAR_PROLEPTIC:
         array = _proleptic(array)
     if pa.types.is_timestamp(array.type):
-        array = _micros(array)
+        array = _to_microseconds(array)
         if calendar not in (CALENDAR_PROLEPTIC, CALENDAR_JULIAN_DATES):
             array = _proleptic_timestamps(array)
     return cast_values(array, target, kind, file_type)
@@ -328,9 +326,9 @@ def _proleptic(array: pa.Array) -> pa.Array:
     return pa.array(days.astype(np.int32), mask=mask).cast(pa.date32())
 
 
-def _micros(array: pa.Array) -> pa.Array:
-    """Return timestamps as wall clocks in microseconds, rounded down. Raises ArrowInvalid for a
-    zone.
+def _to_microseconds(array: pa.Array) -> pa.Array:
+    """Convert timestamps of any unit to Arrow's ``timestamp[us]``; nanoseconds are rounded down.
+    Raises ArrowInvalid if their type has a time zone.
     """
     if array.type.tz is not None:
         raise pa.ArrowInvalid("TIMESTAMP WITH LOCAL TIME ZONE is not supported")

@@ -49,7 +49,8 @@ def check_stripes(
     *,
     indexes: bool = False,
 ) -> None:
-    """Check all stripes of a file.
+    """Check all stripes of a file for the damage with which ORC's C++ reader would crash or never
+    end; other damage is not looked for.
 
     Args:
         read_at: Returns the file's bytes between two positions.
@@ -135,8 +136,8 @@ def _check_texts(
 
 
 def _check_index(data: bytes, compression: int, begin: int) -> None:
-    """Raise FormatError if an index of a stripe cannot be decoded. ``begin``: its position in the
-    file.
+    """Raise FormatError if an index of a stripe cannot be decompressed, or is no sequence of
+    protobuf fields. ``begin``: its position in the file, for the error.
     """
     try:
         for _ in decode_fields(decompress(data, compression)):

@@ -140,8 +140,8 @@ def changes(spark: SparkSession, request: ChangesRequest) -> DataFrame:
 
 
 def keyed_changes(spark: SparkSession, request: ChangesRequest) -> DataFrame:
-    """Return the changes, lazily, in no order. Directories are listed, and small files read, at
-    once.
+    """Return the changes, lazily, in no order. Directories are listed, and small files of delete
+    events read, before this returns.
 
     Returns:
         ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
@@ -167,8 +167,8 @@ def keyed_changes(spark: SparkSession, request: ChangesRequest) -> DataFrame:
 def _all_inserted(
     spark: SparkSession, request: ChangesRequest, made_by: int, write_ids: ValidWriteIdList
 ) -> DataFrame:
-    """Return the live rows at these write ids as insertions, by the version that made the table or
-    by a later one.
+    """Return the rows that are live at these write ids as insertions. Each has the version that
+    inserted it, or ``made_by``, the version that made the table, if this is later.
     """
     fs = filesystem_for(request.table.location)
     listings = list_table(
@@ -227,8 +227,9 @@ def no_changes(spark: SparkSession, table: Table) -> DataFrame:
 
 
 def _levels(fs: FileSystem, request: ChangesRequest, partition: str) -> Iterator[_Level]:
-    """Yield the levels of a partition, the newest first. Raises SnapshotTooOldError if a directory
-    is gone, or was rebalanced.
+    """Yield the levels of a partition, the newest first: each has the directories from one
+    overwrite to the next, as far back as the new write ids go. Raises SnapshotTooOldError if a
+    directory is gone, or was rebalanced.
     """
     path = f"{request.table.location}/{partition}".rstrip("/")
     write_ids, ended_by = request.new.after, None
@@ -288,14 +289,16 @@ def _only_new_files(listing: Listing, new: NewWriteIds) -> Listing:
 def _change_events(
     spark: SparkSession, request: ChangesRequest, files: ChangedFiles
 ) -> Iterator[DataFrame]:
-    """Yield the insert events, and the delete events with their rows, as changes."""
+    """Yield the inserted rows, and the rows that delete events name, as changes. Left out are rows
+    that one write id both inserted and deleted. Up to three DataFrames; none if nothing changed.
+    """
     unchanged = [listing for listing in files.new if not listing.deletes]
     changed = [listing for listing in files.new if listing.deletes]
     if (inserts := _inserted_rows(spark, request, unchanged)) is not None:
         yield _change_rows(inserts, request.table, INSERT, WRITE_ID)
     if not changed:
         return
-    deletes = _delete_keys(spark, Scan(request.table, changed, request.new.after))
+    deletes = _versioned_delete_keys(spark, Scan(request.table, changed, request.new.after))
     deletes = deletes.where(request.new.sql(VERSION))
     if (inserts := _inserted_rows(spark, request, changed)) is not None:
         if may_delete_own(changed):
@@ -309,9 +312,10 @@ def _change_events(
         yield _change_rows(named_rows, request.table, DELETE, VERSION)
 
 
-def _delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
-    """Return the row ids that delete events name, with VERSION. The driver reads small files at
-    once.
+def _versioned_delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
+    """Return the keys (``key_columns``) of the rows that the visible delete events name, each with
+    VERSION, the write id of its delete event. If the delete events' files are small, the driver
+    reads them now; otherwise Spark reads them later.
     """
     keys_in_driver = few_delete_keys(request.listings, request.write_ids, request.numbers)
     if keys_in_driver is None:
@@ -320,9 +324,9 @@ def _delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
 
 
 def deleted_rows(spark: SparkSession, request: Scan) -> DataFrame | None:
-    """Return the rows that delete events name, lazily, with the columns of ``insert_events``.
-
-    None if no file can have such rows. The delete events are read at once to choose the files.
+    """Return the rows that delete events name, lazily, with the columns of ``insert_events``. None
+    if no file can have such rows. Up to READ_MAX delete events of a partition are read now, to
+    choose the files.
 
     Args:
         spark: The session.
@@ -338,9 +342,9 @@ def deleted_rows(spark: SparkSession, request: Scan) -> DataFrame | None:
 
 
 def _named_rows(spark: SparkSession, request: Scan, deletes: DataFrame) -> DataFrame | None:
-    """Return the rows that these keys of delete events name, lazily; None if there are no files.
-
-    The scan is of the same partitions as the keys, so both give the partitions the same numbers.
+    """Return the rows that these keys of delete events name, lazily, with the events' VERSION if
+    they have it; None if there are no files of insert events. The scan is of the same partitions
+    as the keys, so both give the partitions the same numbers.
     """
     files = [file for listing in request.listings for file in listing.deletes]
     rows = insert_events(spark, request)
@@ -355,7 +359,9 @@ def _inserted_rows(
 
 
 def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
-    """Return one listing for each partition, with the files of all its levels."""
+    """Return one listing for each partition, with the files of all its levels; the rest of it is
+    the newest level's, which comes first.
+    """
     merged_listings: dict[str, Listing] = {}
     for listing in listings:
         if (listing_so_far := merged_listings.get(listing.partition)) is not None:
@@ -411,10 +417,12 @@ def _overwritten_rows(
         yield _change_rows(live, request.table, DELETE, f"{write_id}L")
 
 
-def _net_changes(rows: DataFrame, new: NewWriteIds) -> DataFrame:
-    """Leave out rows that new write ids both inserted and deleted."""
-    deleted = rows.where(f"{CHANGE_TYPE} = '{DELETE}'")
-    inserted = rows.where(f"{CHANGE_TYPE} = '{INSERT}'")
+def _net_changes(change_rows: DataFrame, new: NewWriteIds) -> DataFrame:
+    """Return the changes without those of rows that the new write ids (the same or different ones)
+    both inserted and deleted: neither the insertion nor the deletion is left.
+    """
+    deleted = change_rows.where(f"{CHANGE_TYPE} = '{DELETE}'")
+    inserted = change_rows.where(f"{CHANGE_TYPE} = '{INSERT}'")
     deleted_again = deleted.where(new.sql(WRITE_ID)).selectExpr(
         *(f"{key} AS {key}_" for key in KEYS)
     )
@@ -423,14 +431,14 @@ def _net_changes(rows: DataFrame, new: NewWriteIds) -> DataFrame:
     return lasting.unionAll(deleted.where(f"NOT ({new.sql(WRITE_ID)})"))
 
 
-def _change_rows(rows: DataFrame, table: Table, kind: str, version: str) -> DataFrame:
-    """Return rows as changes of one type: ``kind`` is ``insert`` or ``delete``, ``version`` the SQL
-    of the write id.
+def _change_rows(rows: DataFrame, table: Table, change_type: str, version_sql: str) -> DataFrame:
+    """Return rows as changes of one type (``insert`` or ``delete``): type, version, ``KEYS``, then
+    the table's and the partition columns. ``version_sql``: SQL of the write id.
     """
     return jvm.select(
         rows,
-        f"'{kind}' AS {CHANGE_TYPE}",
-        f"{version} AS {COMMIT_VERSION}",
+        f"'{change_type}' AS {CHANGE_TYPE}",
+        f"{version_sql} AS {COMMIT_VERSION}",
         *(f"CAST({name} AS {KEY_TYPES[name]}) AS {name}" for name in KEYS),
         *(quote(column.name) for column in table.all_columns),
     )

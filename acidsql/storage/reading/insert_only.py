@@ -185,10 +185,10 @@ def _is_misread(
 
 
 def _read_orc_files(
-    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+    spark: SparkSession, table: Table, paths: Sequence[str], file_facts: Sequence[str]
 ) -> DataFrame:
     """Return the rows of ORC files, by Spark's reader: the table's data columns as the user sees
-    them, then the facts about the files.
+    them, then the columns in ``file_facts`` (only ``PATH``, the path of a row's file).
     """
     ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
     offset = zones.zone_offset_micros(spark)
@@ -196,7 +196,7 @@ def _read_orc_files(
         f"{shown_sql(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
         for c in table.columns
     )
-    return open_files(spark, paths, ddl, of_file=of_file).selectExpr(*values, *of_file)
+    return open_files(spark, paths, ddl, of_file=file_facts).selectExpr(*values, *file_facts)
 
 
 def _need_same_case(
@@ -234,11 +234,10 @@ def _fields(hive_type: str) -> list[str]:
 
 
 def _read_parquet_files(
-    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+    spark: SparkSession, table: Table, paths: Sequence[str], file_facts: Sequence[str]
 ) -> DataFrame:
     """Return the rows of Parquet files, by Spark's reader: the table's data columns as the user
-    sees them, then the facts about the files.
-
+    sees them, then the columns in ``file_facts`` (only ``PATH``, the path of a row's file).
     Raises FormatError if timestamps are no wall clocks, or names differ in case and the session
     tells cases apart.
     """
@@ -253,31 +252,33 @@ def _read_parquet_files(
         need_wall_clocks(paths)
     # For files that do not name Spark: their days are in the proleptic calendar (need_readable).
     options = {"datetimeRebaseMode": "CORRECTED", "mergeSchema": "false"}
-    rows = open_files(spark, paths, ddl, PARQUET, of_file=of_file, options=options)
-    return rows.selectExpr(*values, *of_file)
+    rows = open_files(spark, paths, ddl, PARQUET, of_file=file_facts, options=options)
+    return rows.selectExpr(*values, *file_facts)
 
 
 def _read_text_files(
     spark: SparkSession,
     table: Table,
     paths: Sequence[str],
-    of_file: Sequence[str],
-    field_end: str,
-    null: str,
+    file_facts: Sequence[str],
+    field_separator: str,
+    null_text: str,
 ) -> DataFrame:
-    """Return the rows of text files of Hive's LazySimpleSerDe. ``null``, and a text that does not
-    parse, is NULL. Raises UnsupportedError for nested and binary columns.
+    """Return the rows of text files of Hive's LazySimpleSerDe: the table's data columns, by
+    position, then the columns in ``file_facts`` (only ``PATH``). A field is NULL if its text is
+    ``null_text`` or no such value, or if the line has no such field. Raises UnsupportedError for
+    nested and binary columns.
     """
-    end = literal(re.escape(field_end))
+    end = literal(re.escape(field_separator))
     values = (
-        f"{_parsed_sql(f'get(split(value, {end}), {i})', column, null)} AS {quote(column.name)}"
+        f"{_parsed_sql(f'get(split(value, {end}), {i})', column, null_text)} AS {quote(column.name)}"
         for i, column in enumerate(table.columns)
     )
-    lines = open_files(spark, paths, "value string", "text", of_file=of_file)
-    return lines.selectExpr(*values, *of_file)
+    lines = open_files(spark, paths, "value string", "text", of_file=file_facts)
+    return lines.selectExpr(*values, *file_facts)
 
 
-def _parsed_sql(field: str, column: Column, null: str) -> str:
+def _parsed_sql(field: str, column: Column, null_text: str) -> str:
     """Return SQL of a column's value, from SQL of its field's text; NULL if the text is no such
     value. Raises UnsupportedError for a nested or binary type.
     """
@@ -286,5 +287,5 @@ def _parsed_sql(field: str, column: Column, null: str) -> str:
             f"Column '{column.name}' of type {column.type} cannot be read from a text file.",
             condition="UNSUPPORTED_DATATYPE",
         )
-    value = f"try_cast(nullif({field}, {literal(null)}) AS {shown_type(column.type)})"
+    value = f"try_cast(nullif({field}, {literal(null_text)}) AS {shown_type(column.type)})"
     return shown_sql(value, column.type, zone_offset_micros=None)

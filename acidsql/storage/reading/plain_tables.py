@@ -27,7 +27,7 @@ def read_plain(
     virtual: Sequence[str] = (),
 ) -> DataFrame:
     """Return the rows of a plain table, lazily: the data columns, the partition columns, the
-    virtual columns. Directories are listed at once.
+    virtual columns. Directories are listed now.
 
     Args:
         spark: The session.

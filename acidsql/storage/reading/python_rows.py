@@ -58,12 +58,11 @@ def python_rows(
 
 
 def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
-    """Return the numbers of so many files of so many bytes, in as many partitions as Spark would
-    make of them. If the files are sorted by size, every partition gets some large and some small
-    ones.
-
-    Spark takes a plan for as large as the range that it begins with, and sends a small one to each
-    task of a join. So the range has a number for each 8 bytes, and one for each file is kept.
+    """Return a DataFrame whose column ``id`` has the numbers from 0 to ``count`` - 1, of files of
+    ``size`` bytes together, in as many Spark partitions as Spark would make of the files. If the
+    files are sorted by size, every partition gets some large and some small ones. Spark takes a
+    plan for as large as the range that it begins with, and sends a small one to each task of a
+    join. So the range has a number for each 8 bytes, and one for each file is kept.
     """
     tasks_by_size = -(-(size + count * _OPENING_BYTES) // _TASK_BYTES)
     parts = max(1, min(count, max(tasks_by_size, task_slots(spark))))

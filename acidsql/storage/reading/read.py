@@ -54,7 +54,8 @@ def read_rows(
     virtual: Collection[str] = (),
     with_deleted: bool = False,
 ) -> DataFrame:
-    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``; lists at once.
+    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``. Directories are
+    listed now.
 
     Args:
         spark: The session.
@@ -232,7 +233,7 @@ def _all_write_ids() -> ValidWriteIdList:
 
 def _schema_columns(schema: Schema) -> tuple[Column, ...]:
     """Return columns from DDL text, a StructType, or pairs of a name and Hive's type; names in
-    lower case. Raises an error that names an unsupported type.
+    lower case. Raises FormatError or UnsupportedError for an unsupported type.
     """
     if isinstance(schema, str):
         schema = cast(StructType, StructType.fromDDL(schema))
@@ -268,7 +269,8 @@ def _newest_plain_columns(
     files: Mapping[str, Sequence[str]], path: str, file_format: str
 ) -> list[tuple[str, str]]:
     """Return the columns (name and type) of the newest file of an insert-only table. Raises
-    FormatError if there is no file, or if it is text.
+    FormatError if there is no file, or the format is neither ORC nor Parquet: such a file does
+    not name them.
     """
     if file_format not in (ORC, PARQUET):
         raise FormatError(f"A {file_format} file does not name its columns; pass schema=….")

@@ -110,8 +110,8 @@ def returned_rows(
 
 
 def _new_rows(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
-    """Return the rows that the statement inserted, lazily, as the new side; None if there are no
-    files.
+    """Return the rows that the statement inserted, or wrote as new versions, lazily, with the
+    columns of ``_side`` for new rows; None if a table with row ids has no files of them.
     """
     if table.is_insert_only:
         files = {
@@ -126,8 +126,9 @@ def _new_rows(spark: SparkSession, table: Table, written: Sequence[Listing]) -> 
 def _old_rows(
     spark: SparkSession, table: Table, written: Sequence[Listing], before: Sequence[Listing]
 ) -> DataFrame | None:
-    """Return the rows that the statement deleted, lazily, as the old side; None if it deleted none.
-    Each evaluation also reads the delete events, so that it fails after a ROLLBACK.
+    """Return the rows that the statement deleted or replaced, lazily, with the columns of ``_side``
+    for old rows; None if it deleted none. Each evaluation also reads the delete events, so that
+    it fails after a ROLLBACK.
     """
     deleting = {listing.partition: listing.deletes for listing in written if listing.deletes}
     holding = [
@@ -155,8 +156,8 @@ def _pair_rows(
     *,
     is_small: bool,
 ) -> DataFrame:
-    """Pair each new row with the old row that it replaces. In a MERGE, deleted rows without a new
-    row come last; other statements have none.
+    """Return each new row once, with the old row that it replaces, or NULLs. In a MERGE, deleted
+    rows without a new row follow, with NULLs for the new one; other statements have none.
     """
     place = (PARTITION, BUCKET_PROPERTY, ROW_ID)
     pairs = jvm.select(

@@ -79,14 +79,18 @@ def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
 def _delete_keys(
     spark: SparkSession, fs: FileSystem, table: Table, partition: str, directories: Sequence[str]
 ) -> DataFrame:
+    """Return the row ids that the delete events in these delete deltas of a partition name, lazily.
+    """
     files = tuple(_event_files(fs, directories))
     listing = Listing(partition, deletes=files)
     return delete_keys(spark, Scan(table, [listing], ValidWriteIdList(0)))
 
 
-def _event_files(fs: FileSystem, directories: Sequence[str]) -> Iterator[EventFile]:
-    """Yield the event files in these directories, whose names must be those of bases or deltas."""
-    for path in directories:
+def _event_files(fs: FileSystem, acid_directories: Sequence[str]) -> Iterator[EventFile]:
+    """Yield the files, all but hidden ones, in these base, delta or delete delta directories. A
+    directory with another name fails an assertion.
+    """
+    for path in acid_directories:
         directory = parse_directory(path.rpartition("/")[2])
         assert directory is not None
         for entry in fs.list(path):

@@ -124,8 +124,8 @@ class Scan:
 
 
 def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
-    """Return the live rows of a snapshot, lazily. Delete events are read at once, if they are not
-    too many.
+    """Return the live rows of a snapshot, lazily. Delete events are read now, if they are not too
+    many.
 
     Args:
         spark: The session.
@@ -172,8 +172,9 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
 
 
 def _live_inserts(spark: SparkSession, request: Scan, inserts: DataFrame) -> DataFrame:
-    """Remove the insert events that delete events name. If the scan shows deleted rows, keep them,
-    with the write id under which they were deleted.
+    """Join insert events with the request's delete events, lazily, and leave out those that are
+    named. If the request shows deleted rows, they stay instead, with the write id under which
+    they were deleted as their write id, and marked if the virtual column for this is wanted.
     """
     files = [file for listing in request.listings for file in listing.deletes]
     keys = delete_keys(spark, request, with_version=request.with_deleted)
@@ -191,8 +192,9 @@ def _live_inserts(spark: SparkSession, request: Scan, inserts: DataFrame) -> Dat
 def _candidates(
     spark: SparkSession, request: Scan, deleted: DeletionVectors, limit: int
 ) -> DataFrame | None:
-    """Return the rows for which the condition may hold; None if the driver should not search for
-    them, or found too many.
+    """Return the live rows for which the demand's condition may hold, as of ``scan``, found by the
+    driver now. None if the driver should not search for them, or found more than ``limit`` (ten
+    times as many if only row ids and the condition's columns are needed).
     """
     condition = searchable_condition(request.table, request.listings, request.demand.condition)
     if condition == ANYTHING:

@@ -30,8 +30,8 @@ def row_id_sql(prefix: str = "") -> str:
 
 
 def needed_file_columns(of_file: Sequence[str], virtual: Collection[str]) -> list[str]:
-    """Return the facts about a row's file that a read must add, each once: ``of_file``, and PATH if
-    a virtual column shows it.
+    """Return the names of the columns about a row's file that a read must add, each once: those in
+    ``of_file``, and PATH if the virtual column of the file's name is shown.
     """
     return [*dict.fromkeys([*of_file, *([PATH] if FILE_NAME in virtual else [])])]
 

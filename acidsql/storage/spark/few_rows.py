@@ -58,7 +58,8 @@ def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -
 
 def _collect_bounded(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.Table | None:
     """Collect the result of ``_limit_rows``, without ``FITS``. Return None if it has more rows than
-    ``limit``, or a long one, or if Arrow or the driver's limit refuses it.
+    ``limit``, or a row with long values; if Arrow or the driver's limit refuses it; or, with
+    ``if_small``, if Spark estimates more than 1 MiB: then no job runs.
     """
     if if_small and estimated_bytes(bounded_rows) > _SMALL_SOURCE:
         return None
@@ -77,18 +78,20 @@ def _collect_bounded(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.
     return collected.drop_columns([FITS])
 
 
-def _limit_rows(rows: DataFrame, texts: Mapping[str, str], limit: int) -> DataFrame:
-    """Return one row more than may be collected, with ``FITS``: whether the row's texts are short.
-
-    ``texts``: the columns that may be long, with SQL of each as text.
+def _limit_rows(rows: DataFrame, measured_columns: Mapping[str, str], limit: int) -> DataFrame:
+    """Return ``limit`` + 1 rows at most, with ``FITS``: whether a row's measured values together
+    have at most the row's share of 16 MiB. In a row that does not fit they are NULL.
+    ``measured_columns``: the columns that may be long → SQL of the value as text or bytes.
     """
-    sizes = (f"coalesce(octet_length({text}), 0)" for text in texts.values())
+    sizes = (f"coalesce(octet_length({text}), 0)" for text in measured_columns.values())
     fits = f"{' + '.join(['0L', *sizes])} <= {_BYTES_MAX // limit}"
-    return mark_collectable(rows, texts, fits).limit(limit + 1)
+    return mark_collectable(rows, measured_columns, fits).limit(limit + 1)
 
 
 def _long_columns(rows: DataFrame) -> dict[str, str]:
-    """Return the columns whose values may be long, with SQL of the value as text."""
+    """Return the columns whose values may be long (all but booleans, numbers and times of fixed
+    size), name → SQL of the value as text.
+    """
     return {
         field.name: f"CAST({quote(field.name)} AS STRING)"
         for field in rows.schema

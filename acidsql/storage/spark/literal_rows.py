@@ -55,11 +55,12 @@ def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
 
 
 def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
-    """Return the columns that may be long, or may be invalid UTF-8: SQL of each whole value as
-    text.
+    """Return SQL by which a caller measures values before it collects rows: column name → SQL of
+    the value as text (of a binary column, the bytes).
 
-    A binary column stays binary. Columns that are neither the table's nor partition values are left
-    out.
+    Only columns whose values may be long or invalid UTF-8 are there: texts, binaries, arrays, maps,
+    and structs that hold one of these. Partition values count as texts; other columns that are not
+    the table's are left out.
     """
     kinds = _types(rows, table)
     kinds |= {name: HiveType("string") for name in rows.columns if _is_value(name)}
@@ -74,8 +75,8 @@ def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
 def mark_collectable(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:
     """Add a column ``FITS`` to rows: whether the row may be collected.
 
-    In a row that may not be collected, the columns in ``texts`` are NULL.
-    ``fits``: SQL of ``FITS``.
+    In a row that may not be collected, the columns named in ``texts`` are NULL. ``fits``: SQL of
+    ``FITS``.
     """
     columns = {name: quote(name) for name in rows.columns}
     values = (
@@ -94,7 +95,7 @@ def _is_utf8(text: str) -> str:
 
 
 def _arrow_table(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:
-    """Collect rows whose last column is FITS as an Arrow table without it. None if a row does not
+    """Collect rows whose last column is FITS as an Arrow table without it. None if any row does not
     fit, or has a year that Python's dates do not have. ``types``: those of the user's columns.
     """
     try:

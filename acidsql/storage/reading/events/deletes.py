@@ -60,11 +60,12 @@ def remove_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventF
 def join_deleted_rows(
     events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]
 ) -> DataFrame:
-    """Keep only the rows that delete events name, with VERSION.
+    """Keep only the rows that delete events name; a row comes once for each event that names it.
+    The columns of ``deletes`` are added, all but VERSION under other names.
 
     Args:
         events: Insert events, with ``key_columns``.
-        deletes: The row ids that delete events name, as ``key_columns``, and VERSION.
+        deletes: The row ids that delete events name, as ``key_columns``, perhaps with VERSION.
         files: The files of these delete events.
     """
     return _join_deletes(events, deletes, files, "inner")
@@ -119,8 +120,8 @@ def _mixed_key_sql(keys: Sequence[str]) -> str:
 
 
 def _hint_broadcast(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Hint to Spark to broadcast the delete events, or to sort and merge if they are many. No hint
-    to broadcast if the session has switched broadcasts off.
+    """Hint to Spark to broadcast the delete events; to sort and merge if they are more than
+    SENT_MAX. No hint if they are few, but the session has switched broadcasts off.
     """
     if _are_too_many_to_broadcast(files):
         return deletes.hint("merge")

@@ -144,7 +144,7 @@ class DeletionVectors:
 def deletion_vectors(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
 ) -> DeletionVectors | None:
-    """Read the delete events of some partitions, at once, in threads of the driver.
+    """Read the delete events of some partitions now, in threads of the driver.
 
     Args:
         listings: The partitions.
@@ -289,7 +289,7 @@ def _single_row(numbers: npt.NDArray[Any]) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _PageNumberPart:
     """A part of a page's number.
 
     Attributes:
@@ -306,29 +306,34 @@ class _Part:
     numbers: _Ints
 
     @classmethod
-    def from_sql(cls, sql: str, numbers: _Ints) -> _Part:
+    def from_sql(cls, sql: str, numbers: _Ints) -> _PageNumberPart:
         """Make the part that an expression computes. ``numbers``: its value for each page."""
         low, width = _window(int(numbers.min()), int(numbers.max()))
         clamped = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
         return cls(clamped, low - 1, width + 2, numbers)
 
-    def combined(self, next_part: _Part) -> _Part:
-        """Return both parts as one, whose number is unique for each pair of their numbers."""
-        return _Part(
-            f"(({self.sql} - {self.low}L) * {next_part.width}L + {next_part.sql})",
-            next_part.low,
-            self.width * next_part.width,
-            (self.numbers - self.low) * next_part.width + next_part.numbers,
+    def combined(self, lower_part: _PageNumberPart) -> _PageNumberPart:
+        """Return one part for this part and ``lower_part``: different pairs of their numbers give
+        different numbers, in the SQL as for the pages. ``lower_part`` gives the lower digit.
+        """
+        return _PageNumberPart(
+            f"(({self.sql} - {self.low}L) * {lower_part.width}L + {lower_part.sql})",
+            lower_part.low,
+            self.width * lower_part.width,
+            (self.numbers - self.low) * lower_part.width + lower_part.numbers,
         )
 
 
-def _parts(pages: _Ints, modulus: int) -> list[_Part]:
-    """Return the numbers that ``_PARTS`` compute, for each page, with their SQL."""
+def _parts(pages: _Ints, modulus: int) -> list[_PageNumberPart]:
+    """Return the parts that identify a page, one for each SQL of ``_PARTS``: page number, write id,
+    partition number modulo ``modulus``, bucket and statement; each with its SQL for a row, and
+    its number for each of these pages.
+    """
     partition, write_id, bucket_property, page = pages
     bucket, statement = bucket_property >> _STATEMENT_BITS, bucket_property & _STATEMENT_MASK
     numbers = [page, write_id, partition % modulus, bucket, statement]
     return [
-        _Part.from_sql(sql.format(modulus=modulus), of_pages)
+        _PageNumberPart.from_sql(sql.format(modulus=modulus), of_pages)
         for sql, of_pages in zip(_PARTS, numbers, strict=True)
     ]
 
@@ -354,7 +359,7 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
     return _index_of_parts([page.combined(write_id), *other_parts])
 
 
-def _index_of_parts(parts: Sequence[_Part]) -> _Index | None:
+def _index_of_parts(parts: Sequence[_PageNumberPart]) -> _Index | None:
     """Return the index of these parts: an entry for each combination of their numbers; None if it
     would have more than INDEX_MAX numbers.
     """
@@ -384,11 +389,9 @@ def _index_of_parts(parts: Sequence[_Part]) -> _Index | None:
 
 
 def _window(low: int, high: int) -> tuple[int, int]:
-    """Return the lowest number, and the number of numbers, of an index that has both of these
-    numbers.
-
-    They are rounded. So they are seldom others for the next scan, and Spark seldom has to compile
-    the condition again.
+    """Return the lowest number, and the number of numbers, of a range that has both of these
+    numbers. It is rounded to powers of two: so it is seldom another for the next scan, and Spark
+    seldom has to compile the condition again.
     """
     if 0 <= low and high < _SMALL:
         return 0, _power_of_two_above(high)

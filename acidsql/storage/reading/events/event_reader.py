@@ -242,7 +242,8 @@ def _add_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
     """Yield the visible delete events of an event file: the row ids that they name, and the write
-    ids of the events themselves, as DELETE_COLUMNS.
+    ids of the events themselves, as DELETE_COLUMNS. Raises FormatError if the file is damaged or
+    has no events, and FileNotFoundError if it is gone.
     """
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):

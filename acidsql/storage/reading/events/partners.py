@@ -35,9 +35,9 @@ _Named = set[tuple[int, int]]  # write ids and bucket ids
 
 
 def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
-    """Keep only the files of a listing that may have a row which the delete events name.
-
-    The delete events are read here. If there are more than READ_MAX, all files are kept.
+    """Return the listing with only those files of insert events that may have a row which the
+    delete events name. The delete events are read here. If there are more than READ_MAX, all
+    files are kept.
 
     Args:
         listing: The files of insert events, and the delete events, of one partition.

@@ -123,7 +123,8 @@ def numbered_reads(
 
 
 def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | None:
-    """Find the live rows for which a condition may hold. Files are read at once, in threads.
+    """Find the live rows for which a condition may hold. All files are read before this returns, in
+    threads.
 
     Args:
         reads: The result of ``numbered_reads``.
@@ -131,7 +132,7 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
 
     Returns:
         Row ids, partition directory, then columns of the table named by ``column_name``; None if
-        there are too many rows, or if Arrow cannot read them.
+        there are too many rows, or if Arrow cannot read them: then Spark must search.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -292,7 +293,8 @@ class _SearchedFile:
 
 
 def decider(predicate: Predicate) -> Decider:
-    """Return a function that tells for each row whether a predicate holds: true, false or null.
+    """Return a function that tells for each row whether a predicate holds, by SQL's logic: true,
+    false or null. It takes Arrow's columns by name.
 
     The literals become Arrow's here, once, because a list may have thousands of them, and there may
     be thousands of files.

@@ -49,8 +49,9 @@ def _may_be_of_buckets(file: EventFile, buckets: frozenset[int]) -> bool:
 
 
 def _matching_buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
-    """Return the buckets of all rows for which a condition holds; None if they are not known, or
-    the table is not bucketed.
+    """Return the buckets that can have rows for which a condition holds. None if the table is not
+    bucketed, or the condition does not limit every bucketing column to values of a type that has
+    one form only, or the combinations of values are more than 1000.
     """
     if not table.is_bucketed:
         return None

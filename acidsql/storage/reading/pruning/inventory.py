@@ -176,7 +176,8 @@ def _top_entries(
     oldest: float,
 ) -> list[tuple[Entry, FoundFile]]:
     """Return the entries of a table's or partition's directory itself, hidden ones too; each with a
-    FoundFile that has its kind and state. A missing directory has none.
+    FoundFile that has its kind and state, for the files below it. Empty if the directory is
+    missing.
     """
     entries = fs.list_if_there(place.path)
     visible_entries = [entry for entry in entries if not is_hidden(entry.name)]

@@ -31,7 +31,9 @@ def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> 
 def canonical_partition_values(
     spark: SparkSession, table: Table, names: Sequence[str]
 ) -> dict[str, PartitionValues]:
-    """Return the values of each directory, as their canonical texts; None is NULL."""
+    """Return directory name → the partition's values, as their canonical texts (the one form in
+    which acidsql writes a value); None is NULL. A job-less query asks Spark for doubtful names.
+    """
     canonical_values = _values_in_spark(spark, table, names)
     return {
         name: canonical_values.get(name) or tuple(value for _, value in parse_partition_name(name))

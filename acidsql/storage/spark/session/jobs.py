@@ -126,8 +126,9 @@ def cancel_jobs(spark: SparkSession, tag: str) -> None:
 
 
 def briefly(call: Callable[[], object]) -> None:
-    """Call Spark, but wait ten seconds at most: if a server of Spark Connect is gone, PySpark asks
-    again for ten minutes. An error is ignored.
+    """Call Spark in a thread, and wait for it ten seconds at most; then this returns, and the call
+    may go on. An error is ignored. If a server of Spark Connect is gone, PySpark asks again for
+    ten minutes.
     """
 
     def run() -> None:
