@@ -157,7 +157,7 @@ def _write_events(
     """Replaces ``write.write_events``: two tasks run here, one after the other."""
     rows: pa.Table = memory.ask(
         ("events", id(events)),
-        lambda: write._arrange_rows(events, table, spec, is_fast=is_fast).toArrow(),
+        lambda: write._arrange_rows(events, table, spec, may_use_sql=is_fast).toArrow(),
     )
     half = (rows.num_rows + 1) // 2
     parts = [rows.slice(0, half), rows.slice(half)]

@@ -98,7 +98,7 @@ def test_where_spark_finds_other_buckets_it_is_not_asked(spark, monkeypatch):
     )  # fmt: skip
     ids = pa.array(range(40), pa.int32())
     rows = local_rows(spark, pa.table({"id": ids}))
-    found = rows.select(write._bucket_expression(spark, table, is_fast=True)).collect()
+    found = rows.select(write._bucket_expression(spark, table, may_use_sql=True)).collect()
     expected = bucket_ids([ids], ["int"], 4, table.bucketing_version)
     assert [row[0] for row in found] == expected.tolist()
 

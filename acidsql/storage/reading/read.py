@@ -54,8 +54,7 @@ def read_rows(
     virtual: Collection[str] = (),
     with_deleted: bool = False,
 ) -> DataFrame:
-    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``. Directories are
-    listed now.
+    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``; list files now.
 
     Args:
         spark: The session.
@@ -233,7 +232,7 @@ def _all_write_ids() -> ValidWriteIdList:
 
 def _schema_columns(schema: Schema) -> tuple[Column, ...]:
     """Return columns from DDL text, a StructType, or pairs of a name and Hive's type; names in
-    lower case. Raises FormatError or UnsupportedError for an unsupported type.
+    lower case. Raises FormatError for an unsupported type.
     """
     if isinstance(schema, str):
         schema = cast(StructType, StructType.fromDDL(schema))

@@ -71,7 +71,7 @@ def query_over_views(
     """Give the block the rows of a query that may name DataFrames as views.
 
     The rows can be used inside of the block only, unless ``settle`` was called there. ``runs``: the
-    text may also be a statement that runs at once.
+    text may also be a statement, which Spark runs now.
     """
     if is_remote(spark):
         yield _query_with_views(spark, text, views, args, runs=runs)

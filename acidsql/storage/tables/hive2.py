@@ -62,8 +62,9 @@ def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
 
 
 def _greatest_operation(path: str, size: int) -> int:
-    """Return the greatest number of an operation in a file of events, from its statistics; INSERT
-    if they do not tell, or the file is damaged or gone.
+    """Return the greatest operation code (0 INSERT, 1 UPDATE, 2 DELETE) in an ORC file of events,
+    by the statistics in its footer. INSERT if there are none, or the file is damaged or gone:
+    whoever reads its rows raises that error.
     """
     try:
         with filesystem_for(path).open_input(path) as opened, naming_damage(path):

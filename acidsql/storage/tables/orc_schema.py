@@ -66,7 +66,7 @@ class FileColumnNames:
         events: The six event columns. Hive's query-based compaction writes them in lower case.
         row: The user's columns.
         types: The types of the user's columns, see ``FileInfo``.
-        of_others: See ``lost_days.is_foreign_proleptic``.
+        is_foreign_proleptic: See ``lost_days.is_foreign_proleptic``.
     """
 
     events: tuple[str, ...]

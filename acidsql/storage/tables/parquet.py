@@ -126,8 +126,7 @@ def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
 
     Raises:
         FormatError: It is no Parquet file; a column does not fit the table's type, timestamps are
-            no
-            wall clocks, or days are of a calendar that the file tells Hive's readers only.
+            no wall clocks, or days are of a calendar that the file tells Hive's readers only.
     """
     with _open_parquet(path) as reader:
         _need_readable(path, reader, schema)
@@ -211,8 +210,8 @@ def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
 
 
 def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> pa.RecordBatch:
-    """Return a batch with the table's columns and types; columns are matched by name, missing ones
-    are NULL. Raises FormatError if they do not fit.
+    """Return a batch with the table's columns and types. Columns are matched by name, ignoring
+    case; missing ones are NULL. Raises FormatError if a value or name does not fit.
     """
     columns = [*batch.columns, pa.nulls(batch.num_rows)]  # the last one is for missing columns
     places = places_of_fields(schema.names, batch.schema.names)
@@ -242,8 +241,8 @@ def _has_old_days(reader: pq.ParquetFile) -> bool:
 
 
 def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
-    """Raise FormatError if a DATE column may have days before 1582-10-15. Called if only Hive's own
-    key says that they are of the hybrid calendar.
+    """Raise FormatError if a DATE column has days before 1582-10-15, or has no statistics that
+    exclude them. Called if only Hive's own key says that they are of the hybrid calendar.
     """
     footer = reader.metadata
     for i in range(footer.num_columns):

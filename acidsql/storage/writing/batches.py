@@ -97,8 +97,8 @@ def is_long_row(error: BaseException) -> bool:
 
 
 def _refuse_long_rows(rows: DataFrame, texts: list[str]) -> DataFrame:
-    """Return the rows in a form that fails the job, with ``_TOO_LONG`` in the message, if a row is
-    too long.
+    """Return the rows in a form that fails the job, with ``_TOO_LONG`` in the message, if a row has
+    more than 16 KiB in the columns ``texts`` together.
     """
     # The SQL does not call coalesce, because in Spark 4.1 a session may redefine it.
     lengths = [

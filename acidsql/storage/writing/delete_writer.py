@@ -42,7 +42,9 @@ from acidsql.storage.writing.staged_file import (
 def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """Run the delete stage: write sorted delete keys, and yield the records of both stages.
+    """Run the delete stage: write sorted delete keys, and yield the records of both stages: those
+    of the insert stage that come among the keys, those of this task's files, and one ``seen``
+    for each task that keys came from.
 
     Raises:
         WriteError: The keys are not sorted.
@@ -95,7 +97,10 @@ class _DeleteWriter:
         self._files.abort()
 
     def _groups(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        """Yield the keys of each file, in the order in which they came."""
+        """Yield the keys of each file (partition, bucket id), each file once, its keys in the order
+        in which they came. Files whose keys came mixed are sorted apart, and then come in the
+        files' order.
+        """
         names = (PARTITION, BUCKET_ID)
         parts = list(runs(keys.num_rows, [keys.column(name) for name in names]))
         firsts = pa.array([start for start, _ in parts])
@@ -108,8 +113,9 @@ class _DeleteWriter:
             yield group, keys.slice(start, end - start)
 
     def _append(self, file: _DeleteFile, keys: pa.RecordBatch) -> None:
-        """Write the deletes among the keys; count repeated keys (unless they are allowed) and keys
-        that only matched. Raises WriteError if the keys do not ascend.
+        """Write delete events for the keys that delete, each once. Count repeated keys as
+        duplicates (unless they are allowed), and keys that only matched. Raises WriteError if
+        the keys do not ascend.
         """
         triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
         repeated = file.repeats(triple)

@@ -190,8 +190,9 @@ class _InsertWriter:
     def _note_replaced(
         self, file: _InsertFile, rows: pa.RecordBatch, places: pa.Array, first: int
     ) -> None:
-        """Note the old row ids of new versions, which are at these places of a batch, in the file
-        beside the bucket file. ``first``: the row id of the batch's first row.
+        """Write which rows are replaced, into a file beside the bucket file. ``rows``: the new
+        versions, with the row ids of the old ones; ``places``: their places in a batch, whose
+        first row has the row id ``first``.
         """
         if file.replaced is None:
             path = staged_path(self._spec.staging, "replaced", self._task)
@@ -205,8 +206,8 @@ class _InsertWriter:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
 
     def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        """Yield the rows by file: partition directory and bucket id, and a run of rows. A task's
-        rows come sorted, so the runs are long.
+        """Yield runs of rows for one file, each with the file's partition directory and bucket id;
+        a file may come several times. A task's rows come sorted, so the runs are long.
         """
         partitions = _row_partitions(self._spec, batch)
         buckets = self._buckets(batch)

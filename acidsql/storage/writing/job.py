@@ -94,8 +94,9 @@ def write_events(
 def _write_batches(
     batches: Batches, table: Table, spec: ew.WriteSpec, *, is_fast: bool
 ) -> list[ew.Record]:
-    """Run the job over these batches, and return its records. Raises TransientTxnError if a file of
-    the source was changed meanwhile.
+    """Run the job over these batches, and return its records. With ``is_fast``, only the delete
+    stage runs if the events can only delete and the query is repeatable. Raises
+    TransientTxnError if a file of the source was changed meanwhile.
     """
     events = batches.rows
     # A statement that only deletes has no rows to write, so it needs no insert stage. Without the
@@ -107,7 +108,7 @@ def _write_batches(
         records = _records_of_deletes(_delete_keys(events), spec)
     else:
         records = _records_of_inserts(
-            _arrange_rows(_null_default_partitions(events), table, spec, is_fast=is_fast), spec
+            _arrange_rows(_null_default_partitions(events), table, spec, may_use_sql=is_fast), spec
         )
     settings = METHODS_THAT_JAVA_COMPILES | batches.settings
     with changed_conf(events.sparkSession, settings):
@@ -132,8 +133,8 @@ def _records_of_inserts(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _records_of_deletes(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
-    """Return the records of the delete stage, lazily: the keys are shuffled by bucket id and
-    sorted.
+    """Return the records of the delete stage, lazily: the keys are shuffled by partition and bucket
+    id, and sorted; of equal keys the one that deletes comes first.
     """
     # Among equal keys the key that deletes comes first: ``delete_writer`` keeps the first.
     deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
@@ -143,9 +144,9 @@ def _records_of_deletes(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _delete_keys(events: DataFrame) -> DataFrame:
-    """Return the delete keys that the insert stage would make of events that only delete, lazily.
-
-    Here Spark's SQL makes them, so they name no task, and there are no records among them.
+    """Return the delete keys of events, in rows of KEY_SCHEMA, lazily, without those that only
+    insert. The insert stage would make the same keys, but these are made by SQL: they name no
+    task, and there are no records among them.
     """
     # The SQL calls no functions: in Spark 4.1 a session may redefine functions of Spark's.
     mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
@@ -213,20 +214,21 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
     if ew.ACTION not in rows.column_names:
         return list(event_writer.write_inserts(spec, task, batches))
     passed_deletes = list(event_writer.write_inserts_pass_deletes(spec, task, batches))
-    keys = _sorted_keys(pa.Table.from_batches(passed_deletes, ew.KEY_SCHEMA))
+    keys = _sort_delete_keys(pa.Table.from_batches(passed_deletes, ew.KEY_SCHEMA))
     return list(delete_writer.write_deletes(spec, task, keys.to_batches()))
 
 
-def _sorted_keys(keys: pa.Table) -> pa.Table:
-    """Return the keys in the order of ``write_events``; the insert stage's records (no keys) come
-    last.
+def _sort_delete_keys(keys_and_records: pa.Table) -> pa.Table:
+    """Return the keys by partition, bucket id, write id, bucket property and row id, as
+    ``write_deletes`` needs them; of equal keys the one that deletes comes first. Rows that carry
+    a record of the insert stage (a written file, an ended task) have no key and come last.
     """
-    acts = pc.bit_wise_and(keys.column(ew.ACTION), ew.DELETE)
+    acts = pc.bit_wise_and(keys_and_records.column(ew.ACTION), ew.DELETE)
     order = [(name, "ascending") for name in _KEY_ORDER]
     order_of_rows = pc.sort_indices(
-        keys.append_column("acts", acts), [*order, ("acts", "descending")]
+        keys_and_records.append_column("acts", acts), [*order, ("acts", "descending")]
     )
-    return keys.take(order_of_rows).combine_chunks()
+    return keys_and_records.take(order_of_rows).combine_chunks()
 
 
 def _null_default_partitions(events: DataFrame) -> DataFrame:
@@ -246,13 +248,16 @@ def _null_default_partitions(events: DataFrame) -> DataFrame:
 
 
 def _arrange_rows(
-    events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool
+    events: DataFrame, table: Table, spec: ew.WriteSpec, *, may_use_sql: bool
 ) -> DataFrame:
-    """Bring rows into the task and into the order that their files need, lazily."""
+    """Bring rows into the task and into the order that their files need, lazily: of a bucketed
+    table, with the column BUCKET, the rows of a file into one task; of others, into at most 4096
+    tasks. ``may_use_sql``: see ``_bucket_expression``.
+    """
     # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
         # Rows of one bucket in one partition make one file, so they must meet in one task.
-        bucket = _bucket_expression(events.sparkSession, table, is_fast=is_fast)
+        bucket = _bucket_expression(events.sparkSession, table, may_use_sql=may_use_sql)
         events = events.select("*", bucket.alias(ew.BUCKET))
         events = events.repartition(*_grouping_columns(events.columns))
     else:
@@ -284,18 +289,22 @@ def _sort_order(table: Table) -> list[Column]:
 
 
 def _grouping_columns(names: Sequence[str]) -> list[str]:
+    """Return those of the names that say which rows make one file: the columns of partition values,
+    then BUCKET if it is there.
+    """
     values = [name for name in names if name.startswith(ew.VALUE) and name != ew.PARTITION]
     return [*values, ew.BUCKET] if ew.BUCKET in names else values
 
 
-def _bucket_expression(spark: SparkSession, table: Table, *, is_fast: bool) -> Column:
-    """Return the bucket id of a row as a Column: by SQL if Spark computes it rightly, else by a
-    Python function.
+def _bucket_expression(spark: SparkSession, table: Table, *, may_use_sql: bool) -> Column:
+    """Return a Column that computes a row's bucket id by Hive's hash: as SQL if ``may_use_sql``,
+    SQL can hash all bucket columns' types, and the session gives the right ids for test values
+    (no job runs); else as a Python function over Arrow.
     """
     types, version = _bucket_types(table), table.bucketing_version
     buckets = table.num_buckets
     sql = None
-    if is_fast:
+    if may_use_sql:
         sql = bucket_sql(list(map(quote, table.bucket_columns)), types, buckets, version)
     if sql is not None and _knows_buckets(spark, types, buckets, version):
         return F.expr(sql)

@@ -96,7 +96,8 @@ def find_files(path: str) -> list[Entry]:
 
 
 def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[SourceFile]:
-    """Check every footer. Hive does not check, and shows wrong rows later.
+    """Check every footer, and return one SourceFile for each file, in order. Hive does not check,
+    and shows wrong rows later.
 
     Raises:
         FormatError: A file is not ORC, was written by an ACID table, or has other columns.
@@ -105,8 +106,8 @@ def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[SourceFil
 
 
 def _examine_file(file: Entry, columns: Sequence[Column]) -> SourceFile:
-    """Check the footer of one file. Raises FormatError if it is not ORC, was written by an ACID
-    table, or has other columns.
+    """Check the footer of one file, and return what is known of it. Raises FormatError if it is not
+    ORC, was written by an ACID table, or has other columns.
     """
     path = file.path
     try:

@@ -114,8 +114,7 @@ def place_objects(
     Raises:
         FileExistsError: A directory of this name is there; nothing was done.
         WriteError: A file is too large to be copied, has another length than its writer reported,
-            or
-            somebody else's file is there, too.
+            or somebody else's file is there, too.
     """
     _refuse_too_large(new)
     sizes_there = _sizes_there(fs, location, new)
@@ -213,8 +212,8 @@ def _rename_into_place(fs: FileSystem, staged: str, target: str, placed: list[st
 
 
 def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
-    """Make a partition's directory, and sync each directory above it, up to the table's; nothing if
-    it is there.
+    """Make a directory, and sync each directory above it, up to ``location``, so that the new names
+    last. Nothing happens if the directory is there.
     """
     if fs.exists(parent):
         return

@@ -129,8 +129,7 @@ class TableWrite:
             ConstraintError: A NOT NULL column would get a null.
             MergeCardinalityError: A row of MERGE's target was matched twice.
             WriteError: A value cannot be stored, a row would be changed twice, Spark ran a task
-                twice,
-                or there are too many partitions.
+                twice, or there are too many partitions.
             TransientTxnError: A file of the source was changed meanwhile.
         """
         try:
@@ -198,7 +197,9 @@ class TableWrite:
         self._check_and_add(copies)
 
     def empty(self, partition: str) -> None:
-        """Replace a partition's contents by an empty base, unless rows were written there."""
+        """Add an empty file for a partition, which in an overwrite becomes an empty base and
+        replaces the contents; nothing if rows were written there.
+        """
         if not any(file.partition == partition for file in self._files):
             self._files.append(empty_file(self._own_spec, partition))
 

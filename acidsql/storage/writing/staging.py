@@ -50,7 +50,7 @@ def stage_rows(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Ite
     """Give the block the same rows, from temporary files that nobody else changes, or in the
     driver.
 
-    The query is evaluated at once. The files are deleted when the block ends.
+    The query is evaluated before the block begins. The files are deleted when the block ends.
 
     Args:
         rows: The rows to write. Their column names must differ.
@@ -99,7 +99,9 @@ def evaluate(
 
 
 def _is_plain(kind: T.DataType) -> bool:
-    """Whether a type, with all its parts, is among those of ``_PLAIN``, or a plain text."""
+    """Whether Arrow brings values of a type, with all its parts, back as they are: booleans,
+    numbers, days, wall clocks, binaries, texts without a collation, and nested types of these.
+    """
     if isinstance(kind, T.StructType):
         return all(_is_plain(field.dataType) for field in kind)
     if isinstance(kind, T.MapType):
@@ -112,8 +114,9 @@ def _is_plain(kind: T.DataType) -> bool:
 
 
 def _few_staged_rows(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
-    """Return the rows in the files of a directory, in the driver, if they are few; otherwise
-    None.
+    """Return the rows in a directory's Parquet files as a DataFrame in the driver, with the columns
+    of ``rows``. None if the files have more than 1 MiB or ``limit`` rows, ``limit`` is 0, there
+    is no file, or Arrow refuses them.
     """
     if not limit:
         return None
