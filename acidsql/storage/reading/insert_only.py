@@ -271,14 +271,14 @@ def _read_text_files(
     """
     end = literal(re.escape(field_separator))
     values = (
-        f"{_parsed_sql(f'get(split(value, {end}), {i})', column, null_text)} AS {quote(column.name)}"
+        f"{_value_sql(f'get(split(value, {end}), {i})', column, null_text)} AS {quote(column.name)}"
         for i, column in enumerate(table.columns)
     )
     lines = open_files(spark, paths, "value string", "text", of_file=file_facts)
     return lines.selectExpr(*values, *file_facts)
 
 
-def _parsed_sql(field: str, column: Column, null_text: str) -> str:
+def _value_sql(field: str, column: Column, null_text: str) -> str:
     """Return SQL of a column's value, from SQL of its field's text; NULL if the text is no such
     value. Raises UnsupportedError for a nested or binary type.
     """
