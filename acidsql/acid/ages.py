@@ -36,8 +36,8 @@ def ages(
     txns: ValidTxnList,
 ) -> list[Age]:
     """Return the ages in one directory, the newest first. An age is what one base has replaced: the
-    base below it, the deltas between both, and original files. Without any of these left there is
-    no age.
+    base below it, the deltas between both, and original files, as far as they are in
+    ``state.obsolete``. A base without any of these left gives no age.
 
     Args:
         children: The visible children of the directory.

@@ -59,10 +59,11 @@ def encode(bucket_id: int, statement_id: int = NO_STATEMENT) -> int:
 
 
 def decode(bucket_property: int) -> BucketProperty:
-    """Split a bucket property of version 0 or 1 into its parts.
+    """Split a bucket property into its bucket id and statement id. Version 0 is the bucket id
+    alone; its statement id is 0.
 
     Raises:
-        FormatError: It has another version.
+        FormatError: The version is neither 0 nor 1.
     """
     version = (bucket_property & 0xFFFFFFFF) >> VERSION_SHIFT
     if version == 0:

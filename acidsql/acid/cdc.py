@@ -72,8 +72,9 @@ def cdc_table_names(target: TableName) -> tuple[TableName, TableName]:
 
 
 def target_name(state_table: TableName) -> TableName | None:
-    """Return the name of the target whose state or pending table would have this name; None if no
-    target's would. The tables need not exist."""
+    """Return the name of the target whose state or pending table would have this name, by the end
+    of the name alone: no table need exist. None if the name has no such end, or nothing before
+    it."""
     for suffix in _SUFFIXES:
         if state_table.name.endswith(suffix) and state_table.name != suffix:
             return TableName(state_table.database, state_table.name.removesuffix(suffix))
@@ -144,11 +145,12 @@ def own_bond(state_table: Table) -> str:
 
 
 def belongs_to(state_table: Table, target: Table) -> bool:
-    """Whether a state or pending table belongs to a target, and not to another or earlier target.
+    """Whether a state or pending table belongs to a target, and not to another or earlier target:
+    both have the same bond, a text that begins with the target's number in the metastore.
 
-    A target may have lost its bond, or may not have got it yet. Then a bond with the target's
-    number counts as its bond. Without numbers of tables there are no bonds, and the answer is
-    always True.
+    If the target has lost its bond or has not got it yet, any bond with its number will do. A state
+    table without a bond belongs to no target that has a number. If no table has a number (the
+    metastore needs none), there are no bonds, and the answer is always True.
     """
     bond = own_bond(state_table)
     expected_bond = bond_of(target, state_table.name) or bond

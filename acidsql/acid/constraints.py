@@ -56,7 +56,8 @@ class Constraint:
     def from_body(
         cls, name: str, kind: ConstraintKind, body: str, *, enforced: bool, relied: bool
     ) -> Constraint:
-        """Make a constraint from its name, its kind and the text of ``body``."""
+        """Make a constraint from what a metastore keeps. ``body``: as the property ``body`` returns
+        it, the condition of a CHECK, otherwise JSON of the columns and the parent."""
         if kind is ConstraintKind.CHECK:
             return cls(name, kind, body, is_enforced=enforced, is_relied=relied)
         columns, parent, parent_columns = json.loads(body)

@@ -114,8 +114,8 @@ class Finding:
 
 
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without repeated ones: errors first, then warnings; within these by
-    path."""
+    """Return the findings without repeated ones, by severity (error, warning, info), then by path,
+    condition and message."""
     return sorted(
         set(findings),
         key=lambda finding: (

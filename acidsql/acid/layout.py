@@ -131,7 +131,8 @@ def replaced_bucket_id(file_name: str) -> int | None:
 
 
 def parse_directory(name: str) -> AcidDirectory | None:
-    """Parse the name of a base, a delta or a delete delta; None for any other name."""
+    """Parse the name of a base, a delta or a delete delta; None for any other name. Without a
+    ``_v`` suffix the visibility transaction is 0; without a statement id this is None."""
     if base_match := _BASE.fullmatch(name):
         write_id, visibility = int(base_match[1]), int(base_match[2] or 0)
         return AcidDirectory(name, DirectoryKind.BASE, write_id, write_id, None, visibility)

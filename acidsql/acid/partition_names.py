@@ -49,9 +49,8 @@ class PartitionNames:
         Args:
             columns: The partition columns.
             existing: All partition directories of the table.
-            doubtful: The directories whose names may not be canonical, with their values as Spark
-                casts
-                them to STRING.
+            doubtful: The directories that ``may_be_uncanonical`` returns, each with its values as
+                Spark casts them to STRING.
         """
         names, names_by_value = cls(columns), dict[str, list[str]]()
         for name, values in doubtful.items():
@@ -101,7 +100,8 @@ def canonical(text: str | None, hive_type: str) -> str | None:
 
 
 def may_be_uncanonical(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
-    """Return the directories whose names may not be canonical. Only Spark can tell their values.
+    """Return those of the directories whose names may not be canonical: only Spark can tell their
+    values. All others certainly are canonical.
 
     Raises:
         FormatError: A name is not of the form ``p1=a/p2=1``.
@@ -120,8 +120,9 @@ def may_be_uncanonical(columns: Sequence[Column], existing: Collection[str]) -> 
 def _canonical_first(
     canonical_name: str, names: Sequence[str], existing: Collection[str]
 ) -> tuple[str, ...]:
-    """Return all directories of one value, the one for new rows first: the canonical one, if it
-    exists or no other existing one can be read."""
+    """Return all directories of one value, the one for new rows first. This is the canonical one
+    (even if it is missing), unless only others exist in which queries read the value. Directories
+    whose text is no value of the column's type, so that queries show NULL, come last."""
     nulls = _null_flags(canonical_name)
     # If the text in a name is no value of the column's type, queries show NULL. But new rows with
     # NULL do not belong into such a directory.
@@ -140,7 +141,8 @@ def _null_flags(name: str) -> list[bool]:
 
 
 def _canonical_test(kind: HiveType) -> Callable[[str], object]:
-    """Return a function that tells (truthy) whether a text certainly is canonical for this type."""
+    """Return a function whose result is truthy if a text certainly is canonical for this type. A
+    falsy result proves nothing: for FLOAT and DOUBLE, for example, it is always False."""
     if kind.kind in _DIGITS:
         # One digit less than the longest number: a number of full length could be out of range.
         return re.compile(rf"0|-?[1-9]\d{{0,{_DIGITS[kind.kind] - 2}}}", re.ASCII).fullmatch

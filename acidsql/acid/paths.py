@@ -36,9 +36,10 @@ class _ParsedLocation(NamedTuple):
 
 
 def scheme_and_root(location: str) -> tuple[str, str]:
-    """Return the scheme and the root of a location, as ``hdfs`` and ``hdfs://name:8020``.
+    """Return the scheme in lower case, and the root, of a location, as ``hdfs`` and
+    ``hdfs://name:8020``.
 
-    Both are empty for a plain path. The root is empty if the location names no host.
+    Both are "" for a plain path. The root is "" if the location names no host.
     """
     head, colon, rest = location.partition(":")
     if not colon or "/" in head or not head.isascii() or not head[:1].isalpha():
@@ -53,8 +54,8 @@ def is_local(location: str) -> bool:
 
 
 def plain_path(path: str) -> str:
-    """Return a path without ``file:`` and localhost. Raises FormatError if ``file:`` names another
-    host."""
+    """Return a local path without ``file:`` and localhost; any other path as it is. Raises
+    FormatError if ``file:`` names another host."""
     if path[:5].lower() != "file:":
         return path
     rest = path[len("file:") :]
@@ -107,8 +108,8 @@ def directory_of(path: str) -> str:
 
 
 def normal(location: str) -> str:
-    """Return a path without ``..``, ``//``, a ``/`` at the end and ``file:``. The host stays as it
-    is."""
+    """Return a path without ``..``, ``//``, a ``/`` at the end, and ``file:`` with its host. Any
+    other scheme and host stay as they are."""
     scheme, root = scheme_and_root(location)
     if scheme == "file":
         root = ""
@@ -172,8 +173,9 @@ def short_name(path: str) -> str:
 
 
 def why_no_place(location: str) -> str | None:
-    """Return the reason why a path cannot be the directory of a table or database; None if it
-    can."""
+    """Return the reason why a path cannot be the directory of a table or database; None if it can.
+    Refused are control characters, relative paths, ``/`` itself, names of more than 255 bytes, and
+    paths of more than 3000 bytes."""
     path = _parse_location(location).path
     if _CONTROL.search(location):
         return "there are control characters in it"

@@ -101,9 +101,10 @@ def acid_state(
         txns: The valid transactions. They decide which ``_v`` directories exist for this reader.
         history_is_kept: True if the caller makes sure that the files which ``newer`` bases have
             replaced are not deleted yet.
-        since: Choose such that all events are there which this older snapshot does not see: a
-            compacted base has no delete events, and no rows that were deleted. The caller makes
-            sure that the directories which such a base has replaced are not deleted yet.
+        since: An older snapshot whose reader wants all later events. Compacted bases that hold some
+            of these are left out (``folded``), as they lack delete events and deleted rows. The
+            caller makes sure that the directories which such a base has replaced are not deleted
+            yet.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY (Hive 10327): compacted bases newer than the snapshot
@@ -143,9 +144,9 @@ def history_gone_error(newer: Sequence[str], write_ids: ValidWriteIdList) -> For
 def best_deltas(
     deltas: Sequence[AcidDirectory], base: AcidDirectory | None, write_ids: ValidWriteIdList
 ) -> tuple[list[AcidDirectory], list[str]]:
-    """Return the deltas to read, in Hive's order, and the names of the deltas that these or the
-    base hide. A delta is in neither if it goes beyond the write ids taken so far, but none of these
-    is valid."""
+    """Return the deltas to read, in Hive's order, and the names of the deltas that are not needed,
+    because these or the base cover their write ids. A delta is in neither if it reaches above the
+    write ids covered so far, but the snapshot sees none of the ids above."""
     current = base.min_write_id if base else 0
     last_statement = -1
     previous: AcidDirectory | None = None
@@ -203,8 +204,10 @@ def _sort_base(
     write_ids: ValidWriteIdList,
     since: ValidWriteIdList | None,
 ) -> None:
-    """Put a base into the list to which it belongs. The best usable one stays in
-    ``sorted_children.base``; the base that it replaces there becomes obsolete."""
+    """Put a base into the list to which it belongs. The newest usable one stays in
+    ``sorted_children.base``; other usable ones are obsolete. A compacted base that the snapshot
+    cannot use is unusable, one with events newer than ``since`` is folded; a base of an INSERT
+    OVERWRITE that the snapshot does not see goes into no list."""
     compacted = is_compacted or base.visibility_txn_id > 0
     if not compacted and write_ids.is_aborted(base.min_write_id):
         sorted_children.aborted.append(base.name)

@@ -66,9 +66,10 @@ class AnalyzedStatistics:
 
 
 def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the rows (name, text) of DESCRIBE EXTENDED about a whole table; none: not counted.
+    """Return the rows (name, text) of DESCRIBE EXTENDED about a whole table; an empty list if
+    ANALYZE has not counted it.
 
-    The number of rows is shown only beside the size of the same version.
+    The number of rows is shown only if it is of the same version as the size.
     """
     size, rows = _entry(entries, _SIZE), _entry(entries, _ROWS)
     if not size:
@@ -98,7 +99,9 @@ def column_facts(
 def entries_with_new_names(
     table: Table, new_names: Mapping[str, str], entries: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the entries of renamed columns, each under its old key, with the new name in its JSON.
+    """Return the entries that change when columns are renamed, each under its old key, with the new
+    name in its JSON. Entries of other columns and of partition columns are not in the result, nor
+    entries that were counted when the column had another name.
 
     Args:
         table: The table before the change.

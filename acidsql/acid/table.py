@@ -186,8 +186,8 @@ class Table:
 
     def has_same_storage(self, other_table: Table) -> bool:
         """Whether both are one table by the metastore's number, in the same place, and with the
-        same layout of files: partitions, buckets, insert-only or not. Other columns and properties
-        may differ."""
+        same layout of files: partition columns, buckets and their hash, insert-only or not. Names,
+        other columns and other properties may differ."""
         return (
             self.location == other_table.location
             and self.identity == other_table.identity

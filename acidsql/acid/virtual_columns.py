@@ -18,7 +18,8 @@ TYPES: Mapping[str, str] = {
 
 
 def virtual_columns(table: Table, requested: Collection[str]) -> tuple[str, ...]:
-    """Return the requested virtual columns that a table has, in the order of ``TYPES``.
+    """Return the requested virtual columns that a table has, in the order of ``TYPES``: all for a
+    full-ACID table, only the file's name for another table, none for a view.
 
     Names are in lower case. A column of the table with such a name hides the virtual column.
     """

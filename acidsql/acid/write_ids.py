@@ -140,15 +140,16 @@ class ValidWriteIdList(_ValidIdList):
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
 
     def without_ids(self, later_ids: Collection[int]) -> ValidWriteIdList:
-        """Return the list without some committed ids, as if they were still open."""
+        """Return the list without some committed ids, as if they were still open. The high-water
+        mark is lowered to the highest id that is visible then."""
         mark = self.high_water_mark
         while mark in later_ids or (mark > 0 and not self.is_valid(mark)):
             mark -= 1
         return self.up_to(mark).hide(number for number in later_ids if number < mark)
 
     def sql(self, number_sql: str) -> str:
-        """Return an SQL condition that a write id is visible. ``number_sql``: SQL of the write
-        id."""
+        """Return an SQL condition, without brackets around it, that a write id is visible.
+        ``number_sql``: SQL of the write id."""
         visible = f"{number_sql} <= {self.high_water_mark}L"
         if self.exceptions:
             hidden_ids = ", ".join(f"{write_id}L" for write_id in self.exceptions)
@@ -156,8 +157,8 @@ class ValidWriteIdList(_ValidIdList):
         return visible
 
     def intersect(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
-        """Return the list of the ids that are visible in both lists. What the other one hides is
-        open in it."""
+        """Return the list of the ids that are visible in both lists. An id that only the other list
+        hides is open in the result."""
         common_range = self.up_to(other_list.high_water_mark)
         return common_range.hide(
             number for number in other_list.exceptions if common_range.is_valid(number)
@@ -180,7 +181,8 @@ class NewWriteIds:
     after: ValidWriteIdList
 
     def has_any(self, first: int, last: int) -> bool:
-        """Whether one of ``first..last`` (both included) is visible now, and was not before."""
+        """Whether the newer snapshot sees one of ``first..last`` (both included) that the older one
+        does not see."""
         first_above = max(first, self.before.high_water_mark + 1)
         if first_above <= last and self.after.range_validity(first_above, last) is not Range.NONE:
             return True

@@ -17,8 +17,8 @@ _WITH_TEXT = (*_DIGITS, *TEXTS, "float", "double", "decimal", "boolean", "date",
 
 
 def can_change(old: HiveType, new: HiveType) -> bool:
-    """Whether ALTER TABLE may change a column of the type ``old`` to ``new``; values may be
-    lost."""
+    """Whether ALTER TABLE may change a column of the type ``old`` to ``new``: a wider type, more
+    fields of a STRUCT, or a cast to a text, FLOAT or DOUBLE, in which values may be lost."""
     if can_widen(old, new) or adds_fields(old, new):
         return True
     if new.kind in TEXTS:

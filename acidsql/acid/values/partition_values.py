@@ -20,7 +20,8 @@ _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats itself
 
 
 def partition_value(text: str | None, kind: str) -> str | int | None:
-    """Return a partition's value; None (NULL) if the text is no value of the type.
+    """Return a partition's value; None (NULL) if the text is no value of the type, or out of its
+    range. White space around numbers and dates is ignored.
 
     Args:
         text: The text in the directory's name; None for the default partition.

@@ -130,7 +130,8 @@ def restrict_to_columns(predicate: Predicate, columns: Collection[str]) -> Predi
 
 
 def weaken(predicate: Predicate, keeps: Callable[[Comparison], bool]) -> Predicate:
-    """Weaken a predicate: the comparisons for which ``keeps`` is false become ``ANYTHING``."""
+    """Return the predicate with ``ANYTHING`` in place of the comparisons for which ``keeps`` is
+    false, with the NOT before them: it holds at least for all rows for which the given one does."""
     match predicate:
         case Comparison():
             return predicate if keeps(predicate) else ANYTHING
@@ -154,8 +155,9 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def possible_values(predicate: Predicate, column: str) -> tuple[TypedValue, ...] | None:
-    """Return the only values that the column can have if the predicate holds; None: not known.
-    ``column`` is in lower case."""
+    """Return the only values that the column can have if the predicate holds, from ``=`` and IN;
+    None: not known. Of the terms of an AND only the first that tells values counts. ``column`` is
+    in lower case."""
     match predicate:
         case Comparison(name, "=" | "in", values) if name == column:
             return values

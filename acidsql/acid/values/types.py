@@ -180,7 +180,8 @@ class _Parser:
         raise self.error(f"'{kind}' is not one of Hive's types")
 
     def nested(self, kind: str, num_children: int) -> HiveType:
-        """Parse ``<type,…>`` of an array or a map, with exactly ``num_children`` types."""
+        """Parse ``<type,…>`` of an array or a map, with exactly ``num_children`` types. Raise
+        FormatError for anything else."""
         self.expect("<")
         children = [self.type()]
         for _ in range(num_children - 1):
@@ -190,7 +191,8 @@ class _Parser:
         return HiveType(kind, children=tuple(children))
 
     def struct(self) -> HiveType:
-        """Parse ``<name:type,…>`` of a struct, with at least one field."""
+        """Parse ``<name:type,…>`` of a struct, with at least one field. Raise FormatError for
+        anything else."""
         self.expect("<")
         names: list[str] = []
         children: list[HiveType] = []
@@ -202,7 +204,8 @@ class _Parser:
         return HiveType("struct", children=tuple(children), names=tuple(names))
 
     def name(self) -> str:
-        """Parse the name of a field: in back quotes, or anything up to a delimiter (``:,<>``)."""
+        """Parse the name of a field: in back quotes, or anything up to a delimiter (``:,<>`` or a
+        back quote). Raise FormatError if it is missing."""
         if self.take("`"):
             self.at -= 1  # white space behind it belongs to the name
             name = self.match(r"`(?:[^`]|``)*`", "the closing back-quote")
@@ -211,7 +214,8 @@ class _Parser:
         return self.match(r"[^:,<>`]+", "a field's name").rstrip()
 
     def numbers(self) -> tuple[int, ...]:
-        """Parse ``(n,…)``; without brackets there are no numbers."""
+        """Parse ``(n,…)``; an empty tuple if no bracket comes next. Raise FormatError for anything
+        else in the brackets."""
         if not self.take("("):
             return ()
         numbers = [int(self.match(r"\d+", "a number"))]
@@ -221,15 +225,16 @@ class _Parser:
         return tuple(numbers)
 
     def sized(self, kind: str) -> HiveType:
-        """Parse the length of CHAR (1 to 255) or VARCHAR (1 to 65535). It is required."""
+        """Parse the length of CHAR (1 to 255) or VARCHAR (1 to 65535). Raise FormatError if it is
+        missing or out of range."""
         lengths = self.numbers()
         if len(lengths) != 1 or not 1 <= lengths[0] <= _MAX_LENGTH[kind]:
             raise self.error(f"{kind} needs a length from 1 to {_MAX_LENGTH[kind]}")
         return HiveType(kind, lengths)
 
     def decimal(self) -> HiveType:
-        """Parse the precision and scale of a DECIMAL. Both may be missing: (10, 0), as may the
-        scale: 0."""
+        """Parse the precision and scale of a DECIMAL: (10, 0) if both are missing, scale 0 if that
+        is. Raise FormatError if they are out of range."""
         parameters = self.numbers()
         if len(parameters) > 2:
             raise self.error("decimal takes a precision and a scale")
