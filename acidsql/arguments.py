@@ -81,7 +81,8 @@ def is_numpy_scalar(value: object) -> bool:
 
 
 def python_scalar(value: Any) -> Any:
-    """Return the Python value of a numpy scalar. Nanoseconds are cut, because Python lacks them."""
+    """Return the Python value of a numpy scalar. Times with nanoseconds are cut to microseconds,
+    because Python has no smaller unit."""
     plain = value.item()
     if value.dtype.kind in "mM" and isinstance(plain, int):
         return value.astype(f"{value.dtype.kind}8[us]").item()
@@ -170,8 +171,9 @@ _Misfit = tuple[str, Any, Any]
 
 
 def _find_misfit(value: Any, hint: Any, place: str) -> _Misfit | None:
-    """Return the first value in an argument that does not fit its type hint; None if all of it
-    fits. ``place`` is how messages name the value, as ``rows[0]``."""
+    """Return the first value in an argument that does not fit its type hint, as (its place, the
+    value, the expected type); None if all of it fits. ``place`` is how messages name ``value``, as
+    ``rows[0]``."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return None
@@ -205,10 +207,9 @@ def _find_misfit(value: Any, hint: Any, place: str) -> _Misfit | None:
 
 
 def _misfit_of_union(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Misfit | None:
-    """Return the misfit of a value that fits none of several types; None if it fits one.
-
-    If one of the types takes the value itself, the misfit is that of the value inside of it.
-    """
+    """Return None if a value fits one of several types, otherwise (place, value, expected type). If
+    it fits one type but for a value inside of it, this is the inner value's misfit, otherwise that
+    of the whole value."""
     faults = [_find_misfit(value, choice, place) for choice in choices]
     if None in faults:
         return None

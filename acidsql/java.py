@@ -112,10 +112,11 @@ def use_java() -> Java:
 
 
 def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
-    """Install a full Temurin into ``directory`` or, as root, a package of the system.
+    """Install a full Temurin into ``directory``; if this fails, a package of the system, which only
+    root can install.
 
     Returns:
-        The usable Java, or None. Failures are printed to stderr.
+        The first usable Java that is found then, or None. Failures are printed to stderr.
     """
     for install in (_install_temurin, _install_package):
         try:
@@ -131,7 +132,8 @@ def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
 
 def _candidate_homes(directory: Path) -> Iterator[Path]:
     """Yield the directories that may be a JAVA_HOME, the preferred first: the variable, the PATH,
-    unpacked ones, the system's. Some may not exist or be repeated."""
+    those unpacked into ``directory`` and ``~/.jdk``, the system's. Some may not exist or be
+    repeated."""
     named = os.environ.get("JAVA_HOME")
     if named:
         yield Path(named)

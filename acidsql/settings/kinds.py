@@ -68,14 +68,15 @@ def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: in
 def duration_setting(
     name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1
 ) -> Setting:
-    """Make a setting whose value is a time in whole milliseconds, as from ``300s`` or ``5min``.
+    """Make a setting whose value is a time in whole milliseconds, parsed from texts such as
+    ``300s`` or ``5min``, and shown as ``300000ms``.
 
     Args:
         name: The setting's name.
         default: The default, as text.
         doc: What the setting is for.
         unit: The unit of a number without one.
-        least_ms: The least value.
+        least_ms: The least value; a text for less is refused, as is any other text.
     """
 
     def parse(text: str) -> int:
@@ -124,8 +125,8 @@ def boolean(name: str, default: str, doc: str) -> Any:
 
 
 def choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
-    """Make a dataclass field whose text is a key of ``values``, in upper or lower case; its value
-    there is the field's. Keys are in lower case."""
+    """Make a dataclass field whose text, in upper or lower case, is a key of ``values``, and whose
+    value is what ``values`` has there. Any other text is refused. Keys are in lower case."""
     shown = {value: text for text, value in values.items()}
     expects = f"one of {', '.join(values)}"
 

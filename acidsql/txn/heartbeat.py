@@ -53,7 +53,7 @@ class Heartbeat:
 
     def watch(self, txn: HasTxnId) -> None:
         """Send heartbeats for a transaction from now on; the first one starts the thread. The
-        transaction is only weakly referenced."""
+        transaction is only weakly referenced. After ``stop`` no heartbeat is sent."""
         with self._guard:
             self._alive[txn.id] = weakref.ref(txn)
             if self._thread is None and not self._stopped:
@@ -69,7 +69,8 @@ class Heartbeat:
             self._dead.pop(txn_id, None)
 
     def check(self, txn_id: int) -> None:
-        """Raise the error by which an earlier heartbeat learned that the transaction has ended.
+        """Raise the error by which an earlier heartbeat learned that the transaction has ended; do
+        nothing if none did. The store is not asked.
 
         Raises:
             TxnAbortedError: The transaction was aborted.
@@ -96,8 +97,9 @@ class Heartbeat:
         self._signal.set()
 
     def beat(self) -> bool:
-        """Send one heartbeat for each transaction that is still in use. Return False if the store
-        did not answer to one of them."""
+        """Send one heartbeat for each watched transaction, and forget those that nobody references
+        any more. Return False if the store could not be reached for one of them; a transaction that
+        the store reports as ended counts as answered."""
         with self._guard:
             txns = list(self._alive.items())
         answered = True

@@ -85,8 +85,7 @@ class LockWaiter:
             LockTimeoutError: The lock was not granted in ``lock_wait_ms``.
             TxnAbortedError: The transaction was aborted meanwhile, perhaps to end a deadlock.
             TxnError: SESSION_LOCKS_LOST: the locks of the same session have ended. Here the locks
-                that
-                were asked for are held, and stay.
+                that were asked for are held, and stay.
         """
         session = None if self.own is None else self.own.txn_id
         response = self.store.lock(txn_id, components, agent_info=agent_info, session=session)
@@ -104,8 +103,9 @@ class LockWaiter:
     def _wait(
         self, txn_id: int, response: LockResponse, components: Sequence[LockComponent]
     ) -> None:
-        """Check the lock with growing pauses until it is granted, and abort transactions that have
-        timed out. Raise LockTimeoutError after ``lock_wait_ms``."""
+        """Block until the lock is granted: check it with growing pauses, and abort transactions
+        (whoever's) that have timed out. Raise LockTimeoutError after ``lock_wait_ms``, or
+        TxnAbortedError if this transaction is aborted meanwhile."""
         start, limit_s = self.elapsed(), self.settings.lock_wait_ms / 1000
         pause_s = FIRST_LOCK_SLEEP_MS / 1000
         while response.state is LockState.WAITING:
@@ -130,8 +130,8 @@ def _lock_timeout_error(
     components: Sequence[LockComponent],
     blocker: LockInfo | None,
 ) -> LockTimeoutError:
-    """Make the error that says which locks were not granted, and which transaction is in the
-    way."""
+    """Make the error that says which locks were not granted, and which transaction is in the way.
+    ``blocker`` is None if the store did not tell."""
     requested = ", ".join(
         f"{lock.lock_type.name} on {lock_object_name(lock.database, lock.table, lock.partition)}"
         for lock in components
@@ -152,8 +152,8 @@ def _lock_timeout_error(
 
 
 def describe_lock(lock: LockInfo) -> str:
-    """Return a sentence about a lock: its transaction and user, the locked object, and the
-    statement."""
+    """Return a sentence about a lock: its transaction, user and host, whether it holds or waits,
+    the locked object, and the statement, cut to be short and left out if it is unknown."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = lock_object_name(lock.database, lock.table, lock.partition)
     statement = brief(lock.agent_info)

@@ -20,13 +20,14 @@ def retry_transient(
     """Return the result of ``run``; call it again after each TransientTxnError, after a random
     pause.
 
-    After a TableChangedError ``run`` is called again once, because it looks its tables up anew. The
-    last error is raised.
+    After the first TableChangedError ``run`` is called again without a pause, because it looks its
+    tables up anew; a second one is raised. Other errors are raised immediately.
 
     Args:
         run: Takes a new snapshot at each call.
-        retries: How often to call ``run`` again at most, TableChangedError aside.
-        may_repeat: Called after a failure. If it returns False, the error is raised at once.
+        retries: How often to call ``run`` again at most, TableChangedError aside. Then the last
+            error is raised.
+        may_repeat: Called after a failure. If it returns False, the error is raised.
     """
     may_look_up_again = True
     while True:

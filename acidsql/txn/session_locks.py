@@ -57,7 +57,8 @@ class SessionLocks:
 
     def need_held(self) -> None:
         """Raise if the session has lost its locks; do nothing if it has them or never had any. A
-        loss is told once: then the session has none.
+        loss is told once: then the session has none. If an earlier request was interrupted,
+        withdraw it.
 
         Raises:
             TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
@@ -94,7 +95,8 @@ class SessionLocks:
             self._acquire(self._holder, components, agent_info)
 
     def held(self) -> list[LockInfo]:
-        """Return the locks that are held.
+        """Return the locks that are held, one LockInfo for each locked object; an empty list if
+        there are none.
 
         Raises:
             TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
@@ -104,11 +106,11 @@ class SessionLocks:
         return [] if holder is None else self._locks_of(holder)
 
     def release(self, locks: Collection[LockInfo]) -> bool:
-        """End each lock whose parts are all in ``locks``; the last one ends the holder, too. May be
-        repeated.
+        """End each lock whose parts (one for each locked object) are all in ``locks``. If no lock
+        is left, the transaction that held them ends, too. May be repeated.
 
         Returns:
-            False if there is no such lock.
+            True if a lock was ended.
 
         Raises:
             TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
@@ -127,7 +129,8 @@ class SessionLocks:
 
     def _acquire(self, holder: Txn, components: Sequence[LockComponent], agent_info: str) -> None:
         """Wait for locks in the holder's name. If the holder has ended, forget it, and raise
-        SESSION_LOCKS_LOST if it held locks. After any other error withdraw the request."""
+        SESSION_LOCKS_LOST if it held locks, otherwise the store's error. After any other error
+        withdraw the request, and raise the error."""
         try:
             self._granted.add(self._waiter().acquire(holder.id, components, agent_info).lock_id)
         except (TxnAbortedError, NoSuchTxnError) as error:
@@ -147,7 +150,7 @@ class SessionLocks:
 
     def _release(self, holder: Txn, is_selected: Callable[[LockInfo], bool]) -> bool:
         """End each lock of which all parts are selected, and the holder if no lock is left. Return
-        False if there was none."""
+        True if a lock was ended."""
         parts: dict[int, list[bool]] = {}
         for lock in self._locks_of(holder):
             parts.setdefault(lock.lock_id, []).append(is_selected(lock))

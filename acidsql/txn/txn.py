@@ -141,7 +141,7 @@ class Txn:
         with self._while_open():
             self._recorded += components
             acquired = self._waiter.acquire(self.id, components, agent_info)
-            self._refuse_outdated(components)
+            self._refuse_changed_since_snapshot(components)
             return acquired
 
     def undo(self, mark: int) -> None:
@@ -159,9 +159,9 @@ class Txn:
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
         """Return what the transaction sees in these tables. Call it after the first locks (I6).
 
-        The first call decides which transactions count as committed, for all later calls, too. A
-        call without tables decides nothing and returns an empty snapshot, if the transaction has
-        one statement and the metastore compares no snapshots at COMMIT.
+        The first call decides which transactions count as committed, for all later calls, too; it
+        may change ``id``. A call without tables decides nothing and returns an empty snapshot, if
+        the transaction has one statement and the metastore compares no snapshots at COMMIT.
         """
         with self._while_open():
             if self._valid_txns is None:
@@ -287,8 +287,8 @@ class Txn:
         return self._phase is Phase.OPEN and self._store.txn_state(self.id) is TxnState.OPEN
 
     def end_quietly(self) -> None:
-        """Commit a transaction that only read. If COMMIT fails, this is logged, and the transaction
-        times out."""
+        """Commit a transaction that only read. If COMMIT fails, this is only logged, and the
+        transaction gets no more heartbeats, so it times out."""
         try:
             self.commit()
         except AcidSqlError as error:
@@ -308,10 +308,11 @@ class Txn:
             reason = f"{kind.__name__}: {error}" if kind else "it was left without COMMIT"
             abort_quietly(self, reason)
 
-    def _refuse_outdated(self, components: Sequence[LockComponent]) -> None:
-        """Raise WriteConflictError if others have changed what these components change since the
-        snapshot. Conflicts that may be about different rows are left to COMMIT, if it compares
-        rows."""
+    def _refuse_changed_since_snapshot(self, components: Sequence[LockComponent]) -> None:
+        """Raise WriteConflictError if another transaction has committed a conflicting change to
+        what these components change since this transaction's snapshot; without a snapshot there is
+        nothing to check. If rows are compared (``acidsql.conflict.detection``), conflicts that may
+        be about different rows are left to COMMIT."""
         if self._valid_txns is None:
             return
         conflicts = self._store.write_conflicts(self.id, self._valid_txns, components)
@@ -334,11 +335,11 @@ class Txn:
         phases = {TxnState.COMMITTED: Phase.COMMITTED, TxnState.ABORTED: Phase.ABORTED}
         return Phase.UNKNOWN if state is None else phases.get(state, Phase.UNKNOWN)
 
-    def _need_committed(self, lost: MetastoreError) -> None:
+    def _need_committed(self, lost_reply_error: MetastoreError) -> None:
         """Return if the store has committed although the reply to COMMIT was lost; raise otherwise.
 
         Raises:
-            MetastoreError: The error ``lost``: the transaction is still open.
+            MetastoreError: The error ``lost_reply_error``: the transaction is still open.
             TxnAbortedError: It was aborted before.
             CommitUnknownError: The store does not answer, or does not know the transaction.
         """
@@ -350,26 +351,26 @@ class Txn:
             return
         if state is TxnState.OPEN:
             self._in_doubt = False
-            raise lost
+            raise lost_reply_error
         if state is TxnState.ABORTED:
             raise TxnAbortedError(
                 f"Transaction {self.id} was aborted before its COMMIT.", txnId=self.id
-            ) from lost
+            ) from lost_reply_error
         self._end(Phase.UNKNOWN)
         raise CommitUnknownError(
             f"The metastore did not answer the COMMIT of transaction {self.id}: it may have "
             "happened or not. Do not run the statement again before you know: when the metastore "
             f"answers, SHOW TRANSACTIONS lists {self.id} as OPEN or ABORTED if it did not happen.",
             txnId=self.id,
-        ) from lost
+        ) from lost_reply_error
 
     @contextmanager
     def _while_open(self) -> Iterator[None]:
-        """Run a block of a transaction that is open. If the block's error says that it has ended,
-        note this.
+        """Run a block that needs an open transaction. If the block's error, or an earlier
+        heartbeat, says that the transaction has ended, note this and raise the error.
 
         Raises:
-            TxnError: The transaction has ended.
+            TxnError: The transaction has ended; TxnAbortedError if it was aborted.
         """
         if self._phase is not Phase.OPEN:
             raise _not_open(self.id, self._phase)
