@@ -92,7 +92,8 @@ class _CommonObject(NamedTuple):
 
 
 def rival_operations(own_operations: Iterable[Operation]) -> frozenset[Operation]:
-    """Return the operations of rivals that can matter to a transaction with these operations."""
+    """Return the operations of rivals that can matter to a transaction with these operations:
+    OVERWRITE alone if it only inserts, otherwise all of ``RECORDED``."""
     if set(own_operations) <= {Operation.INSERT}:
         return frozenset({Operation.OVERWRITE})
     # A rival's INSERT may not conflict by itself, but it makes ``by_row`` false.
@@ -210,10 +211,10 @@ class _Author(Protocol):
 
 
 def author_text(author: _Author) -> str:
-    """Return the text that names a transaction with its user, host and statement, cut to 200
-    characters.
+    """Return "Transaction 7 of user ann on host h1 (statement: …)", for an error message.
 
-    "Another program" if the metastore does not know the transaction.
+    The statement is put on one line and cut to 200 characters, or left out if it is empty. "Another
+    program" if ``txn_id`` is None, because the metastore does not tell.
     """
     if author.txn_id is None:
         return "Another program"

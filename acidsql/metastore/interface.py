@@ -53,7 +53,9 @@ class RowChange:
     directories: tuple[str, ...] = ()
 
     def followed_by(self, later: RowChange) -> RowChange:
-        """Return this change and a later one of the same transaction as one."""
+        """Return this change and a later one of the same transaction as one, with the directories
+        of both. The numbers of rows are added, and unknown if one is; a later overwriting change
+        counts alone."""
         directories = (*self.directories, *later.directories)
         if later.is_all:
             return replace(later, directories=directories)
@@ -62,7 +64,9 @@ class RowChange:
         return RowChange(rows, self.is_all, directories)
 
     def rows_after(self, before: int | None) -> int | None:
-        """Return the number of rows afterwards; None: not known, also if it would be negative."""
+        """Return the number of rows after this change, if there were ``before`` rows (None: not
+        known). None: not known, also if it would be negative. An overwriting change does not need
+        ``before``."""
         if self.is_all or self.rows is None:
             return self.rows
         after = None if before is None else before + self.rows
@@ -218,10 +222,10 @@ class TxnStore(CatalogHistory, Protocol):
         it works for, see ``end_other_runs``."""
 
     def renew(self, txn_id: int) -> int:
-        """The number with which a transaction goes on: the same, or a newer one. *Cannot-retry.*
-        It is asked for under the locks, right before the snapshot. A metastore that takes each
-        commit since a transaction was opened as a conflict gives a newer one, if there was such a
-        commit; then all methods know the transaction by its newer number."""
+        """The number with which a transaction goes on: the same, or a newer one. *Cannot-retry.* It
+        is asked for under the locks, right before the snapshot. A metastore that takes each commit
+        since a transaction was opened as a conflict gives a newer one, if there was such a commit;
+        then all methods know the transaction by its newer number."""
 
     def heartbeat(self, txn_id: int) -> None:
         """Note a sign of life of a transaction. *Idempotent.* Raises TxnAbortedError,

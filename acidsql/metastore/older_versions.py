@@ -64,7 +64,8 @@ def state_write_ids(
     target_write_ids: ValidWriteIdList,
     target_versions: Sequence[Version],
 ) -> ValidWriteIdList:
-    """Return the write ids that a state table showed when its target had an older version.
+    """Return the write ids that a state table of AUTO CDC showed when its target had an older
+    version.
 
     The state table shows the transactions that the target shows. A transaction that changed the
     state table alone is shown if it committed before the newest of those transactions.

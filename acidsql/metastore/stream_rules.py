@@ -39,7 +39,8 @@ _SHARED = (
 
 
 def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
-    """Whether a batch of a stream was committed already, so that it must be skipped.
+    """Whether a batch of a stream was committed already, so that it must be skipped. False if it is
+    the one after the entry's, or there is no entry.
 
     Args:
         entry: The ledger's entry for the batch's application and sink.
@@ -48,7 +49,8 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
 
     Raises:
         StreamError: The batch is out of order: another run has taken over, batches are missing, an
-            older one comes again, or another query or other offsets use the same name.
+            older one comes again, the same run repeats a batch, or another query or other offsets
+            use the same name.
     """
     if entry is None:
         return False

@@ -147,7 +147,8 @@ def may_write_to(sink: str, table: TableName) -> bool:
 
 
 def tables_of(sink: str) -> list[TableName]:
-    """Return the tables of a sink; none if it has none, or if its name is a hash."""
+    """Return the names of the tables that a sink's text lists. The list is empty if the sink is ""
+    (no table), or a hash, because the names were too long (``joint_sink``)."""
     if not sink or _MANY in sink:
         return []
     names = (key.partition(".") for key in sink.split(_BETWEEN))

@@ -102,8 +102,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
         """Remove a database, with ``cascade`` its tables and views, too, and return the queued
-        directories of the tables. Refuse the database ``default``, and without ``cascade`` one that
-        is not empty."""
+        directories of the tables. Raise CatalogError for the database ``default``, for a name that
+        there is not, and without ``cascade`` for a database that is not empty."""
         if name == DEFAULT_DATABASE:
             raise CatalogError(
                 "The database 'default' cannot be dropped.",
@@ -186,7 +186,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
         """Rename a table and its tables of AUTO CDC, with all rows about them. Directories stay.
-        Raise CatalogError if there is no such table or the new name is taken."""
+        Raise CatalogError if there is no such table or database, or a new name is taken."""
         with self._write(txn_id) as connection:
             _rename_table(connection, name, new_name, txn_id)
             pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
@@ -209,8 +209,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
         txn_id: int | None = None,
     ) -> None:
         """Change the parts of a table that are given, and a table of AUTO CDC beside it. None keeps
-        a part. Refuse columns that would be there twice. If names or types of columns change, note
-        this for open snapshots."""
+        a part. Raise CatalogError if there is no such table, or a column would be there twice. If
+        names or types of columns change, note this for open snapshots."""
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             table = rows.read_table(connection, name, table_id)
@@ -283,8 +283,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def queue_cleanup(
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup:
-        """Queue the directory of a table that is going to be made. Raise CatalogError
-        LOCATION_ALREADY_EXISTS if it overlaps another table's."""
+        """Queue the directory of a table that is going to be made, and let the name's write ids
+        begin above those of earlier tables in that place. Raise CatalogError
+        LOCATION_ALREADY_EXISTS if the directory overlaps another table's."""
         with self._write(txn_id) as connection:
             tables.need_free_location(connection, location)
             # CREATE TABLE … AS SELECT gets a write id before the table exists.
@@ -299,8 +300,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
 def _rename_table(
     connection: Connection, name: TableName, new_name: TableName, txn_id: int | None
 ) -> None:
-    """Change a table's name in all rows of the store, but not its directory. Raise CatalogError if
-    there is no such table, or the new name is taken."""
+    """Change a table's name in all rows of the store, but not its directory, nor its tables of AUTO
+    CDC. Raise CatalogError if there is no such table or database, or the new name is taken."""
     table_id = rows.need_table(connection, name)
     db_id = tables.need_database(connection, new_name.database)
     tables.need_no_table(connection, new_name)

@@ -92,8 +92,9 @@ class EmbeddedCompactions:
         only: int | None = None,
     ) -> CompactionInfo | None:
         """Give the worker the oldest INITIATED entry of its pool, or the entry ``only``, which
-        becomes WORKING; None if there is none. Raise TxnAbortedError or NoSuchTxnError if the
-        worker's transaction has ended."""
+        becomes WORKING; None if there is none. A worker without a pool also gets what has waited in
+        any pool for ``pool_timeout_ms``. Raise TxnAbortedError or NoSuchTxnError if its transaction
+        has ended."""
         with self._store.write() as connection:
             need_open(connection, txn_id)
             now_ms = self._store.now_ms(connection)
@@ -207,8 +208,9 @@ class EmbeddedCompactions:
     # ── cleaning ─────────────────────────────────────────────────────────────────────────────
 
     def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
-        """Return the compactions whose old files no open transaction can read, and whose pauses are
-        over, by table, partition and highest write id."""
+        """Return the compactions whose old files no open transaction can read, by table, partition
+        and highest write id: those that committed at least ``retention_ms`` ago, and whose pause
+        after a failure is over. Directories of dropped tables are not among them."""
         lowest_open = select(func.min(T.TXN_ID)).where(housekeeping.may_look())
         with self._store.read() as connection:
             now_ms = self._store.now_ms(connection)

@@ -190,8 +190,9 @@ def _acquire_or_break(
 
 
 def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockResponse:
-    """Grant all components of a lock; or leave all waiting, and note which lock blocks which
-    component. Return the lock's state, with the blocking lock."""
+    """Grant all components of a lock; or, if one must wait, leave all waiting, and note in the row
+    of the first such component which lock blocks it. Return the lock's state, with that blocking
+    lock."""
     is_own = HL.HL_LOCK_EXT_ID == lock_id
     own = _read_locks(connection, is_own)
     is_earlier = or_(HL.HL_LOCK_EXT_ID < lock_id, HL.HL_LOCK_STATE == LockState.ACQUIRED.value)

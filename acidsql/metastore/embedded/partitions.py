@@ -58,8 +58,8 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
 def drop(
     connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[PartitionValues]]
 ) -> None:
-    """Delete partitions and their compaction entries; a partition that does not exist is no error.
-    Open snapshots are told.
+    """Delete the rows of partitions and of their compactions, and note the drop for open snapshots
+    (``catalog_history``); a partition that does not exist is no error. No file is deleted.
 
     Raises:
         CatalogError: There is no such table, or it has another number of partition columns.

@@ -101,7 +101,8 @@ def create(
 
 
 def drop_if_there(connection: Connection, name: TableName, txn_id: int | None, now_ms: int) -> None:
-    """Drop a table, if it exists, because another one of its name replaces it.
+    """Drop a table, if it exists, because another one of its name replaces it. A view of that name
+    stays.
 
     Its directory is queued for deletion when all transactions of now have ended.
     """
@@ -115,8 +116,8 @@ def drop(
     connection: Connection, name: TableName, txn_id: int | None, now_ms: int, until: int = 0
 ) -> str:
     """Remove a table and its tables of AUTO CDC, and return its location. Only the directories of
-    the tables of AUTO CDC are queued for deletion, until all transactions up to ``until`` have
-    ended (0: at once).
+    the tables of AUTO CDC are queued for deletion, when all transactions up to ``until`` have ended
+    (0: now); the caller sees to the table's own.
 
     Raises:
         CatalogError: There is no such table.

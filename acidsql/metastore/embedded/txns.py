@@ -198,6 +198,9 @@ class EmbeddedTxns:
             }
 
     def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
+        """Commit a transaction with all that ``commit`` names, and release its locks; a committed
+        one stays so. If it raises, as for a WriteConflictError or a lost compaction, nothing has
+        changed, and the transaction is still open."""
         with self._store.write() as connection:
             row = _row(connection, txn_id)
             if _state_of(row) is TxnState.COMMITTED:
@@ -281,8 +284,8 @@ class EmbeddedTxns:
             return _abort_timed_out(connection, self._store.now_ms(connection), timeout_ms)
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
-        """Abort the open transactions of other runs of the batch's stream, and return their
-        numbers."""
+        """Abort the open transactions that work for the batch's application, sink and query, but
+        for another run, and return their numbers."""
         with self._store.write() as connection:
             other_runs = streams.other_runs(connection, batch)
             reason = f"the run {batch.run_id} of its stream has begun"
@@ -357,7 +360,7 @@ def aborted_error(txn_id: int, reason: str) -> TxnAbortedError:
 
 def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | None:
     """Return the lowest open transaction that may write; None if there is none. Raise TxnError
-    TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open."""
+    TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open, of any type; None: no limit."""
     # A transaction that writes nothing is no exception in snapshots.
     writer = case((housekeeping.may_write(), T.TXN_ID))
     query = select(func.count(), func.min(writer)).where(T.TXN_STATE == TxnState.OPEN.value)

@@ -94,8 +94,9 @@ class Store:
 
     @contextmanager
     def _write(self, statements: Sequence[str]) -> Iterator[Connection]:
-        """Begin a store transaction that writes, when this process's other threads have ended
-        theirs."""
+        """Run a block in a store transaction that begins with these statements and may write.
+        Before it, wait until this process's other threads have ended theirs; MetastoreError after
+        the busy time-out."""
         # Threads of this process wait here. If they waited in the database, each would keep a
         # connection, and the pool would have none left for readers.
         self._leave_parents_connections()
@@ -143,8 +144,8 @@ class Store:
             raise self._store_error(error, unknown=False) from error
 
     def _leave_parents_connections(self) -> None:
-        """After a fork, forget the parent's connections without closing them, and take a new
-        lock."""
+        """In a process that was forked from the one that opened the store, forget the parent's
+        connections without closing them, and take a new lock. Otherwise do nothing."""
         if os.getpid() != self._process:
             # A connection must not be used after a fork, not even to close it. The lock may be held
             # by a thread that only the parent has.
@@ -152,8 +153,8 @@ class Store:
             self._process, self._writing = os.getpid(), threading.Lock()
 
     def _execute_opening_statement(self, connection: Connection, statement: str) -> None:
-        """Run a statement that begins a store transaction. Raise MetastoreError if it is the
-        request for a lock that was not granted."""
+        """Run a statement that begins a store transaction. If it returns rows, it asks for a lock:
+        raise MetastoreError if the first value is false, as the lock was not granted."""
         result = connection.exec_driver_sql(statement)
         if result.returns_rows and not result.scalar():
             raise MetastoreError(
@@ -225,7 +226,7 @@ def _open_engine(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) ->
 
 def _url_for_messages(url: str) -> str:
     """Return the URL for messages and logs: without the password and the options that do not say
-    where the database is."""
+    where the database is. A URL of SQLite stays as it is."""
     if url.startswith("sqlite"):
         return url
     try:

@@ -72,8 +72,8 @@ _FORMAT_OF: dict[str | None, str] = {
 def table_id(
     connection: Connection, name: TableName, kind: str | None = MANAGED_TABLE
 ) -> int | None:
-    """Return the table's TBL_ID; None if there is none. ``kind``: its TBL_TYPE (MANAGED_TABLE or
-    VIRTUAL_VIEW); None: any."""
+    """Return the TBL_ID of a table; None if there is none. ``kind``: its TBL_TYPE, a table by
+    default, VIRTUAL_VIEW for a view; None: either."""
     query = select(TBLS.c.TBL_ID).join(DBS)
     query = query.where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
     if kind is not None:
@@ -165,8 +165,8 @@ def _read_properties(connection: Connection, table_id: int, *, statistics: bool)
 
 @functools.cache
 def _properties_query(statistics: bool) -> Select[Any]:
-    """Make the query of a table's properties, with the parameter ``id``. ``statistics``: instead,
-    that of its statistics, which are kept among them."""
+    """Make the query of a table's properties, with the parameter ``id`` (TBL_ID), without its
+    statistics. ``statistics``: the query of these instead; they are kept among the properties."""
     is_statistic = TABLE_PARAMS.c.PARAM_KEY.startswith(STATISTICS, autoescape=True)
     return _rows_query(TABLE_PARAMS, "PARAM_KEY").where(
         is_statistic if statistics else ~is_statistic
@@ -249,7 +249,8 @@ def _rows_query(table: SqlTable, order: str) -> Select[Any]:
 
 
 def write_table(connection: Connection, db_id: int, table: Table, first_write_id: int) -> None:
-    """Insert all rows of a new table or view. ``first_write_id``: its FIRST_WRITE_ID."""
+    """Insert all rows of a new table or view into the catalog's tables. ``first_write_id``: its
+    FIRST_WRITE_ID. Whether the name is free is not checked."""
     view = table.view
     new_id = insert_one(
         connection,

@@ -106,11 +106,9 @@ def narrow_to_partitions(
     changed: Iterable[RecordedChange],
     written: Mapping[TableName, Sequence[Partition]],
 ) -> list[RecordedChange]:
-    """Return the changes, those of whole tables narrowed to the partitions that were written to;
-    with no such partition, the change is left out.
-
-    A table that ``written`` does not have stays whole.
-    """
+    """Return the changes, each once. A change of a whole table in ``written`` becomes one change
+    for each partition that ``written`` has of the table, so none if it has none; all others stay as
+    they are."""
     narrowed_changes: list[RecordedChange] = []
     names: dict[TableName, list[str]] = {}
     for change in changed:
@@ -127,8 +125,9 @@ def narrow_to_partitions(
 
 
 def complete(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
-    """Replace a committing transaction's record by the rows for the compactor and for the conflict
-    checks of others."""
+    """Replace a committing transaction's rows of TXN_COMPONENTS by rows for the compactor
+    (COMPLETED_TXN_COMPONENTS) and for the conflict checks of others (WRITE_SET), which have
+    ``changed``. Without changes nothing is inserted."""
     if changed:  # after narrowing there may be none: the statement wrote to no partition
         _note_completed(connection, txn_id, changed)
         _note_write_set(connection, txn_id, changed)

@@ -32,8 +32,9 @@ def is_cleanup() -> ColumnElement[bool]:
 def enqueue(
     connection: Connection, name: TableName, location: str, now_ms: int, until: int = 0
 ) -> PendingCleanup:
-    """Queue a directory for deletion. ``until``: it stays until all transactions up to this number
-    have ended; 0: it may be deleted now."""
+    """Insert a directory that is to be deleted into the compaction queue, and return the entry.
+    ``until``: it stays until all transactions up to this number have ended; 0: it may be deleted
+    now."""
     number = next_number(connection, NEXT_COMPACTION_QUEUE_ID)
     properties = {_LOCATION: location} | ({_UNTIL: str(until)} if until else {})
     connection.execute(

@@ -24,7 +24,9 @@ CC = COMPLETED_COMPACTIONS.c
 
 
 def outdated_entries(connection: Connection, keep: HistoryRetention, now_ms: int) -> list[int]:
-    """Return the numbers of the entries of the history that are not to be kept."""
+    """Return the numbers of the entries of the history that ``keep`` does not keep: of each table
+    or partition those beyond the newest ones of their state, and unsuccessful ones that are too old
+    and were followed by a success."""
     place = (CC.CC_DATABASE, CC.CC_TABLE, CC.CC_PARTITION)
     query = select(*place, CC.CC_ID, CC.CC_STATE, CC.CC_TYPE, CC.CC_END)
     rows = connection.execute(query.order_by(*place, CC.CC_ID.desc()))
@@ -48,7 +50,8 @@ def _outdated_ids(
     newest_first: Iterable[Any], keep: HistoryRetention, oldest_ms: int
 ) -> Iterator[int]:
     """Yield the numbers of the entries of one table or partition that are not to be kept: too many
-    of their state, or older than ``oldest_ms`` and followed by a success."""
+    of their state (an aborted one counts as not begun), or unsuccessful, ended before
+    ``oldest_ms``, and followed by a success of the same type or of a major one."""
     most = {
         CompactionState.SUCCEEDED: keep.succeeded,
         CompactionState.FAILED: keep.failed,

@@ -71,8 +71,9 @@ def append_message(message: str | None, more: str) -> str | None:
 def new_entry_values(
     connection: Connection, prefix: str, request: CompactionRequest, message: str
 ) -> dict[str, Any]:
-    """Take the next number, and return the values of a new entry: column with ``prefix`` → value.
-    The caller adds state and times. Texts are cut to the columns' widths."""
+    """Use up the next number of an entry, and return the values of a new one: column with
+    ``prefix`` → value. The caller adds state and times, and inserts the row. Names and the message
+    are cut to the columns' widths."""
     values = {
         "ID": next_number(connection, NEXT_COMPACTION_QUEUE_ID),
         "DATABASE": request.table.database,
@@ -210,8 +211,8 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
 
 
 def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
-    """Rename a table in the queue and the history, but not the directories of a dropped table of
-    that name."""
+    """Change a table's name in the rows of the compaction queue and its history. The queue's rows
+    of directories of dropped tables (``cleanups``) keep the old name."""
     for table, prefix in _TABLES:
         connection.execute(
             update(table)
@@ -221,8 +222,8 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
 
 
 def forget_table(connection: Connection, name: TableName) -> None:
-    """Delete a dropped table's entries and history, so that a new table of that name has no
-    failures. Its directories stay queued.
+    """Delete a dropped table's rows of the queue and the history, so that a new table of that name
+    has no failures. The queue's rows of directories of dropped tables (``cleanups``) stay.
 
     A worker that has one of these entries gets COMPACTION_LOST when it commits.
     """

@@ -58,8 +58,9 @@ def _committed_since(
     tables: Collection[TableName],
     operations: Collection[Operation],
 ) -> Sequence[Row[Any]]:
-    """Return the rows of WRITE_SET of others that may conflict, each with its transaction and, if
-    known, its write id. Some may be visible to the snapshot."""
+    """Return the rows of WRITE_SET that others have committed since this transaction began, in
+    these tables and by these operations, each with its transaction and, if known, its write id.
+    Some may be visible to the snapshot."""
     same_write = and_(
         T2W.T2W_TXNID == WS.WS_TXNID,
         T2W.T2W_DATABASE == WS.WS_DATABASE,

@@ -94,7 +94,8 @@ def note(connection: Connection, now_ms: int) -> None:
 
 def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
     """Delete the rows of transactions, write ids, write sets and versions that no open or future
-    transaction can need. Ended transactions are kept for ``retention_ms``."""
+    transaction can need. Rows of ended transactions and versions are kept for at least
+    ``retention_ms``."""
     lowest_writer, mark = _bounds(connection)
     _forget_write_set(connection, lowest_writer, mark)
     _forget_write_ids(connection, mark)
@@ -105,8 +106,9 @@ def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
 
 
 def _bounds(connection: Connection) -> tuple[int, int]:
-    """Return the lowest open transaction that may write (without any, the next number), and the
-    mark."""
+    """Return the lowest open transaction that may write (the next transaction number if there is
+    none), and the mark: the number below which every open or later snapshot sees each transaction
+    as ended."""
     lowest_writer = select(func.min(T.TXN_ID)).where(may_look(), may_write())
     query = select(
         NEXT_TXN_ID.c.NTXN_NEXT,

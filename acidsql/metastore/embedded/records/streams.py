@@ -51,8 +51,8 @@ class EmbeddedStreams:
             return joint_sink(tables, partial(rows.identity, connection))
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
-        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER if the entry is
-        no longer that of ``after``."""
+        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER unless it still
+        has the version of ``after``, and the run of ``after`` or of ``batch``."""
         with self._store.write() as connection:
             # The last run, or this one if the reply to an earlier call was lost.
             is_known_run = and_(
@@ -72,11 +72,12 @@ class EmbeddedStreams:
 
 
 def record_batch(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -> None:
-    """Write a batch into the ledger, in the store transaction that commits its rows. ``txn``: the
-    transaction's row of TXNS.
+    """Write a batch into the ledger, in the store transaction that commits its rows: over the entry
+    ``new.after``, or as a new entry if that is None. ``txn``: the transaction's row of TXNS.
 
     Raises:
-        StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
+        StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked, or there is
+            one now.
     """
     batch = new.batch
     values = {
@@ -111,8 +112,8 @@ def worker_text(batch: Batch) -> str:
 
 
 def other_runs(connection: Connection, batch: Batch) -> list[int]:
-    """Return the numbers of the open transactions that work for another run of the batch's
-    stream."""
+    """Return the numbers of the open transactions that work for the batch's application, sink and
+    streaming query, but for another run of it."""
     stream, _, run = worker_text(batch).rpartition(_LINE)
     open_ones = select(TXNS.c.TXN_ID, TXNS.c.TXN_META_INFO).where(
         TXNS.c.TXN_STATE == TxnState.OPEN.value, TXNS.c.TXN_META_INFO.is_not(None)

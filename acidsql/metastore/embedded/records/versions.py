@@ -174,8 +174,10 @@ def _change_columns(change: Change) -> dict[str, Any]:
 def drop_partitions(
     connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[object]]
 ) -> None:
-    """Note that versions before the dropping transaction cannot be read, because the files of
-    dropped partitions are deleted at once."""
+    """Make the dropping transaction's write id the oldest version that can be read of each table
+    with a dropped partition, because the files are deleted now; the oldest version is never
+    lowered. A table without partitions in ``dropped``, or in which the transaction has no write id,
+    stays as it is."""
     for table, partitions in dropped.items():
         write_id = write_ids.find(connection, txn_id, table)
         if partitions and write_id is not None:

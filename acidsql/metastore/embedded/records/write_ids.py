@@ -265,8 +265,9 @@ def _name_of_place(location: str) -> TableName:
 
 
 def _hand_on_write_ids(connection: Connection, name: TableName, heir: TableName) -> None:
-    """Let ``heir`` hide the write ids of a name that never committed, and count on from the higher
-    counter."""
+    """Let the name ``heir`` hide what ``name`` hides, and the write ids of ``name`` that never
+    committed. The next write id of ``heir`` becomes the higher one of both. ``name`` keeps all of
+    its own."""
     _remember_hidden(
         connection,
         heir,
@@ -312,7 +313,7 @@ def _remember_hidden(connection: Connection, name: TableName, write_ids: Sequenc
 
 
 def _set_next_write_id(connection: Connection, name: TableName, next_id: int) -> None:
-    """Set the counter of a name."""
+    """Set the next write id of a name in NEXT_WRITE_ID, also if it has none yet."""
     condition = is_of_table(NEXT_WRITE_ID, "NWI", name)
     changed = connection.execute(update(NEXT_WRITE_ID).where(condition).values(NWI_NEXT=next_id))
     if changed.rowcount == 0:
