@@ -102,8 +102,8 @@ def rival_operations(own_operations: Iterable[Operation]) -> frozenset[Operation
 
 def is_conflict(own_change: RecordedChange, rival_change: RecordedChange) -> bool:
     """Whether two changes of a common object conflict. Two INSERTs, and an INSERT and an UPDATE or
-    DELETE, do not. An OVERWRITE conflicts with an INSERT only if it has the higher write id, or the
-    rival's is unknown. All others conflict."""
+    DELETE, do not. An OVERWRITE and an INSERT conflict only if our write id is known, and the
+    OVERWRITE has the higher one or the rival's is unknown. All other pairs conflict."""
     pair = (own_change.operation, rival_change.operation)
     if Operation.INSERT not in pair:
         return True

@@ -53,8 +53,9 @@ class HiveStreams(HiveTxns):
         return other_txns
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
-        """Delete the entries of an application, or its entry for one sink. Return how many valid
-        ones there were."""
+        """Delete the entries of an application, or its entry for one sink, and return how many
+        there were. Without ``sink``, entries whose tables have gone are deleted, too, but not
+        counted. Raise LockTimeoutError if others hold one."""
         forgotten = 0
         for noted in self._entries(app_id):
             if sink is None or (noted.is_valid and noted.entry.batch.sink == sink):

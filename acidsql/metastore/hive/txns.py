@@ -133,9 +133,10 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
             own.write_ids[table] = answer.txnToWriteIds[0].writeId
         return own.write_ids[table]
 
-    def _record_changes(self, own: OwnTxn, table: TableName, partitions: int) -> bool:
-        """Tell the server what the transaction changes, now that it has a write id. False: the
-        server knows already.
+    def _record_changes(self, own: OwnTxn, table: TableName, num_partitions: int) -> bool:
+        """Tell the server what the transaction changes in a table, now that it has a write id.
+        Return False, without a call, if the server knows that already. ``num_partitions``: how many
+        partitions the statement writes to.
 
         Only a request for a lock does that. The lock itself is not needed, because the transaction
         holds one that is at least as strong. But COMMIT needs the lock on the numbers of rows, so a
@@ -162,7 +163,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         ]
         commits_soon = (
             not own.may_have_several_statements
-            and partitions <= _FEW
+            and num_partitions <= _FEW
             and not self.features.is_hive3
         )
         locks_counts = commits_soon and new != [Operation.UPDATE]
@@ -180,8 +181,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         """Tell the server, before anything is published, what a transaction changes, and note the
-        partitions; "" is an unpartitioned table. Raise TxnAbortedError or NoSuchTxnError if it has
-        ended."""
+        partitions; "" is an unpartitioned table. Without partitions nothing happens. Raise
+        TxnAbortedError or NoSuchTxnError if it has ended."""
         if not partitions:
             return  # nothing is published, so a cleaner must find nothing
         own, named = self._own_txn(txn_id), set(partitions) - {""}
@@ -206,8 +207,10 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     # ── the end ──────────────────────────────────────────────────────────────────────────────
 
     def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
-        """Not in one step: a table is created, and partitions are added, before the transaction
-        commits, and partitions are dropped after it."""
+        """Commit a transaction, but not in one step: before, the table is created, and partitions
+        and numbers of rows are told; after it, partitions are dropped, and failures of that are
+        only logged. If it does not commit, a created table is dropped again, and the numbers are
+        taken back. After a MetastoreError, which leaves the outcome open, all stays."""
         assert not commit.is_replacement, "see ``Abilities.replaces_tables``"
         own, new_table = self._own_txn(txn_id), commit.created_table
         if new_table is not None:
@@ -338,7 +341,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
         """Abort a transaction, release its locks, and take back what was told about numbers of
-        rows. Raise TxnError if it has ended otherwise."""
+        rows. Raise TxnError if the server says that it has ended."""
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
         own = self._own.get(txn_id)
         if own is not None and own.reported_row_counts:
@@ -372,8 +375,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
     # ── asking about transactions ────────────────────────────────────────────────────────────
 
     def txn_state(self, txn_id: int) -> TxnState | None:
-        """Return the state of a transaction; None if the server does not know it. A heartbeat is
-        sent for an own one."""
+        """Return the state of a transaction; None if the server does not know it, or if an own one
+        is not open for another reason than an abort. A heartbeat is sent for an own one."""
         if txn_id in self._own:
             try:
                 self.heartbeat(txn_id)

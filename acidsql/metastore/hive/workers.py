@@ -116,8 +116,9 @@ class HiveWorkers(HiveCompactions):
 
     @contextmanager
     def _compacted(self, txn_id: int, compaction: Compacted) -> Iterator[None]:
-        """Mark an entry as compacted; the block commits at once. If it does not commit, the entry
-        has failed, unless the outcome is not known.
+        """Mark an entry as compacted before the block, which must do nothing but commit. If its
+        error says that it has not committed, the entry has failed; after a MetastoreError, which
+        leaves that open, the mark stays.
 
         Raises:
             TxnError: COMPACTION_LOST: another worker has the entry.
@@ -145,8 +146,8 @@ class HiveWorkers(HiveCompactions):
         self._mark("mark_refused", compaction_id, txn_id, message)
 
     def _mark(self, how: str, compaction_id: int, txn_id: int, message: str) -> None:
-        """Call ``mark_failed`` or ``mark_refused`` (``how``) if this worker still has the entry,
-        and forget the entry."""
+        """Call the server's method ``how`` (``mark_failed`` or ``mark_refused``) if this worker
+        still has the entry, which may have no transaction yet. Forget the entry in any case."""
         if self._is_ours(compaction_id, txn_id, None):
             raw = self._taken_entries[compaction_id]
             raw.errorMessage = message[:_MESSAGE_MAX]
@@ -154,8 +155,8 @@ class HiveWorkers(HiveCompactions):
         self._taken_entries.pop(compaction_id, None)
 
     def _is_ours(self, compaction_id: int, *txn_ids: int | None) -> bool:
-        """Whether this worker still has an entry, and for one of these transactions; None stands
-        for an entry without a transaction."""
+        """Whether an entry is still WORKING for this worker, and for one of these transactions;
+        None stands for an entry for which ``begin_compaction`` was not called."""
         raw = self._taken_entries.get(compaction_id)
         if raw is None:
             return False
@@ -166,16 +167,18 @@ class HiveWorkers(HiveCompactions):
         )
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
-        """Refuse an entry of this worker, and queue another one in its place: the server cannot
-        queue an entry again."""
+        """Mark an entry that this worker has taken and does not finish as REFUSED, and queue a copy
+        under a new number, as the server cannot queue an entry again. Nothing happens if another
+        worker has it now. ``txn_id``, which is not ended, only tells whose the entry is."""
         raw = self._taken_entries.get(compaction_id)
         if self._is_ours(compaction_id, txn_id, None):
             self.mark_refused(compaction_id, txn_id, "given up, and queued again")
             self._request_again(raw)
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
-        """Refuse entries of acidsql's dead workers, and queue others in their place; return their
-        numbers. The server revokes Hive's. The time-out is not used."""
+        """Mark the entries of acidsql's workers whose transaction has ended as REFUSED, and queue
+        copies under new numbers. Return the old numbers. The server revokes the entries of Hive's
+        workers; ``worker_timeout_ms`` is not used."""
         entries = [
             entry
             for entry in self._raw_entries(state=_WORKING)
@@ -205,7 +208,8 @@ class HiveWorkers(HiveCompactions):
         return [entry.id for entry in dead]
 
     def _request_again(self, raw: Any) -> None:
-        """Queue a compaction like that of an entry."""
+        """Queue a compaction with the table, partition, type, pool and options of an entry, under a
+        new number."""
         super().compact(
             CompactionRequest(
                 TableName(raw.dbname, raw.tablename),

@@ -37,9 +37,9 @@ class HiveAlterations(HiveCatalog):
         cdc_table: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
-        """Change the parts of an ACID table that are given. Refuse columns that would be there
-        twice, and other columns of a table with a CHECK. If ``constraints`` are given, only these
-        are changed."""
+        """Change the parts of an ACID table that are given; if ``constraints`` are, only these.
+        Raise CatalogError if there is no such ACID table, or a column would be there twice; raise
+        UnsupportedError for other columns of a table with a CHECK."""
         self._need_open(txn_id)
         raw = self._need_raw(name)
         is_acid = convert.is_transactional(raw)

@@ -148,8 +148,8 @@ class HiveCatalog(HiveConstraints):
         return filter(convert.is_transactional, self._raw_tables(database, names))
 
     def _raw_tables(self, database: str, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the server's structs of the tables and views of a database that have these
-        names."""
+        """Yield the server's structs of those tables and views of a database that have one of these
+        names; a name that does not exist is left out."""
         for named_chunk in chunks(names):
             request = hive.GetTablesRequest(
                 dbName=database,
@@ -183,6 +183,7 @@ class HiveCatalog(HiveConstraints):
         self, name: TableName, raw: Any, cached_constraints: tuple[str, Any]
     ) -> Table | None:
         """Return the ACID table in a struct of the server; None if it was dropped in the meantime.
+        Over Hive 3 it has ZLIB unless it names another compression.
 
         Cached constraints are used if they have the identity of this table. A caller that holds a
         lock passes none: another thread may have cached an answer from before the lock.
@@ -220,9 +221,8 @@ class HiveCatalog(HiveConstraints):
 
         Raises:
             CatalogError: The location overlaps another table's; there is no such database or a
-                table of
-                the name; or the server has made another table than requested, which is dropped
-                    again.
+                table of the name; or the server has made another table than requested, which is
+                dropped again.
         """
         self._need_open(txn_id)
         for owner in self.owners():
@@ -295,8 +295,8 @@ class HiveCatalog(HiveConstraints):
         self._call("commit_txn", hive.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=True))
 
     def _check_created(self, table: Table) -> None:
-        """Check the new table. If the server has made it in another directory, or as another kind
-        of table, drop it and raise CatalogError."""
+        """Check that the server has made a new table as an ACID table in its directory. Otherwise
+        drop it, with its files if they are in another directory, and raise CatalogError."""
         raw = self._need_raw(table.name)
         location = convert.from_server_location(raw.sd.location)
         if convert.is_transactional(raw) and is_same(location, table.location):

@@ -25,8 +25,9 @@ class HiveCdcTables(HiveAlterations):
     def drop_table(
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> None:
-        """Drop a table, then its tables of AUTO CDC; with ``delete_data`` their files, too. Raise
-        CatalogError if there is no such table.
+        """Drop a table, then its tables of AUTO CDC; with ``delete_data`` their files, too. If it
+        is itself a table of AUTO CDC, its target forgets it first. Raise CatalogError if there is
+        no such table, or the name is that of a view.
 
         If the table itself cannot be dropped, nothing is lost.
         """
@@ -84,8 +85,8 @@ class HiveCdcTables(HiveAlterations):
             self._alter(target_name, raw)
 
     def _find_acid_tables(self, names: Sequence[TableName]) -> dict[TableName, Any]:
-        """Return the ACID tables among these names, all of one database: name → the server's
-        struct."""
+        """Return those of these names, all of one database, that are ACID tables: name → the
+        server's struct."""
         raws = self._raw_tables(names[0].database, [name.name for name in names])
         return {
             TableName(raw.dbName, raw.tableName): raw

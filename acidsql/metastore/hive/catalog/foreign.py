@@ -31,8 +31,9 @@ class HiveForeign(Calls):
     """The part of the store about tables that are neither ACID tables nor views."""
 
     def with_partitions(self, table: ForeignTable) -> ForeignTable:
-        """Return the table with its partitions. If the format of one differs from the table's, the
-        table has a refusal instead.
+        """Return the table with its partitions; one that is unpartitioned or cannot be read is
+        returned as it is. If the format of a partition differs from the table's, the result has a
+        refusal and no columns.
 
         Raises:
             UnsupportedError: The server's word for NULL in names of partitions is not the usual

@@ -39,9 +39,14 @@ class HiveHistory(Calls):
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:
-        """Return the changes that others made to a name since the snapshot, without their authors.
-        Empty for a transaction of one statement. Raise TxnAbortedError or NoSuchTxnError if it has
-        ended."""
+        """Return the changes that others made to a name since the snapshot, without their authors,
+        from the server's notification log: none if ``watch_catalog`` was not called. Without a log,
+        compare with what the name was when this transaction first asked.
+
+        Raises:
+            TxnAbortedError, NoSuchTxnError: The transaction has ended.
+            SnapshotTooOldError: The server has deleted entries of its log.
+        """
         own = self._own.get(txn_id)
         if own is None:
             self.heartbeat(txn_id)  # raises, because the transaction has ended
@@ -86,7 +91,8 @@ class HiveHistory(Calls):
 
     def _changes_since_first_look(self, own: OwnTxn, table: TableName) -> list[CatalogChange]:
         """Return how a table differs from what it was when this transaction first asked: another
-        meaning, or partitions that are gone. The first call gives no change."""
+        meaning, or partitions that are gone. The first call notes what there is, and gives no
+        change; later calls note new partitions, too."""
         raw = self._raw(table)
         partitions = frozenset[str]()
         if raw is not None and raw.partitionKeys:

@@ -26,8 +26,7 @@ class HivePartitions(Calls):
 
         Raises:
             UnsupportedError: A partition lies outside of the table's directory, or the server's
-                word for
-                NULL is not the usual one.
+                word for NULL is not the usual one.
         """
         raw = self._raw(name)
         if raw is None or not raw.partitionKeys:
@@ -122,7 +121,8 @@ class HivePartitions(Calls):
             self._call("add_partitions_req", request)
 
     def _drop_partitions(self, name: TableName, values: Sequence[tuple[str | None, ...]]) -> None:
-        """Take partitions from the catalog; those that are gone are no error. Their files stay."""
+        """Take partitions from the catalog; those that are gone are no error. Their files stay.
+        Raise CatalogError if there is no such table."""
         columns = [key.name for key in self._need_raw(name).partitionKeys]
         for chunk in chunks(
             [partition_name(columns, partition_values) for partition_values in values]

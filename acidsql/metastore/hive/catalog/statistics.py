@@ -65,8 +65,9 @@ class HiveStatistics(HivePartitions, HiveLocks):
         self._alter(name, raw)
 
     def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
-        """Lock the numbers of rows of tables, and note that. If others hold one for too long,
-        nothing is locked or raised."""
+        """Lock the numbers of rows of tables, until the transaction ends, and note this in
+        ``own.counts_locked``. If others hold one of the locks for too long, none is taken, and
+        nothing is raised."""
         names = sorted(set(tables) - own.counts_locked, key=str)
         if names and self._lock_soon(own, [row_count_lock(table) for table in names]):
             own.counts_locked.update(names)
@@ -80,10 +81,10 @@ class HiveStatistics(HivePartitions, HiveLocks):
         """Change the numbers of rows on the server, and add the partitions, before COMMIT. What an
         earlier attempt told the server is taken back first.
 
-        Where the lock on a number is not granted, the number gets lost.
+        A number whose lock is not granted becomes unknown.
 
         Args:
-            own: The transaction.
+            own: The transaction. It notes what the server was told.
             changes: How it changes the numbers of rows, by table and partition.
             added: The partitions that it has written to; the catalog may know them.
         """
@@ -118,7 +119,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
         """Take back the numbers of rows that the server was told of a transaction that did not
         commit. Errors are ignored.
 
-        A number that is not locked gets lost, because others may write it at the same time.
+        A number that is not locked becomes unknown, because others may write it at the same time.
         """
         counted, own.reported_row_counts = own.reported_row_counts, {}
         for table, changes in counted.items():
@@ -184,8 +185,8 @@ def _changes_row_count(change: RowChange) -> bool:
 
 
 def _change_row_count(raw: Any, change: RowChange | None) -> bool:
-    """Change the number of rows in a struct, and remove the mark that it is right; whether anything
-    has changed there. None changes only the mark."""
+    """Change the number of rows in a struct, and remove the mark that it is right; nothing is sent.
+    Return whether the struct has changed. Without a ``change`` the number stays."""
     before: dict[str, str] = dict(raw.parameters or {})
     rows = convert.row_count(raw)
     convert.set_row_count(raw, rows if change is None else change.rows_after(rows))

@@ -45,7 +45,8 @@ def conflicting_write_id(
     operations: Collection[Operation],
     own_write_id: int | None,
 ) -> int | None:
-    """Return a write id whose changes conflict with ours; None if there is none.
+    """Return a write id whose changes conflict with ours, the highest one in the first directory
+    with a conflict; None if there is none.
 
     The rules are those of ``conflict_rules``. Only if a compaction has put several write ids
     together, a conflict is supposed where there may be none.
@@ -221,9 +222,9 @@ class HiveConflicts(Calls):
         snapshot: ValidTxnList | None,
         changes: dict[tuple[TableName, str], set[Operation]],
     ) -> list[WriteConflict]:
-        """Return the conflicts of changes (table, partition → operations) with what the snapshot
-        does not see. Without a snapshot, ``changes`` are inserts, and only what came after them
-        matters."""
+        """Return at most one conflict for each (table, partition) of ``changes``, with what the
+        snapshot does not see, without the winner's number. Without a snapshot, ``changes`` are
+        inserts, and only write ids above our own matter."""
         if not changes:
             return []
         tables = sorted({table for table, _ in changes}, key=str)

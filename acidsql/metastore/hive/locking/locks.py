@@ -64,9 +64,9 @@ class HiveLocks(Calls):
         agent_info: str | None = None,
         session: int | None = None,
     ) -> LockResponse:
-        """Request the locks that the transaction's earlier locks do not cover, and note all
-        components. An overwrite becomes EXCLUSIVE. Raise TxnAbortedError or NoSuchTxnError if the
-        transaction has ended."""
+        """Note all components, and request locks for those that the transaction's earlier locks do
+        not cover; if there are none, answer ACQUIRED without a request. An overwrite becomes
+        EXCLUSIVE. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
         assert session is None, "no session holds locks here: keeps_session_locks"
         own = self._own_txn(txn_id)
         if agent_info is not None:
@@ -96,8 +96,8 @@ class HiveLocks(Calls):
     def _lock_soon(
         self, own: OwnTxn, components: list[Any], pauses_s: Sequence[float] | None = None
     ) -> bool:
-        """Lock what others lock only while they commit. If that takes too long, give the request up
-        and return False."""
+        """Lock what others lock only while they commit. Wait for as long as the pauses say, by
+        default 9 seconds; then give the request up, and return False."""
         answer = self._request(own, own.holder, components)
         for pause_s in pauses_s or _PAUSES_S:
             if answer.state == hive.LockState.ACQUIRED:

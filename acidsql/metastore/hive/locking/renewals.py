@@ -63,8 +63,9 @@ class HiveRenewals(Calls):
         return number
 
     def renew(self, txn_id: int) -> int:
-        """Return the number with which a transaction goes on: a newer one over Hive 3, if others
-        have committed since it was opened and it has no write id yet; otherwise the same."""
+        """Return the number with which a transaction goes on. Over Hive 3 this is a newer one, if
+        others have committed since it was opened and it has no write id yet; the first number goes
+        on to hold the locks. Otherwise it is the same."""
         own = self._own.get(txn_id)
         if own is None or own.before is None or own.write_ids:
             return txn_id
@@ -89,8 +90,8 @@ class HiveRenewals(Calls):
             self._need_locks(own)
 
     def _call(self, name: str, *values: Any) -> Any:
-        """Call a method of Hive 4. If it raises that one number of a transaction has ended, abort
-        the other number, and raise."""
+        """Call a method of Hive 4. If it raises that one of a transaction's two numbers has ended,
+        abort the other one, and raise the error."""
         try:
             return super()._call(name, *values)
         except (NoSuchTxnError, TxnAbortedError):

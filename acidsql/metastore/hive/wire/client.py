@@ -88,8 +88,9 @@ class Client:
         Args:
             name: The method.
             values: The arguments, in order.
-            repeats: How often the call may be repeated after its reply was lost. None: twice for
-                reads and idempotent methods, never for others.
+            repeats: How often the call may be repeated if its reply is lost and the address's
+                time-out has not passed. None: twice for reads and idempotent methods, never for
+                others.
 
         Raises:
             MetastoreError: No server answers, the server failed, or the reply was lost.
@@ -119,7 +120,8 @@ class Client:
             pause_s *= 2
 
     def has_method(self, name: str, *values: Any) -> bool:
-        """Call a method, and return whether the server knows it; other errors are raised."""
+        """Call a method with these arguments, and return whether the server knows it; errors other
+        than that of an unknown method are raised."""
         try:
             self.call(name, *values)
         except MetastoreError as error:

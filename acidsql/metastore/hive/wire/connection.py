@@ -88,7 +88,8 @@ class Connection:
             raise
 
     def _greet(self, address: Address) -> None:
-        """Make sure that there is a server and that it lets the user in, and set ``user``."""
+        """Make a first call, so that there surely is a server that lets the user in, and set
+        ``user``. With SASL opening the connection was enough, and no call is made."""
         principal = principal_of(self._transport)
         self.user = principal.partition("@")[0].partition("/")[0] or user_of(address)
         with suppress(hive.MetaException):  # metastore.execute.setugi=false
