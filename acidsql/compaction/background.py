@@ -137,8 +137,9 @@ class Background:
         return Worker(own, self._metastore, self._txns, self._id, resources)
 
     def _renew_lost_session(self) -> None:
-        """Make the compactor's own session and its worker anew if the server has forgotten the
-        session."""
+        """Make the compactor's own session and its worker anew if the server of Spark Connect has
+        forgotten the session. Nothing happens in mode ``inline``, or if the compactor has no
+        session of its own."""
         if (
             self._inline
             or self._own_session is self._spark
@@ -153,8 +154,8 @@ class Background:
 
     @contextmanager
     def statement(self) -> Iterator[None]:
-        """Note that a statement of the session runs inside the ``with`` block. A running compaction
-        may give way to it."""
+        """Note that a statement of the session runs inside the ``with`` block. If a compaction runs
+        that uses all task slots, it is given up and queued again, but only a few times in a row."""
         with self._wake:
             self._statements += 1
         # Without a thread no compaction runs.
@@ -227,8 +228,9 @@ class Background:
         return self._closed or has_ended(self._spark) or has_ended(own)
 
     def _wait_for_work(self) -> bool:
-        """Wait until it is time to look for work: no statement runs and a change or the cleaner's
-        interval is due, or a change is old. Return False when the compactor is closed."""
+        """Block until it is time to look for work, and return True: no statement runs and a change
+        or the cleaner's interval is due, or the oldest change has waited for seconds. Return False
+        as soon as the compactor is closed."""
         until = time.monotonic() + self._settings().compactor_cleaner_interval_ms / 1000
         with self._wake:
             while not self._closed:
@@ -243,8 +245,9 @@ class Background:
         return False
 
     def _do_one_round(self) -> None:
-        """Do one round: queue the compactions that are due, run the queue, also others' entries,
-        and clean. Errors are logged; the next round tries again."""
+        """Do one round: queue the compactions that are due, run the queue (also entries that other
+        sessions made), do the housekeeping, and clean. Errors are logged, not raised; the next
+        round tries again."""
         self._txns.settings = self._settings()
         try:
             self._renew_lost_session()
@@ -267,8 +270,8 @@ class Background:
 
     def _queue_compactions(self) -> None:
         """Check the tables and partitions that were written since the last round, and queue the
-        compactions that are due. The results are appended to the messages of the transactions that
-        wrote."""
+        compactions that are due. A line about each one is appended to the ``compaction`` list of
+        the transactions that wrote there."""
         with self._wake:
             written, self._written = self._written, {}
             self._written_since = None
@@ -285,8 +288,9 @@ class Background:
                     messages.append(f"{checked.place}: {queued}: {checked.why}")
 
     def _compact(self) -> bool:
-        """Run the next entry of the queue, and watch that its lock is in nobody's way. Return False
-        if there is none, or if it did not succeed; errors are logged."""
+        """Run the next entry of the queue; meanwhile a thread gives it up if another transaction
+        waits for its lock. Return False if there is no entry, or if an error ended it, which is
+        logged; True also for an entry that was refused."""
         is_finished = threading.Event()
         watch = threading.Thread(target=self._watch, args=(is_finished,), daemon=True)
         watch.start()

@@ -105,17 +105,19 @@ class Cleaner:
         ] = {}  # by table and partition
 
     def run(self) -> list[RemovedPath]:
-        """Delete all files that may be deleted now, and return them. Errors in one table are
-        logged; the next run tries again."""
+        """Delete all files that may be deleted now: replaced, aborted, left by crashes, or of
+        dropped tables. Drop the temporary tables of ended sessions. Return what was deleted. An
+        error in one table is logged; the next run tries again."""
         removed = [*self.clean_after_compactions(), *self.clean_aborted()]
         for name in self._metastore.temporary_tables() + all_tables(self._metastore):
             removed += self._clean_quietly(name, self._delete_litter)
         return [*removed, *self.drop_temporary(), *self._delete_dropped()]
 
     def clean_table(self, name: TableName) -> list[RemovedPath]:
-        """Clean up after aborted and dead transactions in one table, and return what was deleted;
-        also directories that a writer published after the store had forgotten its aborted write id.
-        """
+        """Delete directories of aborted transactions and hidden directories of ended ones in one
+        table, and return what was deleted. All directories are looked at, also if the store knows
+        of no aborted write id: a writer may have published after the store had forgotten it. Errors
+        are raised. Nothing happens if there is no ACID table of the name."""
         aborted = (
             self._clean_aborted_in_table(name, always=True)
             if self._metastore.abilities.can_clean
@@ -124,8 +126,10 @@ class Cleaner:
         return [*aborted, *self._delete_litter(name)]
 
     def clean_after_compactions(self) -> list[RemovedPath]:
-        """Delete the files that compactions have replaced and no reader needs, and return them. Old
-        leases of the session are ended first. Errors are logged, and noted in the queue."""
+        """Delete the files that compactions have replaced and no reader needs, mark these
+        compactions as cleaned, and return what was deleted. The old leases of this session are
+        ended first, as they would keep files. An error in one table or partition is logged and
+        noted in its entry; a later run tries again."""
         self._end_old_leases()
         retention_ms = self._txns.settings.compactor_cleaner_retention_ms
         ready = self._metastore.ready_to_clean(retention_ms)
@@ -136,7 +140,8 @@ class Cleaner:
 
     def clean_aborted(self) -> list[RemovedPath]:
         """Delete the directories of aborted transactions in all tables that have some, and return
-        them. Errors are logged."""
+        these directories. The metastore forgets the write ids of which nothing is left. An error in
+        one table is logged, and the others are cleaned."""
         tables = {
             candidate.table for candidate in self._metastore.candidates() if candidate.aborted_txns
         }
@@ -155,8 +160,9 @@ class Cleaner:
         ]
 
     def _drop_temporary(self, name: TableName) -> list[RemovedPath]:
-        """Drop a temporary table whose session has ended, and delete its files; [] if the session
-        is open, or there is no such table. Raise LockTimeoutError if somebody uses the table."""
+        """Drop a temporary table whose session has ended, and delete its files. Return its
+        directory in a list; [] if the session is open, or there is no such table. Raise
+        LockTimeoutError if somebody uses the table."""
         table, holder = acid_table(self._metastore.find(name)), name.session_txn_id
         if table is None or holder is None:
             return []
@@ -167,16 +173,17 @@ class Cleaner:
         return [] if location is None else [RemovedPath(name, location, "dropped", size)]
 
     def delete_replaced(self) -> list[RemovedPath]:
-        """Delete the directories of replaced tables that nobody can read, and return them. Errors
-        are logged."""
+        """Delete the directories of tables that CREATE OR REPLACE has replaced and nobody can read,
+        and return these directories. Those of dropped tables stay. Errors are logged."""
         return self._delete_dropped(only_replaced=True)
 
     # ── after compactions ────────────────────────────────────────────────────────────────────
 
     def _clean_place(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath]:
-        """Clean one table or partition once, for the last of its compactions; return what was
-        deleted. Mark the compactions as cleaned, except those that keep history. An error is
-        logged, and cleaning is tried again later."""
+        """Clean one table or partition up to the last of ``entries``, its compactions that are
+        ready; return what was deleted. Mark the entries as cleaned, except those that keep history;
+        mark none if `_delete_obsolete` returns None. An error is logged and noted in the last
+        entry; it is tried again later."""
         last, settings = entries[-1], self._txns.settings
         try:
             removed = self._delete_obsolete(entries)
@@ -201,8 +208,8 @@ class Cleaner:
         return removed
 
     def _delete_obsolete(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath] | None:
-        """Delete a place's obsolete directories, except for kept history. Return None if they are
-        not known yet or are as at the last look; [] if the table is gone or behind a link."""
+        """Delete a place's obsolete and aborted directories but for kept history; raise its oldest
+        version. None: too early, or as at the last look; []: the place is gone, or a link."""
         entry = entries[-1]
         table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
@@ -262,8 +269,8 @@ class Cleaner:
         ]
 
     def _history_limits(self, table: Table) -> HistoryLimits:
-        """Return how much history a table keeps, from its properties and the settings; none if the
-        metastore keeps no versions. Raise SettingError for a wrong property."""
+        """Return how much history a table keeps, from its properties, else the settings; limits of
+        0 if the metastore keeps no versions. Raise SettingError for a wrong property."""
         if not self._metastore.abilities.keeps_versions:
             return HistoryLimits(0, 0.0, 0, self._metastore.now_ms())
         settings = with_history_properties(table.properties, self._txns.settings)
@@ -318,8 +325,8 @@ class Cleaner:
         return removed
 
     def _place_directories(self, fs: FileSystem, table: Table) -> list[str]:
-        """Return the paths of the directories that may have deltas, also those of partitions that
-        the catalog lacks."""
+        """Return the paths of the directories that may have deltas: the table's, if it is
+        unpartitioned; else those of all partitions, in the catalog or on disk."""
         if not table.partition_columns:
             return [table.location]
         columns = [column.name for column in table.partition_columns]
@@ -330,8 +337,9 @@ class Cleaner:
     # ── after crashes and DROP ───────────────────────────────────────────────────────────────
 
     def _delete_litter(self, name: TableName) -> list[RemovedPath]:
-        """Delete the hidden directories of statements and compactions that have ended, and abort
-        their uploads. Return what was deleted; [] for a table whose directory is a link."""
+        """Delete the hidden directories of statements and compactions whose transactions have
+        ended, and abort their uploads. Return what was deleted; [] if there is no such table, or
+        its directory is a link."""
         table = acid_table(self._metastore.find(name))
         if table is None:
             return []
@@ -352,8 +360,9 @@ class Cleaner:
         return self._metastore.valid_txns().is_any_open(txn_id, txn_id)
 
     def _delete_dropped(self, *, only_replaced: bool = False) -> list[RemovedPath]:
-        """Delete the directories of dropped tables, and of replaced tables that nobody can read.
-        Return them; errors, as a lock in the way, are logged. ``only_replaced``: leave dropped
+        """Delete the directories of dropped tables, and of replaced tables that nobody can read any
+        more, each in a transaction of its own that holds a lock. Return what was deleted; an error,
+        as a lock that another holds, is logged. ``only_replaced``: leave the directories of dropped
         tables."""
         removed = []
         pending = self._metastore.pending_cleanups()
@@ -386,7 +395,8 @@ class Cleaner:
         return removed
 
     def _reader_txn_ids(self) -> list[int]:
-        """Return the ids of the open transactions and leases that may read."""
+        """Return the ids of the open transactions and leases, without those that only show that a
+        session lives, which read nothing."""
         return [
             txn.txn_id
             for txn in self._metastore.show_txns()
@@ -413,7 +423,9 @@ class Cleaner:
 def _places_of_uploads(
     location: str, uploads: Iterable[Upload], listed: Iterable[Entry]
 ) -> list[Entry]:
-    """Return the directories in a table's that have nothing but unfinished uploads."""
+    """Return the directories directly in ``location`` into which something is being uploaded, and
+    that ``listed``, the table directory's listing, lacks: an object store lists a directory only
+    once it has a file. Each has the size 0."""
     names = {upload.path.removeprefix(f"{location}/").partition("/")[0] for upload in uploads}
     names.difference_update(entry.name for entry in listed)
     return [Entry(name, f"{location}/{name}", True, 0) for name in sorted(names)]
@@ -424,8 +436,8 @@ def _place(entries: Sequence[CompactionInfo]) -> tuple[TableName, str | None]:
 
 
 def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> RemovedPath:
-    """Delete a directory with all below it, or a file, and return what it was, with its size in
-    bytes."""
+    """Delete a directory with all below it, or a file (a missing one is no error), and return what
+    it was, with its size in bytes. ``kind``: as in `RemovedPath`."""
     size = total_bytes(fs, entry.path) if entry.is_dir else entry.size
     if entry.is_dir:
         fs.delete_directory(entry.path)

@@ -70,8 +70,8 @@ def decide(sizes: DirectorySizes, settings: Settings) -> Decision:
 
 
 def _decide_by_aborts(sizes: DirectorySizes, settings: Settings) -> Decision | None:
-    """Return a decision to compact if there are too many aborted transactions, or one is too old;
-    else None."""
+    """Return a decision for a major compaction if there are too many aborted transactions, or for a
+    minor one if one of them is too old and there are deltas; else None."""
     if sizes.aborted_txns > (most := settings.compactor_abortedtxn_threshold):
         return Decision(
             CompactionType.MAJOR, f"{sizes.aborted_txns} aborted transactions, more than {most}"
@@ -86,8 +86,8 @@ def _decide_by_aborts(sizes: DirectorySizes, settings: Settings) -> Decision | N
 
 
 def _decide_by_size(sizes: DirectorySizes, settings: Settings) -> Decision | None:
-    """Return a decision for a major compaction if the deltas are too large beside the base, or a
-    replaced base lies there; else None."""
+    """Return a decision for a major compaction if the deltas are too large beside the base, or
+    there is a replaced base and no delta; else None."""
     most = settings.compactor_delta_pct_threshold
     if sizes.base_bytes and sizes.delta_bytes / sizes.base_bytes > most:
         return Decision(CompactionType.MAJOR, f"{_delta_facts(sizes)}, more than {most:.1%}")
@@ -108,8 +108,8 @@ def _decide_by_number(sizes: DirectorySizes, settings: Settings) -> Decision | N
 
 
 def _decide_by_quiet_time(sizes: DirectorySizes, settings: Settings) -> Decision | None:
-    """Return a decision for a major compaction if nothing was written for long and there are deltas
-    to merge; else None. The setting 0 turns this off."""
+    """Return a decision for a major compaction if nothing was written for long and there is a delta
+    beside a base, or two deltas without one; else None. The setting 0 turns this off."""
     least = settings.compactor_quiet_time_ms
     if not least or sizes.quiet_ms is None or sizes.quiet_ms < least or not sizes.deltas:
         return None
@@ -190,7 +190,8 @@ def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
 
 
 def pool_of(table: Table, requested: str | None = None) -> str | None:
-    """Return the pool whose workers compact the table: the request's pool, else the table's."""
+    """Return the pool whose workers compact the table, in lower case: the request's pool, else that
+    in the table's properties; None: neither names one."""
     pool = requested or table.properties.get(WORKER_POOL)
     return pool.lower() if pool else None
 
@@ -218,7 +219,8 @@ def has_failed_too_often(
     newest_first: Sequence[CompactionInfo], now_ms: int, settings: Settings
 ) -> bool:
     """Whether the last compactions of a table or partition, as many as the threshold says, all
-    failed, the last of them not long ago."""
+    failed, the last of them not long ago. Refused ones and those that did not begin are skipped;
+    False if there are fewer."""
     last = [compaction for compaction in newest_first if compaction.state in _TRIED][
         : settings.compactor_failed_threshold
     ]

@@ -13,7 +13,8 @@ from acidsql.settings import Settings
 
 
 def keep_house(metastore: Metastore, settings: Settings) -> None:
-    """Do the housekeeping once. It may be called at any time."""
+    """Abort timed-out transactions, queue entries of dead workers again, and delete old compaction
+    history. It may be called at any time."""
     metastore.abort_timed_out(settings.txn_timeout_ms)
     metastore.revoke(settings.compactor_worker_timeout_ms)
     metastore.purge_compaction_history(history_retention(settings))

@@ -77,7 +77,8 @@ Entries = Mapping[tuple[TableName, str | None], Sequence[CompactionInfo]]
 
 
 def entries_by_place(entries: Iterable[CompactionInfo]) -> Entries:
-    """Return the entries of the queue and of its history, by table and partition."""
+    """Group the entries of the compaction queue and its history by table and partition (None:
+    unpartitioned), in the order given. Places without entries are left out."""
     entries_by_place = defaultdict[tuple[TableName, str | None], list[CompactionInfo]](list)
     for entry in entries:
         entries_by_place[entry.table, entry.partition].append(entry)
@@ -112,8 +113,9 @@ class Initiator:
         return self._entries.get((candidate.table, candidate.partition), ())
 
     def run(self) -> list[CheckResult]:
-        """Check all tables and partitions that changed since their last compaction, queue the
-        compactions that are due, and return the results."""
+        """Check all tables and partitions that changed since their last compaction, and queue the
+        compactions that are due. Return one result for each place, also where none is due; places
+        that are gone, or cannot be compacted, have none."""
         self._entries = None
         checked = []
         for candidate in self._metastore.candidates():
@@ -123,8 +125,9 @@ class Initiator:
         return checked
 
     def check(self, candidate: Candidate) -> CheckResult | None:
-        """Check one table or partition, and queue a compaction if it is due. Return None if it is
-        gone, or cannot be compacted. An error becomes an entry of the history, and the result."""
+        """Check one table or partition, and queue a compaction if it is due. Return the reason,
+        with the entry's number; None if the place is gone, or cannot be compacted. An error is not
+        raised: it is noted in the compaction history, and is the result's reason."""
         table = acid_table(self._metastore.find(candidate.table))
         # A change of a partitioned table without a partition changed no rows.
         if table is None or bool(table.partition_columns) != (candidate.partition is not None):
@@ -144,8 +147,8 @@ class Initiator:
         return self._queue(table, candidate, decision)
 
     def preview_check(self, table: Table, candidate: Candidate) -> Decision:
-        """Return the decision that ``check`` would make now. Nothing is queued, and nothing is
-        noted."""
+        """Return the decision that ``check`` would make now, or the error as a decision without a
+        type. Nothing is queued or noted; what is queued already does not count."""
         try:
             decision = self._decision(table, candidate)
         except (AcidSqlError, OSError) as error:
@@ -155,9 +158,9 @@ class Initiator:
         return decision
 
     def _decision(self, table: Table, candidate: Candidate) -> Decision:
-        """Return which compaction a place needs, and why; its directory is listed only if the table
-        is compacted automatically, is not sorted, and the settings let insert-only tables be
-        compacted."""
+        """Return which compaction a place needs, and why. No type, without listing the directory,
+        if the table has NO_AUTO_COMPACTION, is SORTED BY, or is insert-only and the settings do not
+        let such tables be compacted."""
         if is_left_alone(table):
             return Decision(None, "NO_AUTO_COMPACTION is set")
         if table.sort_columns:
@@ -171,7 +174,8 @@ class Initiator:
     def decide_by_thresholds(
         self, table: Table, candidate: Candidate, settings: Settings
     ) -> Decision:
-        """List the directory, and return what is due by the thresholds in ``settings``."""
+        """List the directory, and return the compaction that is due by the thresholds in
+        ``settings`` alone; NO_AUTO_COMPACTION and the table's own thresholds do not count."""
         snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         write_ids = CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name])
         fs = filesystem_for(table.location)
@@ -210,7 +214,8 @@ class Initiator:
         return replace(decision, why=f"{decision.why}; takes {run}")
 
     def _waits_for_cleaning(self, candidate: Candidate, state: AcidState) -> bool:
-        """Whether the cleaner knows of the obsolete base, and may keep it as history."""
+        """Whether a compaction of the newest base, or a later one, waits for the cleaner, which
+        then knows of the obsolete bases and may keep them as history."""
         newest = 0 if state.base is None else state.base.min_write_id
         return any(
             compaction.state is CompactionState.READY_FOR_CLEANING
@@ -219,8 +224,9 @@ class Initiator:
         )
 
     def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> CheckResult:
-        """Queue the compaction that is due, unless the last ones have failed too often, or one is
-        queued already; return what came of it."""
+        """Queue the compaction that is due, and return the reason and the entry's number. If the
+        last ones have failed too often, note only that none began (no number). If one is queued
+        already, return the number and state of that one."""
         assert decision.type is not None
         where = candidate.table, candidate.partition
         properties = {}
@@ -237,8 +243,8 @@ class Initiator:
         return CheckResult(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
 
     def _why_given_up(self, candidate: Candidate) -> str | None:
-        """Return the message that no compaction is tried any more, since the last ones failed; None
-        if they have not."""
+        """Return the message that no compaction of the place is tried any more, because the last
+        ones failed; None if one may be tried."""
         newest_first = sorted(self._entries_of(candidate), key=lambda compaction: -compaction.id)
         if not newest_first or not has_failed_too_often(
             newest_first, self._metastore.now_ms(), self._settings

@@ -40,7 +40,7 @@ class KeptHistory:
 
     Attributes:
         names: The directories and files that stay.
-        holders: The numbers of the compactions whose entries stay in the queue until then.
+        kept_compaction_ids: The numbers of the compactions whose entries stay in the queue as long.
         due_ms: When the first of the ages gets too old; None if nothing is kept.
         oldest: The oldest version that can be read from then on, as far as this directory goes.
     """
@@ -66,8 +66,8 @@ class LastLook:
     limits: HistoryLimits
 
     def still_holds(self, entries: Sequence[CompactionInfo], limits: HistoryLimits) -> bool:
-        """Whether a new look would find the same: same limits, no new compaction, and no age that
-        has become too old."""
+        """Whether a new look would find the same: the limits are the same, no compaction is new,
+        and no kept age has become too old. False if nothing was kept."""
         due_ms, known_ids = self.history.due_ms, set(self.entries)
         is_new = any(compaction.id not in known_ids for compaction in entries)
         return (
@@ -90,14 +90,15 @@ class FileSizes:
         self._children, self._write_ids, self._txns = children, write_ids, txns
 
     def bytes_of(self, names: Iterable[str]) -> int:
-        """Return the bytes of the directories and files of these names."""
+        """Return the bytes of all files in the directories, and of the files, that have these
+        names."""
         chosen = (self._entries[name] for name in names)
         return sum(
             total_bytes(self._fs, entry.path) if entry.is_dir else entry.size for entry in chosen
         )
 
     def live_bytes(self) -> int:
-        """Return the bytes that readers of now read."""
+        """Return the bytes of the files that a reader who begins now would read."""
         state = acid_state(self._children, self._write_ids, self._txns)
         return self.bytes_of(
             [*state.originals, *(directory.name for directory in state.directories)]
@@ -105,8 +106,8 @@ class FileSizes:
 
 
 def with_history_properties(properties: Mapping[str, str], settings: Settings) -> Settings:
-    """Return the settings, with the changes by a table's properties about history. Raise
-    SettingError if one has a wrong value."""
+    """Return the settings, with a table's properties about the retention and ratio of history in
+    the place of the session's. Raise SettingError if one has a wrong value."""
     for name in (HISTORY_RETENTION, HISTORY_MAX_RATIO):
         if (value := declared(properties, name)) is not None:
             settings = settings.with_(name, value)
@@ -119,8 +120,9 @@ def keep(
     limits: HistoryLimits,
     sizes: FileSizes,
 ) -> KeptHistory:
-    """Choose the ages that stay: the newest ones, until one is too old or all together are too
-    large.
+    """Choose the ages whose files stay: the newest ones, until one is older than the retention time
+    or the oldest readable version, or all together are larger than ``max_ratio`` times the live
+    files. All older ages go.
 
     Args:
         history: The ages, the newest first.

@@ -70,8 +70,9 @@ class Outlook:
         self._now_ms = metastore.now_ms()
 
     def next_compaction(self, table: Table, partition: str | None) -> Decision:
-        """Return the next compaction of a table or partition, queued, running or due, and why; or,
-        with the type None, why there will be none."""
+        """Return the next compaction of a table or partition, and why: one that is queued or runs,
+        else the one that a check would queue now. If there is none to come, or Hive decides, the
+        type is None."""
         for compaction in self._entries.get((table.name, partition), ()):
             if compaction.state in _QUEUED:
                 now = f" ({compaction.progress})" if compaction.progress else ""
@@ -86,7 +87,9 @@ class Outlook:
         return self._initiator.preview_check(table, candidate)
 
     def oldest_txn(self, name: TableName, partition: str | None) -> TxnInfo | None:
-        """Return the oldest open transaction that holds a lock there. Each one that writes does."""
+        """Return the open transaction with the lowest id among those that hold a lock on this
+        place, or on a place that overlaps with it; None if there is none. Each one that writes
+        there does."""
         place = LockComponent(LockType.SHARED_READ, name.database, name.name, partition)
         numbers = {lock.txn_id for lock in self._locks.overlapping(place)} & self._open.keys()
         return self._open[min(numbers)] if numbers else None
@@ -144,8 +147,9 @@ class Outlook:
         )
 
     def _why_not_ready(self, entry: CompactionInfo) -> ObsoleteKeeper:
-        """Return why a compaction's old files are not ready for the cleaner: an open transaction,
-        the retention time, or a failed cleaning."""
+        """Return why the cleaner may not delete a compaction's old files yet: an open transaction,
+        the retention time, or a failed cleaning that is tried again; if it is none of these, that
+        the cleaner deletes them when it runs next."""
         readers = [txn for txn in self._open.values() if not txn.is_session]
         oldest = min(readers, key=lambda txn: txn.txn_id, default=None)
         if oldest is not None and oldest.txn_id < (entry.next_txn_id or 0):

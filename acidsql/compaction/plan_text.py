@@ -54,7 +54,8 @@ def plan_text(
 
 
 def _merge_lines(plan: CompactionPlan) -> list[str]:
-    """Return the lines about what a compaction reads, merges, drops, writes and frees."""
+    """Return the lines about what a compaction reads, merges, drops, writes and frees. The rows are
+    counted from the files' footers."""
     data, deletes = plan.listing.data, plan.listing.deletes
     rows = f"{_rows(data):,} insert events"
     if plan.listing.originals:

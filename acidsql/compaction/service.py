@@ -115,8 +115,8 @@ class Service:
                 self._tell_once(step.__name__, error)
 
     def _tell_once(self, step: str, error: Exception) -> None:
-        """Log why a step failed, unless a step has failed so before, and fails since: the metastore
-        may be away for days."""
+        """Log why a step failed, unless some step failed with the same message in the last round:
+        the metastore may be away for days. Nothing is logged after ``end``."""
         if self._ended.is_set():
             return
         if str(error) not in self._failed.values():
@@ -135,8 +135,8 @@ class Service:
                 self._tell(f"queued {outcome.id}: {outcome.place}: {outcome.why}")
 
     def _run_queued_compactions(self) -> None:
-        """Run queued compactions of this pool until the queue is empty or the service ends. A
-        failed one is logged; a MetastoreError is raised."""
+        """Run queued compactions of this pool until the queue is empty or the service ends. The
+        error of a failed one is logged, and the next one runs; a MetastoreError is raised."""
         while not self._ended.is_set():
             try:
                 number = self._worker.run_next(pool=self._pool)
@@ -151,8 +151,9 @@ class Service:
             self._tell(f"compaction {number} is done")
 
     def _clean(self) -> None:
-        """Delete the files that nobody needs. If the metastore cleans itself, only what dead
-        sessions left is looked for, and only when a check is due."""
+        """Delete the files that nobody needs, and report each. If Hive's cleaner serves the
+        metastore, only hidden directories of dead sessions are deleted, and only when a check is
+        due."""
         if not self._is_due and not self._metastore.abilities.can_clean:
             return  # there is only what dead sessions left, for which each table is listed
         for removed in self._cleaner.run():

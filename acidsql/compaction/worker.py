@@ -101,7 +101,9 @@ class Worker:
         return self.txn_id is not None
 
     def stop(self) -> None:
-        """Give up the running compaction; its entry is queued again. Called from another thread."""
+        """Give up the running compaction, if there is one: its jobs are cancelled, it fails, and
+        its entry is queued again. ``go_on`` lets the worker compact again. Called from another
+        thread."""
         self._stopped.set()
         if self.is_busy:
             jobs.briefly(lambda: jobs.cancel_jobs(self._spark, self._resources.tag))
@@ -124,7 +126,8 @@ class Worker:
         """Take the next entry from the queue, compact it, and commit.
 
         Args:
-            pool: This worker's pool.
+            pool: Take only entries of this pool; None: those without a pool, and those that have
+                waited for their pool for too long.
             only: Take only the entry of this number, if no worker has it.
 
         Returns:
@@ -152,8 +155,8 @@ class Worker:
         return None if entry is None else entry.id
 
     def _compact_or_give_back(self, txn: Txn, entry: CompactionInfo) -> None:
-        """Compact an entry. If this fails, abort the transaction, give the entry back (after `stop`
-        or Ctrl-C) or mark it as failed, and raise the error."""
+        """Compact an entry. If this fails, abort the transaction, queue the entry again (after
+        `stop` or Ctrl-C) or mark it as failed, and raise the error."""
         try:
             self._compact(txn, entry)
         except BaseException as error:
@@ -167,8 +170,9 @@ class Worker:
             raise
 
     def _compact(self, txn: Txn, entry: CompactionInfo) -> None:
-        """Compact an entry under its lock and commit; the queue gets the result. An entry with
-        nothing to do, or whose table is gone, is refused."""
+        """Compact an entry under its lock and commit, which makes it ready for cleaning. If there
+        is nothing to merge, it commits only if there are obsolete or aborted files; otherwise, and
+        if the table or partition is gone, the entry is marked as refused. Errors are raised."""
         started = time.perf_counter()
         table = self._locked_table(txn, entry)
         if table is None:
@@ -209,8 +213,9 @@ class Worker:
     def _merge_or_rebalance(
         self, entry: CompactionInfo, fs: FileSystem, work: CompactionRun
     ) -> None:
-        """Do the compaction's work: in the driver if it is small, else as a Spark job. Raise
-        TransientTxnError if a rebalance must wait for an open transaction."""
+        """Write the compacted files, without publishing them: in the driver if there are few rows,
+        else as a Spark job. Raise TransientTxnError if a rebalance must wait for an open
+        transaction."""
         is_rebalance = entry.type is CompactionType.REBALANCE
         if not is_rebalance and self._txns.settings.few_rows and work.is_small():
             work.run_in_driver(self._refuse_stopped)
@@ -226,8 +231,8 @@ class Worker:
     def _reporting_progress(
         self, txn: Txn, entry: CompactionInfo, work: CompactionRun
     ) -> AbstractContextManager[None]:
-        """Tell the queue how far the work inside the ``with`` block is, if it takes long; seldom,
-        because each time is a change of the store."""
+        """Write the progress of the work inside the ``with`` block into the queue's entry every few
+        seconds, if it has changed; nothing if the work is short."""
         reported = ""
 
         def tell(tasks: Tasks) -> None:
@@ -261,7 +266,9 @@ class Worker:
             spent.commit()
 
     def _locked_table(self, txn: Txn, entry: CompactionInfo) -> Table | None:
-        """Return the table, under a lock that keeps its directory and its columns unchanged.
+        """Take a lock that keeps the table's directory and columns unchanged (a rebalance also
+        blocks UPDATE, DELETE and MERGE), and return the table. Return None if the table or
+        partition is gone; the entry is then marked as refused.
 
         Return None if the table or partition is gone; the entry is then refused.
 
@@ -307,8 +314,8 @@ class Worker:
 
     @contextmanager
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
-        """Give the Spark jobs in the ``with`` block the compaction's description, tag and pool, and
-        raise their errors as ours."""
+        """Give the Spark jobs in the ``with`` block the compaction's description, tag and scheduler
+        pool. An error that a task raised becomes an error of acidsql's."""
         description = f"{entry.type.name.lower()} compaction of {_place_text(entry)}"
         resources = self._resources
         job = jobs.named_jobs(self._spark, description, resources.tag, resources.pool)
@@ -374,8 +381,8 @@ def _place_text(entry: CompactionInfo) -> str:
 
 
 def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> str:
-    """Return how much a compaction has read and written, in words. ``written``: the numbers of
-    files and bytes."""
+    """Return how much a compaction has read and written, in words. ``written``: the number of
+    files, and of bytes."""
     files, written_bytes = written
     return (
         f"read {len(plan.directories)} directories, {len(plan.sizes)} files, "

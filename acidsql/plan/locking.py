@@ -94,9 +94,9 @@ def exclusive_lock(name: TableName, operation: Operation = Operation.NO_TXN) -> 
 
 
 def drop_locks(name: TableName) -> list[LockComponent]:
-    """Return the locks of a statement that drops or renames a table. The target of a table that
-    AUTO CDC has made beside it is locked, too, because it may have the bond of both (``acid.cdc``).
-    """
+    """Return the exclusive locks of a statement that drops or renames a table. If AUTO CDC has made
+    the table beside a target, the target is locked, too, because it may have the bond of both
+    (``acid.cdc``)."""
     target = target_name(name)
     return [exclusive_lock(table_name) for table_name in (name, target) if table_name is not None]
 
@@ -109,14 +109,17 @@ def database_lock(name: str) -> LockComponent:
 def insert_locks(
     name: TableName, possible_partitions: PossiblePartitions = None
 ) -> list[LockComponent]:
-    """Return the locks of a statement that adds rows to a table or to some partitions."""
+    """Return the shared locks of a statement that adds rows to a table or to some partitions. If
+    these are None (any) or too many, the whole table is locked."""
     return _components(name, LockType.SHARED_READ, [Operation.INSERT], possible_partitions)
 
 
 def overwrite_locks(
     name: TableName, settings: Settings, possible_partitions: PossiblePartitions = None
 ) -> list[LockComponent]:
-    """Return the locks of a statement that replaces the rows of a table or of some partitions."""
+    """Return the locks of a statement that replaces the rows of a table or of some partitions:
+    EXCLUSIVE with ``hive.txn.xlock.iow``, else EXCL_WRITE. If the partitions are None (any) or too
+    many, the whole table is locked."""
     kind = LockType.EXCLUSIVE if settings.xlock_iow else LockType.EXCL_WRITE
     return _components(name, kind, [Operation.OVERWRITE], possible_partitions)
 
@@ -145,9 +148,9 @@ def _target_locks(
     possible_partitions: PossiblePartitions,
     settings: Settings,
 ) -> list[LockComponent]:
-    """Return the locks on a target: exclusive ones for an overwrite, by the settings; exclusive
-    writes for AUTO CDC and undo; shared reads for inserts alone; else those of UPDATE, DELETE and
-    MERGE, by the settings."""
+    """Return the locks on one target, by partition if these are known and few. An overwrite takes
+    those of `overwrite_locks`; AUTO CDC and undo EXCL_WRITE; inserts alone SHARED_READ; UPDATE,
+    DELETE and MERGE EXCL_WRITE or SHARED_WRITE, by the settings."""
     name = query.table.name
     if query.overwrite:
         return overwrite_locks(name, settings, possible_partitions)

@@ -111,8 +111,8 @@ class PreparedStatement:
 
 
 def may_need_workers(text: str, statement: Dml | Undo) -> bool:
-    """Whether Python workers may have to write the rows, as far as the statement's text tells: not
-    for VALUES, nor for an UPDATE or DELETE of few rows."""
+    """Whether Python workers may have to write the rows, as far as the statement's text tells.
+    False for VALUES, and for an UPDATE or DELETE with a WHERE that has no subquery."""
     match statement:
         case Insert():
             return isinstance(statement.source, Query)
@@ -224,7 +224,8 @@ def _own_edits(
 
 
 def _parse_as_expressions(text: str, double_quoted: bool) -> Insert:
-    """Parse an INSERT of plain literals again, as expressions that Spark evaluates."""
+    """Parse an INSERT that was read as plain literals again, by the grammar: its values become
+    expressions that Spark evaluates."""
     statement = parse(text, is_ours=lambda _: True, double_quoted_identifiers=double_quoted)
     assert isinstance(statement, Insert)
     return statement
@@ -250,7 +251,8 @@ def _event_query(
 def _prepare_replace(
     statement: Insert, context: RewriteContext, standins: tuple[StandIn, ...], analyse: AnalyseOver
 ) -> PreparedStatement:
-    """Rewrite an INSERT … REPLACE, and let Spark analyse it."""
+    """Rewrite an INSERT … REPLACE, and let Spark analyse it, which raises the errors of the query
+    now."""
     evolved = evolution.evolve_for_insert(statement, context)
     query, new_rows = plan_replace(statement, evolved)
     analyse(query.query, standins, query.source or new_rows)  # raises errors of the query now
@@ -266,9 +268,9 @@ def _multi_insert(
     standins: tuple[StandIn, ...],
     policy: Policy,
 ) -> PreparedStatement:
-    """Rewrite ``FROM s INSERT … INSERT …``: a query for each branch. All branches read one
-    evaluation of the source. Refuse a join as the source, and an overwrite of an unpartitioned
-    table that another branch writes to."""
+    """Rewrite ``FROM s INSERT … INSERT …``: an event query for each branch, in order. All branches
+    read one evaluation of the source. Raise UnsupportedError for a join as the source, and for an
+    overwrite of an unpartitioned table that another branch writes to."""
     relation, alias = _source_relation_and_alias(text, statement.source)
     source = blank.new(statement.ctes).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()

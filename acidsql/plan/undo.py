@@ -53,8 +53,8 @@ def need_row_ids(table: Table) -> None:
 
 
 def _events(text: str, table: Table, view: str) -> EventQuery:
-    """Compose the events that undo changes, which the view shows: inserted rows are deleted, and
-    deleted rows are inserted."""
+    """Compose the events that undo the changes which a view shows: an inserted row is deleted, and
+    a deleted row is inserted under a new row id."""
     is_new = f"{CHANGE_TYPE} = '{INSERT}'"
     columns = [
         *(f"CASE WHEN {is_new} THEN {key} END AS {key}" for key in ew.KEYS),

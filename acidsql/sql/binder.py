@@ -129,7 +129,7 @@ def bind_assignments(
 
 def _need_apart(text: str, new: BoundAssignment, earlier: BoundAssignment, span: Span) -> None:
     """Raise AnalysisError if two assignments give the same column or field a value, or if one
-    assigns a part of what the other assigns."""
+    assigns a field inside what the other assigns; return None otherwise."""
     length = min(len(new.fields), len(earlier.fields))
     if new.column is not earlier.column or new.fields[:length] != earlier.fields[:length]:
         return
@@ -147,7 +147,7 @@ def _need_apart(text: str, new: BoundAssignment, earlier: BoundAssignment, span:
 
 
 def default_sql(column: Column) -> str:
-    """Return the SQL of DEFAULT for a column: the column's default, or NULL."""
+    """Return the SQL of DEFAULT for a column: the column's default in brackets, or NULL."""
     return f"({column.default}\n)" if column.default else "NULL"
 
 
@@ -211,7 +211,8 @@ def _resolve_column(
 
 
 def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, ...]]:
-    """Return the part of a name that is a column, in lower case, and the parts behind it.
+    """Return the part of a name that is a column, in lower case, and the parts behind it as they
+    are, its fields.
 
     As in Spark, ``s.f`` is the column f of a table that is called s. If this table has no column f,
     it is the field f of the column s. If there is no such column at all, the first part behind the

@@ -146,8 +146,8 @@ def _single_statement(text: str, tokens: list[Token]) -> list[Token]:
 
 
 def _parse_statement(c: Cursor, is_ours: IsOurs) -> Statement:
-    """Parse all tokens that are left as one statement; a SparkStatement, unread, if it is not
-    ours."""
+    """Parse all tokens that are left as one statement. Return a SparkStatement, unread, if Spark
+    runs it; raise SqlSyntaxError if tokens are left over behind a statement of acidsql's."""
     start = c.index
     statement_span = Span(c.token.start, c.tokens[-1].end)
     reader = _READERS.get(c.token.upper)
@@ -167,8 +167,8 @@ def _is_query(c: Cursor) -> bool:
 
 
 def _reads(c: Cursor) -> Reads:
-    """Return what a statement of Spark's reads that begins with one of our words: QUERY if it may
-    contain a query of ACID tables, NOTHING otherwise."""
+    """Return what a statement of Spark's reads whose first word acidsql's statements have, too:
+    QUERY if it may contain a query of ACID tables, NOTHING otherwise."""
     if c.is_at_any(QUERY_STARTS) or c.is_at("INSERT"):
         return Reads.QUERY
     if (
@@ -186,8 +186,8 @@ def _reads(c: Cursor) -> Reads:
 
 
 def _parse_with(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``; return None for a query or an INSERT of
-    Spark's, and a SparkStatement that reads nothing for another change of Spark's tables."""
+    """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``. Return None for a query, and for an INSERT
+    into Spark's tables; for another change of these, return a SparkStatement that reads nothing."""
     start = c.index
     if not c.skip_ctes():
         return None
@@ -206,8 +206,8 @@ def _parse_with(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement |
 
 
 def _with_cte_as_source(merge: Merge, text: str, clause: list[Token]) -> Merge:
-    """Return a MERGE without the name of its source if the WITH clause before it declares that
-    name; otherwise the MERGE itself."""
+    """Return the MERGE; with ``source_name`` None if the WITH clause before it declares that name,
+    because the source is then no table. ``clause``: the tokens of the WITH clause."""
     name = merge.source_name
     if name is not None and is_cte(name.parts, declared_names(text, clause)):
         return replace(merge, source_name=None)
@@ -215,9 +215,9 @@ def _with_cte_as_source(merge: Merge, text: str, clause: list[Token]) -> Merge:
 
 
 def _parse_explain(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
-    """Parse ``EXPLAIN [mode] statement``: return an Explain of a statement of ours; a
-    SparkStatement if Spark runs the inner statement. EXPLAIN of transaction statements is refused;
-    EXPLAIN EXPLAIN is a syntax error."""
+    """Parse ``EXPLAIN [mode] statement``: return an Explain of a statement of acidsql's; a
+    SparkStatement if Spark runs the inner statement, which has its place if that is a query alone.
+    EXPLAIN of transaction statements raises UnsupportedError; EXPLAIN EXPLAIN is a syntax error."""
     c.expect("EXPLAIN")
     mode = None
     if c.is_at_any(("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")):
@@ -249,8 +249,8 @@ def _parse_explain_changes(c: Cursor, is_ours: IsOurs) -> Explain:
 
 
 def _is_only_query(c: Cursor) -> bool:
-    """Whether a query follows that can contain no INSERT (as one after WITH or FROM can). The
-    cursor does not move."""
+    """Whether a query follows that can contain no INSERT. False for ``FROM …``, and for WITH before
+    anything but SELECT, VALUES, TABLE or a bracket. The cursor does not move."""
     start = c.index
     if c.is_at("WITH"):
         c.skip_ctes()

@@ -137,7 +137,8 @@ def _query_rows(
 
 
 def fields(spark: SparkSession, text: Text, views: Views, args: Args = None) -> Fields:
-    """Return the names and types of a query's columns. Spark only analyses the query."""
+    """Return the names and types of a query's columns. Spark only analyses the query; its error is
+    raised as SqlSyntaxError or AnalysisError, with a caret in the user's text."""
     with _query_rows(spark, text, views, args) as rows:
         return fields_of(rows)
 
@@ -169,9 +170,9 @@ class Analysis:
     def fields(
         self, query: Text, standins: Iterable[StandIn], derived: DerivedView | None
     ) -> Fields:
-        """Return the names and types of a query's columns, over empty views in the place of these
-        stand-ins and over the derived view. Views and queries are analysed once and remembered.
-        Raise Spark's error as ours."""
+        """Return the names and types of a query's columns. Empty views stand for the stand-ins;
+        ``derived`` is a view over another query, or None. Views and queries are analysed once and
+        remembered. Raise Spark's error as ours, with a caret."""
         views = self._views
         views.update(
             self._empty_views(standin for standin in standins if standin.view not in views)
@@ -245,7 +246,8 @@ def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
 
 
 def violation_summary(rows: DataFrame, condition: str, example: str) -> DataFrame:
-    """One row with the number of rows that violate a condition, and with an example of such a row.
+    """Return one row: ``n``, the number of rows for which a condition is false (not NULL), and
+    ``example``, the least of their texts by the SQL ``example``; NULL if there are none.
 
     ``example``: SQL of a row as text.
     """
@@ -262,8 +264,8 @@ def select_expressions(rows: DataFrame, *expressions: str) -> DataFrame:
 def derived_rows(
     spark: SparkSession, source: DerivedView, views: Views, args: Args, time: StatementTime | None
 ) -> DataFrame:
-    """Return the rows of a statement's source as a lazy DataFrame, analysed once. All readers of
-    this DataFrame read the same files.
+    """Return the rows of a statement's source as a lazy DataFrame, analysed once; its CHAR columns
+    compare as CHAR. All readers of this DataFrame read the same files.
 
     Raises:
         TransientTxnError: The source's columns changed after the statement was prepared.
@@ -315,9 +317,9 @@ def mapped_errors(text: Text) -> Iterator[None]:
             with no_log():
                 yield
         except ParseException as error:
-            raise _sql_error(SqlSyntaxError, error, text) from None
+            raise _converted_error(SqlSyntaxError, error, text) from None
         except AnalysisException as error:
-            raise _sql_error(AnalysisError, error, text) from None
+            raise _converted_error(AnalysisError, error, text) from None
 
 
 @contextmanager
@@ -363,18 +365,20 @@ def no_log() -> Iterator[None]:
             logger.removeFilter(is_logged)
 
 
-def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
-    """Return an error of ours in the place of Spark's: the same condition, the message without our
-    own SQL and with a hint, and a caret in the user's text (the whole text if the place is not
-    known)."""
-    place = _place_in_text(error, text) or Span(0, len(text.source))
-    return kind(
-        _message_without_sql(error) + _name_hint(error),
+def _converted_error(
+    error_class: type[AnalysisError | SqlSyntaxError], spark_error: Any, text: Text
+) -> AcidSqlError:
+    """Return an ``error_class`` for an error of Spark's about the composed SQL, with its condition
+    and SQLSTATE. The message is without our SQL and names, with a hint if there is one. The caret
+    is at the place in the user's text, or at all of it if the place is not known."""
+    place = _place_in_text(spark_error, text) or Span(0, len(text.source))
+    return error_class(
+        _message_without_sql(spark_error) + _name_hint(spark_error),
         text.source,
         place.start,
         place.end,
-        condition=error.getCondition(),
-        sqlstate=error.getSqlState(),
+        condition=spark_error.getCondition(),
+        sqlstate=spark_error.getSqlState(),
     )
 
 
@@ -385,9 +389,9 @@ def _message_without_sql(error: Any) -> str:
 
 
 def _name_hint(error: Any) -> str:
-    """Return a hint for an unresolved name that is a column in other letters, or a column in Hive,
-    and for a name that two relations of one name both have; "" if there is none. It begins with a
-    blank."""
+    """Return a hint, with a blank before it, for an unresolved column (its name in other letters, a
+    pattern, DEFAULT, or a name that Hive has), and for an ambiguous name that two relations of one
+    name have; "" for any other error."""
     condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
     if condition == "AMBIGUOUS_REFERENCE":
         candidates = re.findall(_NAMES, parameters.get("referenceNames", ""))
@@ -440,15 +444,16 @@ def _place_in_text(error: Any, text: Text) -> Span | None:
 
 
 def _java_error(error: Exception) -> WriteError | None:
-    """Convert an exception of Java's that Spark has raised; None for any other exception."""
+    """Return a WriteError with the condition and message of an exception of Java's that PySpark has
+    not converted; None for any other exception."""
     if type(error).__name__ != "Py4JJavaError" or not (match := _JAVA_ERROR.search(str(error))):
         return None
     return WriteError(_without_own_names(match[2]), condition=match[1], sqlstate=match[3])
 
 
 def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
-    """Return the error that our SQL or our task raised, from the message of Spark's error; Spark's
-    error itself if it is another."""
+    """Return the error that our SQL (ConstraintError) or our task (WriteError) raised, found in the
+    message of Spark's error; Spark's error itself if it is another."""
     message = str(error)
     if RAISED in message:
         condition, sqlstate, message_text = message.partition(RAISED)[2].split("|")[:3]

@@ -97,9 +97,9 @@ class MissingNames:
         )  # fmt: skip
 
     def _similar(self, parts: tuple[str, ...]) -> list[str]:
-        """Return the last parts of names of tables and views in the name's database that are like
-        it, the most similar first. [] for a name of another catalog; errors while listing are
-        ignored."""
+        """Return at most three last parts of names of tables and views in the name's database that
+        are like it, the most similar first. [] if the name is not the metastore's; errors while
+        listing are ignored."""
         name = self._names.qualify(parts)
         if name is None:
             return []

@@ -1,6 +1,6 @@
 """The decision of AUTO CDC: what becomes of each key's newest record, in both tables.
 
-The query gives one row for each key. ``Act`` names the values of its columns ``act`` (of the
+The query gives one row for each key. ``RowAct`` names the values of its columns ``act`` (of the
 target) and ``note`` (of the state table). ``fate`` is APPLIED, DUPLICATE or STALE. ``twice`` tells
 that the target has several rows for one record; rows with one key also tell this.
 """
@@ -67,11 +67,16 @@ class CdcViews:
 
 def decide_by_join(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> EventQuery:
     """Compose the query that decides what each key's records do to the target's row and to the
-    state table's. Its ``source`` is the view over the folded records."""
+    state table's (SCD type 1), with its reduced form. Its ``source`` is the view over the folded
+    records."""
     floor = _floor_query(rules, sides)
     full_query, reduced_query = (
         _decision_query(
-            rules, context, _join_records(rules, context, sides, hint), below=floor, newest=None
+            rules,
+            context,
+            _join_records(rules, context, sides, hint),
+            old_floor_query=floor,
+            truncation_query=None,
         )
         for hint in (None, BROADCAST)
     )
@@ -130,7 +135,8 @@ def decide_truncation(rules: CdcRules, context: RewriteContext, sides: CdcViews)
     joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
     floor, newest = _floor_query(rules, sides), _newest_truncation(sides)
     return EventQuery(
-        context.table, _decision_query(rules, context, joined, below=floor, newest=newest)
+        context.table,
+        _decision_query(rules, context, joined, old_floor_query=floor, truncation_query=newest),
     )
 
 
@@ -157,7 +163,8 @@ def decide_for_empty_tables(
     joined.raw(f"\nFROM {sides.files} AS f")
     newest = _newest_truncation(sides) if rules.truncate_when else None
     return EventQuery(
-        context.table, _decision_query(rules, context, joined, below=None, newest=newest)
+        context.table,
+        _decision_query(rules, context, joined, old_floor_query=None, truncation_query=newest),
     )
 
 
@@ -165,22 +172,25 @@ def decide_for_empty_tables(
 
 
 def _floor_query(rules: CdcRules, sides: CdcViews) -> str:
-    """``below``: the floor before this batch."""
+    """Return a query of one row with the column ``below``: the floor before this batch, that is,
+    the order value of the newest truncation (the state table's row without a key); NULL if there
+    was none."""
     key, sequence = quote(rules.keys[0].name), quote(sides.sequence)
     return f"SELECT max({sequence}) AS below FROM {sides.floor} WHERE {key} IS NULL"
 
 
 def _newest_truncation(sides: CdcViews) -> str:
-    """``newest``: the order value of the newest record that truncates."""
+    """Return a query of one row with the column ``newest``: the greatest order value of the batch's
+    records that truncate; NULL if none does."""
     return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
 
 
 def _join_records(
     rules: CdcRules, context: RewriteContext, sides: CdcViews, hint: str | None
 ) -> Text:
-    """Compose the folded records, each with its row in the target and in the state table. ``hint``:
-    Spark's hint with which both tables are first reduced to the records' keys; None: they are not.
-    """
+    """Compose the folded records, one row for each key, with its row in the target and in the state
+    table, or NULLs. ``hint``: Spark's hint with which both tables are first reduced to the records'
+    keys; None: they are not."""
     text = context.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, context, sides)])
     text.raw(f"\nFROM {sides.folded} AS f")
     for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
@@ -207,8 +217,9 @@ def _key_condition(keys: Sequence[Column], alias: str) -> str:
 def joined_side(
     view: str, alias: str, folded: str, keys: Sequence[Column], hint: str | None
 ) -> str:
-    """Return SQL of a table as one side of the join with the records. With a hint, it is reduced to
-    rows whose keys have records."""
+    """Return SQL of a table as one side of the join with the folded records, under ``alias``.
+    ``hint``: Spark's hint on the records with which the table is first reduced to their keys; None:
+    all rows."""
     if hint is None:
         return f"{view} AS {alias}"
     broadcast = f"(SELECT {hint}* FROM {folded} AS f) AS f"
@@ -246,7 +257,8 @@ def _new_values(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
 
 
 def defaults(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
-    """Return the value of each column that no record sets in a new row, by name."""
+    """Return column name → SQL of the value that a new row gets in each column that no record sets:
+    its DEFAULT or NULL, in the column's type."""
     types = default_fields(context, rules.unset_columns)
     return {column.name: omitted_value(context, column, types) for column in rules.unset_columns}
 
@@ -275,17 +287,28 @@ def newest_sql(path: str, old: str, kind: HiveType) -> str:
 
 
 def _decision_query(
-    rules: CdcRules, context: RewriteContext, joined: Text, *, below: str | None, newest: str | None
+    rules: CdcRules,
+    context: RewriteContext,
+    joined: Text,
+    *,
+    old_floor_query: str | None,
+    truncation_query: str | None,
 ) -> Text:
-    """Compose the query that decides about each key: one row for each, with its ``act``, ``note``,
-    ``fate`` and new values.
+    """Compose the query that decides about each key (SCD type 1): one row for each, with what is
+    done to the target's row (``act``) and to the state table's (``note``), both a `RowAct`; what
+    became of the key's newest record (``fate``, or NULL); and the new values ``c0`` ….
+
+    The floor is the order value of the newest truncation: records up to it are stale, and rows up
+    to a new one are deleted.
 
     Args:
         rules: The statement's rules.
         context: The context of the rewrite.
         joined: The query over the joined records.
-        below: A query for the floor before this batch; None: there is none.
-        newest: A query for the floor that this batch brings; None: it brings none.
+        old_floor_query: A query of one row, whose column ``below`` is the floor before this batch;
+            None: there is none.
+        truncation_query: A query of one row, whose column ``newest`` is the order value of the
+            batch's newest truncation; None: no record truncates.
     """
     table, new = context.table, _new_values(rules, context)
     unchanged_places = [
@@ -307,7 +330,7 @@ def _decision_query(
         "false AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
     ]
-    floors = {"below": below, "newest": newest}
+    floors = {"below": old_floor_query, "newest": truncation_query}
     missing = "".join(f", NULL AS {name}" for name, floor in floors.items() if floor is None)
     relation = context.new().raw(f"SELECT *{missing} FROM (").add(joined).raw("\n)")
     for floor in filter(None, floors.values()):
@@ -364,7 +387,7 @@ _FATE = (
 
 
 def _act_sql(stays_in_place: str) -> str:
-    """Return SQL of the `Act` on the target's row. ``stays_in_place``: SQL that tells whether an
+    """Return SQL of the `RowAct` on the target's row. ``stays_in_place``: SQL that tells whether an
     update leaves the row in its partition and bucket."""
     is_new = f"{ew.PARTITION} IS NULL"
     return (
@@ -377,8 +400,8 @@ def _act_sql(stays_in_place: str) -> str:
 
 
 def _note_sql(*, is_in_target: bool) -> str:
-    """Return SQL of the `Act` on the state table's row. If the target has the order values, the
-    state table has only deleted keys."""
+    """Return SQL of the `RowAct` on the state table's row. ``is_in_target``: the target has the
+    order values, so the state table has only deleted keys."""
     is_new = f"{ROW} IS NULL"
     case_body = f"NOT fresh AND (NOT swept OR {is_new}) THEN {RowAct.NOTHING.value} WHEN NOT fresh"
     if is_in_target:

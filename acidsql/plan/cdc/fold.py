@@ -174,8 +174,8 @@ def _records(
 
 
 def _order_columns(rules: CdcRules, keys: list[str]) -> list[Text | str]:
-    """Return SQL of the columns of the records of one key with one order value: one of these
-    records, their number, and whether they differ."""
+    """Return SQL of the columns of a query that groups the records by key and order value: one of
+    the records (``top``), their number, and whether they differ."""
     plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
     compared = "".join(
         f", 'v{i}', {comparable(f'v{i}', parse_type(column.type))}"
@@ -218,7 +218,8 @@ def _key_columns(rules: CdcRules, keys: list[str], is_null: str) -> list[Text | 
 def _value(
     context: RewriteContext, sql: str, kind: HiveType, column: Column, rules: CdcRules
 ) -> str:
-    """Return SQL of a value as the next batch will read it from its column."""
+    """Return SQL of a value converted to its column's type, as the next batch will read it from the
+    column. Raise AnalysisError if the column takes no values of the type."""
     value = assigned_sql(context, sql, kind, column, rules.place)
     return read_back_sql(value, column, is_partition=column in context.table.partition_columns)
 

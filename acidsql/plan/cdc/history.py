@@ -46,7 +46,9 @@ _PART = f"{ew.PREFIX}part"  # which of both a row of the target tells; beside th
 
 
 def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> None:
-    """Refuse a target that cannot keep versions.
+    """Check that a target can keep versions (SCD type 2): it has the columns __START_AT and
+    __END_AT, and each has a type that tells apart all order values and keeps their order. This need
+    not be their own type. A STRING column of the partitions will not do: it would read "" as NULL.
 
     Args:
         table: The target.
@@ -55,8 +57,7 @@ def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> N
         place: The target's place in the statement.
 
     Raises:
-        AnalysisError: AUTOCDC_TARGET_COLUMNS: it has no columns __START_AT and __END_AT that keep
-            order values of this type.
+        AnalysisError: AUTOCDC_TARGET_COLUMNS: a column is missing, or is not such a one.
     """
     columns = {column.name: column for column in table.all_columns}
     for name in cdc.VERSION:
@@ -78,8 +79,8 @@ def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> N
 
 
 def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
-    """Whether a column type tells apart all order values of a type, and keeps their order. Structs
-    are compared field by field, by position."""
+    """Whether a column type tells apart all order values of a type, and keeps their order; it need
+    not be the same type. Structs are compared field by field, by position."""
     if value_type.kind == "struct" == column_type.kind:
         has_same_length = len(value_type.children) == len(column_type.children)
         return has_same_length and all(map(_keeps_order, value_type.children, column_type.children))
@@ -99,21 +100,20 @@ def decide_history(
         kind: The type of order values.
     """
     full_query, reduced_query = (
-        _decision_query(rules, context, _all_records(rules, context, sides, kind, hint), kind)
+        _decision_query(rules, context, _record_query(rules, context, sides, kind, hint), kind)
         for hint in ("", BROADCAST)
     )
     return keyed_query(rules, context, sides, full_query, reduced_query)
 
 
-def _all_records(
-    rules: CdcRules, context: RewriteContext, sides: CdcViews, kind: HiveType, hint: str
+def _record_query(
+    rules: CdcRules, context: RewriteContext, sides: CdcViews, order_type: HiveType, hint: str
 ) -> Text:
-    """Compose all records of the keys of the batch, from the batch, the state table and the target:
-    ``rec`` at ``s``, and the rows that are there for it.
-
-    ``n``      the number of equal records in the batch; NULL: none ``src``    where the record
-    comes from ``copies`` the number of the target's rows that begin with it
-    """
+    """Compose the query over all records of the batch's keys: one row for each key (``k0`` …) and
+    order value (``s``). ``rec``: the record there; of several, that of the first place (``src``):
+    state table, begin of a target's row, batch, end of a target's row. ``n``: how many records the
+    batch has there, or NULL. ``copies``: how many rows of the target begin there; ``old``: the
+    values of one. ``hint``: that of the join which reduces the tables to these keys."""
     keys = [f"k{i}" for i in range(len(rules.keys))]
     fields = range(len(rules.columns))
 
@@ -129,7 +129,8 @@ def _all_records(
     null_keys = [f"NULL AS {name}" for name in ew.KEYS]
     sequence, deleted = (column.name for column in cdc.state_columns(sides.state)[:2])
     start, end = (
-        _plain_order_sql(f"t.{quote(name)}", context.table, name, kind) for name in cdc.VERSION
+        _plain_order_sql(f"t.{quote(name)}", context.table, name, order_type)
+        for name in cdc.VERSION
     )
     old = ", ".join(
         f"'o{i}', t.{quote(column.name)}" for i, column in enumerate(context.table.all_columns)
@@ -167,24 +168,24 @@ def _all_records(
     return text.raw(f"\n)\nGROUP BY {', '.join(keys)}, s")
 
 
-def _plain_order_sql(sql: str, table: Table, name: str, kind: HiveType) -> str:
+def _plain_order_sql(sql: str, table: Table, name: str, order_type: HiveType) -> str:
     """Return SQL of the target's order value in the column ``name``, in the plain form in which
     order values compare; NULL stays NULL."""
     (column,) = (column for column in table.all_columns if column.name == name)
     plain = plain_order(sql, parse_type(column.type))
     assert plain is not None  # check_history
-    return f"CASE WHEN {sql} IS NOT NULL THEN CAST({plain[0]} AS {shown_type(str(kind))}) END"
+    return f"CASE WHEN {sql} IS NOT NULL THEN CAST({plain[0]} AS {shown_type(str(order_type))}) END"
 
 
 def _decision_query(
-    rules: CdcRules, context: RewriteContext, records: Text, kind: HiveType
+    rules: CdcRules, context: RewriteContext, records: Text, order_type: HiveType
 ) -> Text:
-    """Compose the query that decides about each record of the batch's keys (SCD type 2): which
-    version rows are inserted, changed, moved or deleted, and what the state table notes. ``kind``:
-    the type of order values."""
+    """Compose the query that decides about each record of the batch's keys (SCD type 2): one row
+    for each record, with what is done to the row of the version that it begins (``act``) and in the
+    state table (``note``). Records about which there is nothing to do or to count are left out."""
     table = context.table
     keys = ", ".join(f"k{i}" for i in range(len(rules.keys)))
-    new = _new_values(rules, context, kind)
+    new = _new_values(rules, context, order_type)
     columns = table.all_columns
     changed_places = [
         f"NOT {new[column.name]} <=> old.o{i}"
@@ -250,7 +251,7 @@ def _comparable(sql: str, column: Column) -> str:
     return comparable(sql, parse_type(column.type))
 
 
-def _new_values(rules: CdcRules, context: RewriteContext, kind: HiveType) -> dict[str, str]:
+def _new_values(rules: CdcRules, context: RewriteContext, order_type: HiveType) -> dict[str, str]:
     """Return SQL of each column of a version's row: column name → SQL. A column that no record sets
     keeps its value, or gets its DEFAULT."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
@@ -266,16 +267,16 @@ def _new_values(rules: CdcRules, context: RewriteContext, kind: HiveType) -> dic
         elif column.name in version:
             # The order of an order value's fields is the order in which they compare.
             new[column.name] = assigned_sql(
-                context, version[column.name], kind, column, rules.place,
+                context, version[column.name], order_type, column, rules.place,
                 matching=FieldMatching.BY_POSITION,
             )  # fmt: skip
     return new
 
 
 def _act_sql(changes: str, moves: str) -> str:
-    """Return SQL of the `Act` on the row that begins with a record. ``changes`` and ``moves``: SQL
-    that tells whether a version's columns differ from its row's, and whether it belongs to another
-    partition or bucket."""
+    """Return SQL of the `RowAct` on the row that begins with a record. ``changes`` and ``moves``:
+    SQL that tells whether a version's columns differ from its row's, and whether it belongs to
+    another partition or bucket."""
     is_version = "begins AND NOT rec.d"
     return (
         f"CASE WHEN copies = 0 AND {is_version} THEN {RowAct.INSERT.value} "

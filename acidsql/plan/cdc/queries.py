@@ -294,7 +294,8 @@ def _event_query(
     keys: dict[str, str],
     values: list[str],
 ) -> EventQuery:
-    """Compose the event query of a table, over the view of the decisions.
+    """Compose the event query of a table, over the view of the decisions. Rows with nothing to do
+    give no event.
 
     Args:
         context: The context of the rewrite.
@@ -320,8 +321,9 @@ def _insert_query(
     keys: dict[str, str],
     values: list[str],
 ) -> EventQuery:
-    """Compose the event query of a table without rows: a plain insert of each row whose act is
-    INSERT. ``keys`` is not used."""
+    """Compose the event query of a table without rows: an insert of each row whose ``act``, the
+    decisions' column about this table, is INSERT. ``keys`` is not used; `_event_query` has it, too.
+    """
     query = context.new().raw("SELECT\n").commas(values)
     query.raw(f"\nFROM {decision_view} WHERE {act} = {RowAct.INSERT.value}")
     return EventQuery(table, query)

@@ -133,8 +133,8 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> C
 def _refuse_with_history(
     statement: AutoCdc, context: RewriteContext, truncate_when: RuleExpression | None
 ) -> None:
-    """Refuse IGNORE NULL UPDATES and APPLY AS TRUNCATE WHEN with SCD type 2, which need records
-    that cannot be derived from the versions."""
+    """Raise UnsupportedError for IGNORE NULL UPDATES or APPLY AS TRUNCATE WHEN with SCD type 2:
+    they need records that cannot be derived from the versions."""
     unsupported: list[tuple[str, Span | None]] = []
     if statement.ignore_nulls is not None:
         unsupported.append(("IGNORE NULL UPDATES", None))
@@ -263,8 +263,8 @@ def _bind_columns(
 def _chosen_columns(
     choice: Choice | None, context: RewriteContext, columns: Sequence[Column]
 ) -> tuple[Column, ...]:
-    """Return the columns that a clause chooses among those that records set; () without the clause.
-    Raise AnalysisError if it names another column."""
+    """Return the columns that a clause chooses, also by ``* EXCEPT``, among those that records set;
+    () without the clause. Raise AnalysisError if it names another column."""
     if choice is None:
         return ()
     column_names = {column.name for column in columns}

@@ -94,7 +94,8 @@ def need_own_table(
     text: str | None = None,
     place: Span | None = None,
 ) -> None:
-    """Refuse to go on if the table beside a target is missing, or belongs to another target.
+    """Raise AnalysisError if a table of AUTO CDC's beside a target is missing, though AUTO CDC has
+    made it, or belongs to another target. A missing one that was never made passes.
 
     Args:
         target: The target.
@@ -149,8 +150,8 @@ def tombstone_retention(properties: Mapping[str, str]) -> int | None:
 
 
 def declared_retention(properties: Mapping[str, str]) -> str | None:
-    """Return the property of a target, as it was declared; in small letters, if there are
-    several."""
+    """Return the target's property about how long deletes are kept, as it was declared; None if it
+    was not. Of several spellings, the one in small letters counts."""
     return declared(properties, _RETENTION.name)
 
 
@@ -163,8 +164,8 @@ def now_sql(ago_ms: int = 0) -> str:
 
 
 def forget_statement(state: Table, kept_ms: int) -> str:
-    """Return a DELETE that makes a state table forget deletes that are older than ``kept_ms``, by
-    this machine's clock."""
+    """Return the SQL of a DELETE that makes a state table forget the deleted keys that were noted
+    longer than ``kept_ms`` ago, by this machine's clock. The floor stays."""
     _, deleted, at = (quote(column.name) for column in cdc.state_columns(state))
     key = quote(cdc.keys_of(state)[0].name)
     return (

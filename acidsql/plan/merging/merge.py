@@ -125,8 +125,9 @@ def plan_merge(
 def _acting_pairs(
     statement: Merge, context: RewriteContext, events: Sequence[Text | str], pairs: Text
 ) -> Text:
-    """Compose a query for the events of all pairs to which a clause applies, or which are a match;
-    other pairs are dropped."""
+    """Compose a query for the events of all pairs to which a clause applies. With a WHEN MATCHED
+    clause, pairs that match yield a row in any case, which only marks the match. Other pairs are
+    dropped."""
     query = context.new().raw("SELECT\n").commas(events)
     query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {CLAUSE} > 0")
     if any(clause.matched is Matched.MATCHED for clause in statement.clauses):

@@ -210,7 +210,8 @@ def assigned_sql(
 
 
 def is_text(context: RewriteContext, where: Span) -> bool:
-    """Whether there is nothing but one string literal at a place, perhaps in brackets."""
+    """Whether there is nothing but one string literal at a place of the statement, perhaps in
+    brackets."""
     if context.text[where.start : where.start + 1] not in _LITERAL_STARTS:
         return False
     tokens = tokenize(where.slice(context.text), double_quoted_identifiers=context.double_quoted)
@@ -250,7 +251,8 @@ def default_value(context: RewriteContext, column: Column) -> str:
 
 
 def key_columns(alias: str) -> list[str]:
-    """Return the key columns of the row that was read from the target."""
+    """Return SQL of the columns that identify the row that was read from the target, under its
+    alias."""
     return [f"{quote(alias)}.{name}" for name in ew.KEYS]
 
 
@@ -264,7 +266,8 @@ def partition_text(sql: str, column: Column, ordinal: int) -> str:
 
 
 def update_action(table: Table, changed: Collection[str]) -> int:
-    """Return the action of an update that sets these columns. New partition values move the row."""
+    """Return the action (flags of ``event_records``) of an update that sets the columns
+    ``changed``: INSERT and DELETE, and MOVED if one is a partition column."""
     moves = any(column.name in changed for column in table.partition_columns)
     return ew.INSERT | ew.DELETE | (ew.MOVED if moves else 0)
 
@@ -292,7 +295,8 @@ def refuse_window(context: RewriteContext, expression: Span) -> None:
 
 
 def may_be_few(text: str, where: Span | None) -> bool:
-    """Whether to try to collect the events of an UPDATE or DELETE with this WHERE."""
+    """Whether the driver should try to collect the events of an UPDATE or DELETE: there is a WHERE,
+    and it has no subquery."""
     # If there are many events after all, a subquery is evaluated twice.
     return where is not None and not has_subquery(text, where)
 
@@ -317,5 +321,6 @@ def touched_partitions(
 
 
 def single_value(value: Text) -> Text:
-    """Put a value inside of a function call, where Spark refuses a generator such as explode()."""
+    """Return a value inside of a function call, so that Spark refuses a generator such as explode()
+    in it."""
     return value.new().raw("if(true, ").add(value).raw(", NULL)")

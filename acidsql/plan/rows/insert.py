@@ -184,8 +184,8 @@ def _static_partition(context: RewriteContext, bound: InsertColumns) -> Text | N
 def _source_query_and_length(
     statement: Insert, bound: InsertColumns, context: RewriteContext
 ) -> tuple[Text, int | None]:
-    """Compose the INSERT's source as a query, and return the number of its rows, which is None
-    unless it is a VALUES list."""
+    """Compose the INSERT's source as a query, with its WITH clause, and return it and the number of
+    its rows, which is None unless it is a VALUES list."""
     assert not isinstance(statement.source, Literals), "read by the grammar"
     if not isinstance(statement.source, Values):
         return source_query(statement, context), None
@@ -201,7 +201,8 @@ def source_query(statement: Insert, context: RewriteContext) -> Text:
 
 
 def _is_literal(source: object, i: int, bound: InsertColumns, context: RewriteContext) -> bool:
-    """Whether a VALUES list's values for a column are all string literals or NULL."""
+    """Whether a VALUES list's values for the i-th column are all string literals or NULL; False for
+    any other source."""
     return isinstance(source, Values) and all(
         _is_text_or_null(context, row[i], bound.from_source[i]) for row in source.rows
     )
@@ -217,8 +218,8 @@ def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> b
 
 
 def _values_query(values: Values, bound: InsertColumns, context: RewriteContext) -> Text:
-    """Compose the VALUES list, with each DEFAULT replaced by its column's default. Raise an error
-    for a row that does not fit."""
+    """Compose the VALUES list, with each DEFAULT replaced by its column's default. Raise
+    AnalysisError for a row with more or fewer values than columns."""
     text = context.new().raw("SELECT * FROM VALUES\n")
     for number, row in enumerate(values.rows):
         _check_row(context, bound, row, values)
@@ -235,8 +236,8 @@ def _values_query(values: Values, bound: InsertColumns, context: RewriteContext)
 
 
 def _default(context: RewriteContext, column: Column) -> str:
-    """Return the default as a value of a VALUES list. Spark finds a type for all values of a
-    column."""
+    """Return SQL of a column's DEFAULT as a value of a VALUES list. Only a nested one is converted
+    to the column's type: Spark finds one type for all values of a column."""
     is_nested = column.default and parse_type(column.type).children
     return default_value(context, column) if is_nested else default_sql(column)
 
@@ -272,8 +273,8 @@ def _check_count(
 def _columns_by_name(
     context: RewriteContext, bound: InsertColumns, fields: Fields, place: Span
 ) -> tuple[Column, ...]:
-    """Return the column for each of the source's columns, by name without case. Raise AnalysisError
-    if there is none, or if a name comes twice."""
+    """Return, for each of the source's columns, the table's column of that name, whatever its case.
+    Raise AnalysisError if there is none, or if a name comes twice. The source may lack columns."""
     columns_by_name = {column.name: column for column in bound.from_source}
     columns = []
     for name, _ in fields:

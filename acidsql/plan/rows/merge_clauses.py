@@ -145,7 +145,8 @@ def _bind_star(
 
 
 def source_name(statement: Merge) -> str:
-    """Return the name of the source in composed text: its alias, or a name of ours."""
+    """Return the name of the source in composed text: its alias, or a reserved name if it has
+    none."""
     return statement.source_alias or _SOURCE
 
 
@@ -196,7 +197,8 @@ def _need_not_be_given(
 def _insert_clause(
     clause: MergeClause, context: RewriteContext, values: Sequence[NewValue]
 ) -> BoundClause:
-    """Return a clause that inserts these values, and the DEFAULTs of all other columns."""
+    """Return a clause that inserts these values, and into all other columns their DEFAULTs (NULL if
+    there is none)."""
     columns = {new.column.name for new in values}
     omitted = [column for column in context.table.all_columns if column.name not in columns]
     types = default_fields(context, omitted)

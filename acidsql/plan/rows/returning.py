@@ -86,8 +86,8 @@ def plan_returning(
 def _analyse_without_aggregates(
     query: Text, clause: Returning, analyse: Callable[[Text], object]
 ) -> None:
-    """Let Spark analyse the RETURNING query; raise AnalysisError with our own message for an
-    aggregate function."""
+    """Let Spark analyse the RETURNING query. For an aggregate function raise an AnalysisError with
+    our own message; Spark's other errors pass."""
     try:
         analyse(query)
     except AnalysisError as error:
@@ -188,11 +188,11 @@ class _Scope:
             elif qualifier in row_qualifiers:  # not the fields of a column: s.*, old.s.*
                 self._need_listed_columns(star, [*ids, *structs])
                 yield except_edit(star, ", ".join([*own_columns, MERGE_ACTION]))
-        yield from self._merge_actions(item)
+        yield from self._merge_action_edits(item)
 
     def _need_listed_columns(self, star: Star, own_names: Collection[str]) -> None:
-        """Refuse EXCEPT with a name that the ``*`` does not have. Spark's error would list our own
-        columns, too.
+        """Raise AnalysisError if the EXCEPT of a ``*`` names one of ``own_names``, which the ``*``
+        does not have. Spark's error would list our own columns, too.
 
         Raises:
             AnalysisError: EXCEPT has such a name.
@@ -211,22 +211,23 @@ class _Scope:
                     condition="UNRESOLVED_COLUMN", sqlstate="42703",
                 )  # fmt: skip
 
-    def _merge_actions(self, item: Span) -> Iterator[Edit]:
-        """Yield the edits that replace ``merge_action()`` in an item by a column. Raise
-        AnalysisError if the statement is no MERGE."""
-        tokens = tokenize(item.slice(self.text))
+    def _merge_action_edits(self, item_span: Span) -> Iterator[Edit]:
+        """Yield the edits that replace each call of ``merge_action()`` in an item of RETURNING by
+        the column of the action; an item that is only the call keeps its name. Raise AnalysisError
+        if there is a call and the statement is no MERGE."""
+        tokens = tokenize(item_span.slice(self.text))
         for i in range(len(tokens) - 2):
             name, opening, closing = tokens[i : i + 3]
             if [name.upper, opening.text, closing.text] != ["MERGE_ACTION", "(", ")"]:
                 continue
-            place = Span(item.start + name.start, item.start + closing.end)
+            place = Span(item_span.start + name.start, item_span.start + closing.end)
             if not isinstance(self.statement, Merge):
                 raise AnalysisError(
                     "merge_action() is a function of MERGE's RETURNING.",
                     self.text, place.start, place.end,
                     condition="UNRESOLVED_ROUTINE", sqlstate="42883",
                 )  # fmt: skip
-            alias = " AS merge_action" if place == item else ""
+            alias = " AS merge_action" if place == item_span else ""
             yield Edit(place.start, place.end, f"{MERGE_ACTION}{alias}")
 
     def _unsupported_error(self, place: Span, subject: str, instead: str) -> UnsupportedError:

@@ -94,7 +94,8 @@ def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_qu
 
 
 def _dml_target(text: str, double_quoted: bool) -> Name | None:
-    """Return the target of UPDATE, DELETE or MERGE; None for any other statement."""
+    """Return the name after UPDATE, DELETE FROM or MERGE INTO, also behind a WITH clause; None for
+    any other statement."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if c.is_at("WITH"):
         c.skip_ctes()

@@ -57,12 +57,13 @@ class NameResolver:
         return self._spark.catalog.currentDatabase().lower()
 
     def find_acid_table(self, parts: tuple[str, ...]) -> Table | None:
-        """Look an ACID table up. None if the name means a table of Spark's or a temporary view."""
+        """Look an ACID table up. None if there is none of the name, or if the name means something
+        else: a view, a plain table, a table of Spark's, a temporary view or a DataFrame."""
         return acid_table(self._look_up(parts, self._tables.find))
 
     def peek_acid_table(self, parts: tuple[str, ...]) -> Table | None:
-        """Look an ACID table up, perhaps with earlier constraints (``Catalog.glance``). None if the
-        name means a table of Spark's or a temporary view."""
+        """Look an ACID table up; its constraints may be earlier ones (``Catalog.glance``). None if
+        there is none of the name, or if the name means anything else."""
         return acid_table(self._look_up(parts, self._tables.glance))
 
     def _look_up(
@@ -77,15 +78,18 @@ class NameResolver:
         return self.qualify(parts)
 
     def peek_table_or_view(self, parts: tuple[str, ...]) -> Table | None:
-        """Look an ACID table, or a view of ACID tables, up. The constraints may be earlier ones."""
+        """Look an ACID table, or a view of ACID tables, up; None for any other name. The
+        constraints may be earlier ones (``Catalog.glance``)."""
         return self.acid_table_or_view(parts, self.peek_entry(parts))
 
     def peek_entry(self, parts: tuple[str, ...]) -> CatalogEntry:
-        """Look the metastore's entry of a name up. The constraints may be earlier ones."""
+        """Look the metastore's entry of a name up, whatever kind of table or view it is; None if
+        there is none, or for a temporary view or DataFrame. The constraints may be earlier ones."""
         return self._look_up(parts, self._tables.glance)
 
     def acid_table_or_view(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
-        """Return the ACID table or view of a metastore entry.
+        """Return the ACID table or view of a metastore entry; None for any other entry, and without
+        one.
 
         None for a view that Spark has, too, and whose query names no ACID table: Spark reads such
         a view right.
@@ -95,7 +99,9 @@ class NameResolver:
         return None if isinstance(entry, ForeignTable) else entry
 
     def find_readable(self, parts: tuple[str, ...]) -> Table | None:
-        """Look the ACID table, plain table or view up that a query reads.
+        """Look up what a query reads by a name: an ACID table, a plain table or a view of the
+        metastore. None if there is none, or if Spark itself has a table or view of the name that it
+        reads right.
 
         None if Spark itself has a table or view of the name.
 
@@ -106,7 +112,8 @@ class NameResolver:
         return self.readable_table(parts, self._look_up(parts, self._tables.find))
 
     def readable_table(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
-        """Return the ACID table, plain table or view of a metastore entry that a query reads.
+        """Return the ACID table, plain table or view of a metastore entry that a query reads. None
+        without an entry, and if Spark itself has a table or view of the name that it reads right.
 
         None if Spark itself has a table or view of the name.
 
@@ -163,7 +170,8 @@ class NameResolver:
         return table
 
     def find_foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
-        """Look a table of the metastore up that is no ACID table. None if there is none."""
+        """Look a table of the metastore up that is neither an ACID table nor a view that acidsql
+        reads; None if there is none."""
         name = self.qualify(parts)
         entry = None if name is None else self._tables.find(name)
         return entry if isinstance(entry, ForeignTable) else None
@@ -177,8 +185,8 @@ class NameResolver:
         return self._spark.catalog.tableExists(quoted_path(split_view_mark(parts)[1]))
 
     def is_name_taken(self, name: Name, full: TableName) -> bool:
-        """True if Spark has a table or view of the name of a new one. A temporary table hides all
-        but a temporary view."""
+        """Whether Spark has a table or view of the name of a new one. For a temporary table only a
+        temporary view counts, because it hides all others. ``full``: the name in the metastore."""
         if full.session_txn_id is None:
             return self.is_in_spark(name.parts)
         return len(name.parts) == 1 and temporary.is_temp_view(self._spark, name.parts[0])

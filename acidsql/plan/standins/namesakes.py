@@ -144,8 +144,9 @@ class Namesakes:
         return self.alias(reference) if reference and relation.at in self.tables else None
 
     def _ambiguous(self, chain: Chain, candidates: Collection[tuple[Qualifier, int]]) -> SqlError:
-        """Return the error for a chain that several relations of one name can have: an
-        UnsupportedError if Spark alone knows the columns of one of them."""
+        """Return the error for a dotted name that several relations of one name can have:
+        AnalysisError if all are ACID tables, else UnsupportedError, as only Spark knows the others'
+        columns."""
         place = Span(chain.start, chain.ends[-1])
         if any(relation.at not in self.tables for relation, _ in candidates):
             return ambiguous_table_name(self.text, place)
@@ -173,7 +174,8 @@ class Namesakes:
         )
 
     def _may_refer_further(self, block: int, chain: Chain, length: int) -> bool:
-        """Whether an unchanged chain may refer to another relation in a block or outside of it."""
+        """Whether Spark may take an unchanged dotted name for a column of another relation, in a
+        block, in one around it, or outside of the query."""
         outer_blocks = self.scan.enclosing_blocks(block)
         return chain.names[0] in self.outer_names or any(
             self._may_refer_to(outer_block, chain, length) for outer_block in outer_blocks
@@ -184,8 +186,8 @@ class Namesakes:
         return table is not None and any(column.name == name for column in table.all_columns)
 
     def candidates(self, chain: Chain) -> list[tuple[Qualifier, int]]:
-        """Return the relations to which a chain can refer, in the innermost block that has any; []
-        if none has.
+        """Return the relations to which a chain (a dotted name in an expression) can refer, in the
+        innermost block that has any; [] if none has.
 
         With each relation comes the number of names in the chain that are its qualifier.
         """
@@ -195,8 +197,8 @@ class Namesakes:
         return next(filter(None, candidates_by_block), [])
 
     def _candidates_in(self, block: int, chain: Chain) -> list[tuple[Qualifier, int]]:
-        """Return the relations of a block to which a chain can refer, each with the number of names
-        in the chain that are its qualifier."""
+        """Return the relations of a block to which a dotted name can refer, each with the number of
+        leading names in it that are the relation's name."""
         relations = (relation for relation in self.scan.qualifiers if relation.block == block)
         return [
             (relation, length)

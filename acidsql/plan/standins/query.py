@@ -162,8 +162,9 @@ def argument_name(number: int) -> str:
 
 
 def _references(text: str, statement: Statement, double_quoted: bool) -> Iterator[References]:
-    """Yield the names that each part of a statement reads: the whole text, or, for UPDATE, DELETE
-    and MERGE, the WITH clause and each expression. RETURNING is left out."""
+    """Yield the scan (relations, blocks, stars) of each part of a statement that may contain
+    queries: the whole text, or, for UPDATE, DELETE and MERGE, the WITH clause, each expression, and
+    a source that is a query. RETURNING is left out."""
     if isinstance(statement, AutoCdc):  # its expressions have no subqueries
         if statement.source_name is None:
             yield references(text, statement.source, double_quoted_identifiers=double_quoted)
@@ -185,8 +186,8 @@ def _references(text: str, statement: Statement, double_quoted: bool) -> Iterato
 
 
 def expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
-    """Yield the places of a statement's conditions and values, without RETURNING. Each of them may
-    contain queries."""
+    """Yield the places of a statement's conditions and values, each of which may contain queries.
+    DEFAULT and RETURNING are left out."""
     if isinstance(statement, Merge):
         yield statement.on
         for clause in statement.clauses:
@@ -374,7 +375,8 @@ class _Draft:
 
     def _table_changes_edit(self, span: Span) -> Edit:
         """Add a stand-in for a call of ``table_changes``, and return the edit that replaces the
-        call by it. Raise AnalysisError if there is no such ACID table."""
+        call by it. Raise AnalysisError if there is no such ACID table, and SqlSyntaxError if the
+        call is wrong."""
         call = parse_table_changes(self.text, span)
         table = self._find_table(call.parts)
         if table is None or not table.is_transactional:
@@ -427,7 +429,8 @@ def _outer_names(statement: Statement) -> list[str]:
 
 
 def target_virtual_columns(text: str, table: Table) -> tuple[str, ...]:
-    """Return the virtual columns of the stand-in for the target of a statement."""
+    """Return the virtual columns of the stand-in for a statement's target: ``row__id``, and those
+    that the text mentions, as far as the table has them."""
     return virtual_columns(table, {ROW__ID, *_mentioned_virtual_columns(text)})
 
 

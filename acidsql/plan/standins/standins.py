@@ -68,8 +68,8 @@ def new_standin(
     with_deleted: bool = False,
     text_and_reference: tuple[str, Reference] | None = None,
 ) -> StandIn:
-    """Return a stand-in under a new name. Of the requested virtual columns it has those of the
-    table."""
+    """Return a stand-in under a new, unique name. Of the requested virtual columns it has those
+    that the table has."""
     virtual = virtual_columns(table, virtual_names)
     return StandIn(
         view_name(),
@@ -90,8 +90,8 @@ def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:
 
 
 def standins_in(sql: str, standins: Iterable[StandIn]) -> list[StandIn]:
-    """Return the stand-ins that a text names, and those that the queries of these views read in
-    turn, these first."""
+    """Return the stand-ins whose names are in a text, and those that the queries of these views
+    read in turn: each once, what a view reads before the view."""
     used: list[StandIn] = []
     for standin in reversed([*standins]):  # the stand-ins that a view reads come before the view's
         if standin.view in sql:

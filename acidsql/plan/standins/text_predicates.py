@@ -76,8 +76,8 @@ def where_predicate(standin: StandIn) -> Predicate:
 
 
 def _word_before(text: str, start: int) -> str:
-    """Return the word, in upper case, before the token that starts here; "" if there is another
-    token."""
+    """Return the word or symbol, in upper case, before the token that starts at ``start``; "" if no
+    token starts there, or none is before it."""
     words = (previous.upper for previous, token in pairwise(tokenize(text)) if token.start == start)
     return next(words, "")
 

@@ -179,7 +179,8 @@ def unreadable_view_error(view: TableName, error: SqlError) -> SqlError:
 
 
 def need_table(table: Table, name: Name, text: str) -> None:
-    """Raise AnalysisError if a statement that needs a table names a view."""
+    """Raise AnalysisError, with the caret at ``name``, if what a statement names is a view, and it
+    needs a table. ``text``: the statement's."""
     if table.view is not None:
         raise AnalysisError(
             f"{table.name} is a view, and this statement needs a table. DROP VIEW, ALTER VIEW, "
@@ -191,7 +192,8 @@ def need_table(table: Table, name: Name, text: str) -> None:
 
 
 def need_view(table: Table, name: Name, text: str) -> None:
-    """Raise AnalysisError if a statement that needs a view names a table."""
+    """Raise AnalysisError, with the caret at ``name``, if what a statement names (``table``) is a
+    table, and it needs a view. ``text``: the statement's."""
     if table.view is None:
         kind = "an ACID" if table.name.session_txn_id is None else "a temporary"
         raise AnalysisError(

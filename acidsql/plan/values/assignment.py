@@ -288,7 +288,8 @@ class _Assignment:
 
     def _parse_text_sql(self, sql: str, target: HiveType, target_sql: str) -> str:
         """Return SQL that parses a text as a value of the target type. A text that is none fails
-        the job, or becomes NULL with the policy LEGACY."""
+        the job, or becomes NULL with the policy LEGACY, by which a fraction is cut off for an
+        integer."""
         cast = f"try_cast({sql} AS {target_sql})"
         if self._policy is Policy.LEGACY and target.kind in _INTEGERS:
             # As in Hive, '1.5' is 1, and '.5' is 0.

@@ -48,21 +48,23 @@ def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> l
 
 
 def condition_over(table: Table, condition: Text) -> Text:
-    """Return a query that Spark analyses if a condition is one over the columns of a table."""
+    """Return a query that Spark analyses without an error only if ``condition`` is a BOOLEAN over
+    the columns of a table."""
     query = condition.new().raw("SELECT (").add(condition)
-    return query.raw(f"\n)\nFROM {_row_of(table)}\nWHERE (").add(condition).raw("\n)")
+    return query.raw(f"\n)\nFROM {_null_row_relation(table)}\nWHERE (").add(condition).raw("\n)")
 
 
 def fixed_condition_over(table: Table, condition: Text) -> Text:
     """Return a query that Spark also refuses (``INVALID_NON_DETERMINISTIC_EXPRESSIONS``) if the
     condition need not be the same each time: a join could not be planned."""
     one_row = f"VALUES (1) AS {ew.PREFIX}one ({ew.PREFIX}n)"
-    query = condition.new().raw(f"SELECT 1 FROM {_row_of(table)}\nJOIN {one_row}\nON (")
+    query = condition.new().raw(f"SELECT 1 FROM {_null_row_relation(table)}\nJOIN {one_row}\nON (")
     return query.add(condition).raw("\n)")
 
 
-def _row_of(table: Table) -> str:
-    """Return SQL of a relation with one row of NULLs in the table's columns and types."""
+def _null_row_relation(table: Table) -> str:
+    """Return SQL of a relation, with an alias, that has one row of NULLs, in the table's columns
+    and types: Spark can analyse a condition over it without the table."""
     columns = (
         f"CAST(NULL AS {shown_type(column.type)}) AS {quote(column.name)}"
         for column in table.all_columns
@@ -72,8 +74,8 @@ def _row_of(table: Table) -> str:
 
 
 def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
-    """Return the columns that a condition names. A field of a struct with a column's name counts,
-    too."""
+    """Return those of ``columns`` that a condition names, in their order. A field of a struct with
+    a column's name counts, too."""
     chains = mentioned_columns(condition, Span(0, len(condition))) if condition else ()
     names = {part for chain in chains for part in chain}
     return [column for column in columns if column.name in names]
@@ -109,7 +111,8 @@ def new_values(table: Table) -> list[str]:
 
 
 def partition_value(column: Column, ordinal: int) -> str:
-    """Return SQL of a new row's partition value, which events have as the text in the name."""
+    """Return SQL of a new row's partition value, in the column's type, from the text that events
+    have for it (as in a directory's name)."""
     value = f"CAST({ew.VALUE}{ordinal} AS {shown_type(column.type)})"
     return read_back_sql(value, column, is_partition=True)
 

@@ -50,13 +50,14 @@ class Text:
         self._map: list[tuple[int, int, int]] = []  # offset here, offset in source, length
 
     def raw(self, sql: str) -> Text:
-        """Append SQL of our own."""
+        """Append SQL of our own. Return this text."""
         self._parts.append(sql)
         self._length += len(sql)
         return self
 
     def user(self, span: Span) -> Text:
-        """Append a slice of the user's text in brackets."""
+        """Append a slice of the user's text in brackets, with the edits applied. Return this
+        text."""
         return self.raw("(").verbatim(span).raw("\n)")
 
     def verbatim(self, span: Span) -> Text:

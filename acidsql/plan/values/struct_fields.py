@@ -169,7 +169,8 @@ def shown_path(path: Sequence[str]) -> str:
 
 
 def parts_of(kind: HiveType) -> tuple[str, ...]:
-    """What the parts of an ARRAY or MAP are called in a path."""
+    """Return what the parts of an ARRAY (``element``) or MAP (``key``, ``value``) are called in a
+    path; as of a MAP for any other type."""
     return ("element",) if kind.kind == "array" else ("key", "value")
 
 

@@ -29,8 +29,9 @@ _ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
 
 
 def parse_alter_columns(c: Cursor, name: Name) -> Statement | None:
-    """Parse the text after ``ALTER TABLE t``; return None, without moving, if it is not about
-    columns. DROP COLUMN, FIRST, AFTER and PARTITION COLUMN are refused."""
+    """Parse the text after ``ALTER TABLE t``: ADD, REPLACE, RENAME, CHANGE or ALTER COLUMN; return
+    None, without moving, for any other words. DROP COLUMN, FIRST, AFTER and PARTITION COLUMN raise
+    UnsupportedError."""
     if c.is_at("ADD", "COLUMN") or c.is_at("ADD", "COLUMNS"):
         c.take(2)
         return _parse_added_columns(c, name)
@@ -68,8 +69,9 @@ def _parse_added_columns(c: Cursor, name: Name) -> AddColumns:
 
 
 def _parse_columns(c: Cursor, *stops: str) -> tuple[ColumnDef, ...]:
-    """Parse column definitions, in brackets or without, up to one of ``stops``, and skip CASCADE or
-    RESTRICT behind them."""
+    """Parse column definitions, in brackets or without. Without brackets, they end before a word of
+    ``stops``. CASCADE or RESTRICT behind them is skipped, as it changes nothing for an ACID table.
+    """
     if c.is_at("("):
         columns = parse_columns_in_brackets(c)
     else:

@@ -104,9 +104,9 @@ AFTER_DEFAULT = (
 def _parse_option(
     c: Cursor, draft: _ColumnDraft, constraints: list[ConstraintDef] | None, stops: tuple[str, ...]
 ) -> None:
-    """Parse one option behind a column's type into ``draft``; a CHECK or a key goes into
-    ``constraints``. Refuse options that the statement does not have; fail on a second one of a
-    kind, except for CHECK and REFERENCES."""
+    """Parse one option behind a column's type into ``draft``; append a CHECK or a key to
+    ``constraints``. Raise UnsupportedError for options that the statement does not have, and
+    SqlSyntaxError for a second one of a kind (CHECK and REFERENCES may come again)."""
     start = c.index
     name = parse_constraint_name(c)
     word = "NOT NULL" if c.is_at("NOT") else c.token.upper
@@ -140,8 +140,9 @@ def _parse_not_null(
     start: int,
     name: Name | None,
 ) -> None:
-    """Parse what follows NOT NULL: make the column not nullable, or add a constraint that is not
-    enforced to ``constraints``. Refuse the latter if ``constraints`` is None."""
+    """Parse the traits behind NOT NULL: set the draft's ``nullable`` to False; or, if they are not
+    ENFORCED, append a constraint to ``constraints``, which raises UnsupportedError if that is None.
+    ``start``: the index of the constraint's first token."""
     at = c.token
     not_null_traits = parse_traits(c)
     if not_null_traits.enforced is not False:
@@ -162,8 +163,9 @@ def _is_at_type_end(c: Cursor, stops: tuple[str, ...]) -> bool:
 
 
 def parse_column_type(c: Cursor, stops: tuple[str, ...] = ()) -> Span:
-    """Take the tokens of a type, unread, and return their span: all up to the column's next option
-    outside of ``<…>``, or to one of ``stops``."""
+    """Take the tokens of a type, unread, and return their span: all up to the column's next option,
+    ``,``, ``)`` or string outside of ``<…>``, or to one of ``stops``. Raise SqlSyntaxError if there
+    are none, or a ``<`` is not closed."""
     start, angles = c.index, 0
     while not c.is_at_end:
         if angles == 0 and (

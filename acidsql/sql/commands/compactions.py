@@ -160,17 +160,19 @@ def _parse_order_by(c: Cursor, draft: _CompactionDraft) -> None:
         if not c.accept(","):
             break
     for index in range(start, c.index):
-        _refuse_clause_word(c, index)
+        _refuse_clause_in_order_by(c, index)
     draft.order_by = c.span_from(start)
 
 
-def _refuse_clause_word(c: Cursor, index: int) -> None:
-    """Refuse a word that may begin a clause after ORDER BY. In doubt the word is refused, because
-    rows could be lost."""
-    token = c.tokens[index]
-    if token.upper == "POOL" and c.tokens[index + 1].kind is TokenKind.STRING:
+def _refuse_clause_in_order_by(c: Cursor, token_index: int) -> None:
+    """Raise UnsupportedError if a token of the ORDER BY of COMPACT 'rebalance' is a word such as
+    WHERE or LIMIT, which begins a clause of a query: the table would lose rows. A column of such a
+    name passes only in back-quotes or behind a dot. ``POOL 'x'``, which belongs before ORDER BY,
+    raises SqlSyntaxError."""
+    token = c.tokens[token_index]
+    if token.upper == "POOL" and c.tokens[token_index + 1].kind is TokenKind.STRING:
         _refuse_order(c, token, _COMPACT, "COMPACT")
-    if token.upper in _NOT_IN_ORDER and c.tokens[index - 1].text != ".":
+    if token.upper in _NOT_IN_ORDER and c.tokens[token_index - 1].text != ".":
         c.refuse(
             f"{token.upper} is not supported in COMPACT's ORDER BY (a column of that name is "
             "written in back-quotes)",
@@ -179,7 +181,7 @@ def _refuse_clause_word(c: Cursor, index: int) -> None:
 
 
 def _need_rebalance(c: Cursor, draft: _CompactionDraft, clause_name: str) -> None:
-    """Refuse a clause if the compaction's type is not REBALANCE."""
+    """Raise UnsupportedError, which names the clause, if the compaction's type is not REBALANCE."""
     if draft.type is not CompactionType.REBALANCE:
         span = Span(c.token.start, c.peek().end)
         c.refuse(
@@ -193,8 +195,9 @@ def _need_rebalance(c: Cursor, draft: _CompactionDraft, clause_name: str) -> Non
 
 
 def parse_show_compactions(c: Cursor) -> ShowCompactions:
-    """Parse the text after ``SHOW COMPACTIONS``: ``COMPACTIONID = n``, or a table or database and
-    filters."""
+    """Parse the text after ``SHOW COMPACTIONS``, up to the statement's end: ``COMPACTIONID = n``
+    alone, or a table (perhaps with PARTITION) or a database, each optional, and filters in their
+    fixed order."""
     if c.is_at("COMPACTIONID", "="):
         c.take(2)
         number = c.take_number()
@@ -307,8 +310,9 @@ _SHOW = (
 def _parse_clauses(
     c: Cursor, clauses: Sequence[_Clause], draft: _CompactionDraft, statement: str
 ) -> None:
-    """Parse all remaining clauses into ``draft``: each of ``clauses`` at most once, and in that
-    order."""
+    """Parse all remaining clauses into ``draft``. Raise SqlSyntaxError unless each is one of
+    ``clauses``, comes at most once, and stands in that order. ``statement``: its name, for the
+    message."""
     places = {clause.word: place for place, clause in enumerate(clauses)}
     last = -1
     while not c.is_at_end:

@@ -86,7 +86,8 @@ def _parse_check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
 
 def parse_traits(c: Cursor) -> Traits:
     """Parse ``ENABLE | DISABLE | [NOT] ENFORCED | [NO]VALIDATE | RELY | NORELY``, in any order,
-    perhaps none. Refuse VALIDATE after DISABLE; fail on a contradiction."""
+    perhaps none; a trait that is not named stays None. Raise UnsupportedError for VALIDATE after
+    DISABLE, and SqlSyntaxError if two of them are about the same trait."""
     values_by_trait: dict[str, bool] = {}
     while words := next((words for words in _TRAITS if c.is_at(*words)), None):
         trait, value = _TRAITS[words]

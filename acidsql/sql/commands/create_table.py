@@ -49,8 +49,8 @@ class _TableDraft:
 
 
 def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
-    """Parse ``CREATE … TABLE …``; refuse clauses that exclude each other. Return a SparkStatement
-    if a clause, as USING, makes the table Spark's."""
+    """Parse ``CREATE … TABLE …``; a SparkStatement if a clause, as USING, makes it Spark's. Clauses
+    that exclude each other (LOCATION, OR REPLACE or TEMPORARY …) raise UnsupportedError."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
     words: set[str] = set()
@@ -114,8 +114,9 @@ def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Stat
 
 
 def _find_spark_clause(c: Cursor, is_ours: IsOurs, words: set[str]) -> tuple[str, Span] | None:
-    """Return the first clause that makes the table Spark's, and its place; None if the table is
-    ours. A LIKE of a table of Spark's counts, too. The cursor does not move."""
+    """Return the first clause that makes the table Spark's, and its place; None if acidsql makes
+    the table. A LIKE of a table of Spark's counts, too. ``words``: those between CREATE and TABLE.
+    The cursor does not move."""
     start = c.index
     try:
         for word in ("EXTERNAL", "TEMP", "GLOBAL"):
@@ -162,8 +163,8 @@ def _find_spark_clause_ahead(c: Cursor) -> tuple[str, Span] | None:
 
 
 def _accept_orc_clause(c: Cursor) -> bool:
-    """Take STORED AS ORC in the form in which Hive's SHOW CREATE TABLE prints the clause. Return
-    whether it came next."""
+    """Take ROW FORMAT SERDE, or STORED AS INPUTFORMAT … OUTPUTFORMAT …, with ORC's classes, as
+    Hive's SHOW CREATE TABLE prints them. Return whether it came next."""
     if c.is_at("ROW", "FORMAT", "SERDE") and c.peek(3).value == f"{_ORC}Serde":
         c.take(4)
         return True
@@ -181,15 +182,17 @@ def _has_transactional(pairs: _Pairs, value: str) -> bool:
 
 
 def _is_ours(file_format: str, pairs: _Pairs) -> bool:
-    """Whether a transactional table can have the format that STORED AS names."""
+    """Whether a transactional table can have the format that STORED AS names: ORC, or PARQUET if
+    the properties make it insert-only."""
     if file_format == "PARQUET":
         return [v.lower() for k, v in pairs if k.lower() == _KIND_PROPERTY] == ["insert_only"]
     return file_format == "ORC"
 
 
 def _refuse_mixed_clauses(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
-    """Refuse a CREATE TABLE that says that the table is transactional and also has ``foreign``, a
-    clause that only Spark's tables have. All other tables with such a clause are Spark's."""
+    """Raise UnsupportedError if a CREATE TABLE says that the table is transactional and also has
+    ``foreign``, a clause that only Spark's tables have, given by name and place. Without such a
+    word, nothing happens: the table is Spark's."""
     clause_name, span = foreign
     pairs = _properties_ahead(c)
     sentence = (
@@ -331,8 +334,9 @@ _CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _TableDraft], None]] = {
 
 
 def _refuse_excluded_clauses(c: Cursor, draft: _TableDraft, query: Query | None) -> None:
-    """Refuse clauses that exclude each other: with LIKE, a query, partitions or buckets; with a
-    query, columns or constraints. Fail if there are no columns, no AS and no LIKE."""
+    """Raise UnsupportedError for clauses that exclude each other: with LIKE, a query, COMMENT,
+    partitions or buckets; with a query, columns with types or constraints. Raise SqlSyntaxError if
+    there are no columns, no AS and no LIKE."""
     if draft.like is not None:
         if query is not None or draft.clause_words & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
             c.refuse(

@@ -12,8 +12,8 @@ from acidsql.sql.text.tokens import Span
 def parse_analyze(
     c: Cursor, is_ours: IsOurs, statement_span: Span
 ) -> AnalyzeTable | AnalyzeTables | None:
-    """Parse ANALYZE TABLE or ANALYZE TABLES; return None if the table is Spark's. PARTITION is
-    refused."""
+    """Parse ``ANALYZE TABLE t COMPUTE STATISTICS [NOSCAN | FOR COLUMNS …]`` or ``ANALYZE TABLES``;
+    return None if t is Spark's. PARTITION raises UnsupportedError."""
     c.expect("ANALYZE")
     if c.accept("TABLES"):
         database = c.take_name("a database") if c.accept("IN") or c.accept("FROM") else None

@@ -56,8 +56,8 @@ def parse_truncate_table(c: Cursor, is_ours: IsOurs) -> TruncateTable | None:
 
 
 def parse_alter_table(c: Cursor, is_ours: IsOurs) -> Statement | None:
-    """Parse ``ALTER TABLE t …``; return None if the table is Spark's, unless the statement converts
-    it to an ACID table. An ALTER TABLE that is not supported is refused."""
+    """Parse ``ALTER TABLE t …``; return None if t is Spark's, unless the statement converts it to
+    an ACID table. Raise UnsupportedError for an ALTER TABLE that ACID tables do not have."""
     c.expect("ALTER", "TABLE")
     name = c.take_name("the name of a table")
     if not is_ours(name.parts) or c.is_at("CONVERT", "TO", "ACID"):

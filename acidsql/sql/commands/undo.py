@@ -13,7 +13,7 @@ _AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"))
 
 def parse_restore(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Restore | None:
     """Parse ``RESTORE [TABLE] t [TO] VERSION AS OF n|TIMESTAMP AS OF e``; return None if the table
-    is Spark's."""
+    is Spark's. The version stays a place in the text."""
     c.expect("RESTORE")
     c.accept("TABLE")
     target = c.take_name("the name of a table")
@@ -27,11 +27,12 @@ def parse_restore(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Restore |
 
 
 def parse_revert(c: Cursor, is_ours: IsOurs, statement_span: Span) -> RevertTransaction:
-    """Parse ``REVERT TRANSACTION n [SKIP CONFLICTS]``."""
+    """Parse ``REVERT TRANSACTION n [SKIP CONFLICTS]``; the result has the place of n, too. The
+    other parameters are not used: all statement parsers have them."""
     c.expect("REVERT", "TRANSACTION")
     start = c.index
     txn_id = c.take_number()
-    place = c.span_from(start)
-    skips = c.accept("SKIP", "CONFLICTS") is not None
+    txn_span = c.span_from(start)
+    skips_conflicts = c.accept("SKIP", "CONFLICTS") is not None
     c.expect_end("SKIP CONFLICTS or the end of the statement")
-    return RevertTransaction(txn_id, place, skips)
+    return RevertTransaction(txn_id, txn_span, skips_conflicts)

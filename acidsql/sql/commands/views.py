@@ -60,8 +60,8 @@ def parse_create_view(c: Cursor, is_ours: IsOurs) -> CreateView | None:
 
 
 def _reads_acid(c: Cursor, is_ours: IsOurs) -> bool:
-    """Whether the query after AS names one of our tables or views, or a DataFrame. The cursor does
-    not move."""
+    """Whether the query after AS names an ACID table, a view of ACID tables, or a DataFrame. The
+    cursor does not move."""
     start = c.index
     c.skip_to(("AS",))
     tokens = c.tokens[c.index + 1 : -1]

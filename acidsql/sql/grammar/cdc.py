@@ -71,8 +71,9 @@ def is_expression(text: str) -> bool:
 
 
 def _parse_alias(c: Cursor, name: Name | None) -> str | None:
-    """Parse ``[AS] x``; return None if there is none. Without AS, x is no alias if it begins a
-    clause. A DataFrame without an alias has its name as alias."""
+    """Parse ``[AS] x``. Without AS, x is no alias if it begins a clause; KEYS before anything but
+    ``(`` is a syntax error. Without an alias, return the last part of ``name``, the source's,
+    without a DataFrame's braces; None if ``name`` is None (a query)."""
     if c.accept("AS"):
         return c.take_name_part("an alias").value
     if c.token.is_name and not any(c.is_at(*clause.split()) for clause in _NO_ALIAS):
@@ -84,7 +85,8 @@ def _parse_alias(c: Cursor, name: Name | None) -> str | None:
 
 
 def _parse_choice(c: Cursor) -> Choice:
-    """Parse ``(a, …)`` or ``* EXCEPT (a, …)``."""
+    """Parse a choice of columns: ``(a, …)``, or ``* EXCEPT (a, …)`` for all but these. A qualified
+    name raises UnsupportedError."""
     if not c.accept("*"):
         return Choice(_parse_names(c, "'(' or '*'"))
     c.expect("EXCEPT")
@@ -125,8 +127,9 @@ def _parse_stored_as(c: Cursor) -> tuple[int | None, Choice | None]:
 
 
 def _possible_clauses(*clauses: object) -> str:
-    """Return the names of the clauses that may follow, as text for an error about a clause at a
-    wrong place. ``clauses``: what was parsed of each, in order; None if it is not there."""
+    """Return the names of the clauses that may still follow, and "the end of the statement", as
+    text for an error. ``clauses``: what was parsed of each, in the statement's order; None if it is
+    not there."""
     names = (
         "KEYS", "IGNORE NULL UPDATES", "APPLY AS DELETE WHEN", "APPLY AS TRUNCATE WHEN",
         "SEQUENCE BY", "COLUMNS", "STORED AS", "TRACK HISTORY ON",

@@ -144,7 +144,8 @@ class Cursor:
             self.fail(f"Expected {expected}")
 
     def skip_brackets(self) -> Span:
-        """Take an opening bracket and all tokens up to its closing bracket. Return their span."""
+        """Take an opening bracket, which must come next, and all tokens up to its closing bracket.
+        Return their span."""
         start = self.index
         self.index = self.partner[start] + 1
         return Span(self.tokens[start].start, self.tokens[self.index - 1].end)
@@ -162,7 +163,8 @@ class Cursor:
     # ── failing ──────────────────────────────────────────────────────────────────────────────
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Raise a SqlSyntaxError that names what was expected, and the token that was found."""
+        """Raise a SqlSyntaxError that says what was expected ("Expected …"), and which token was
+        found: the next one, or ``token``."""
         token = token or self.token
         token_text = (
             "the end of the statement" if token.kind is TokenKind.END else f"'{_short(token.text)}'"
@@ -170,7 +172,8 @@ class Cursor:
         raise SqlSyntaxError(f"{expected}, found {token_text}.", self.text, token.start, token.end)
 
     def refuse(self, message: str, span: Span | None = None) -> NoReturn:
-        """Raise an UnsupportedError that names what is not supported."""
+        """Raise an UnsupportedError with this message, in which the caller names what is not
+        supported, and a dot after it. ``span``: the place of the caret; None: the next token."""
         span = span or self.token.span
         raise UnsupportedError(f"{message}.", self.text, span.start, span.end)
 
@@ -263,7 +266,9 @@ class Cursor:
         return not self._is_after(".") and not self._is_operand(start)
 
     def _is_operand(self, start: int) -> bool:
-        """Whether a word that could end the expression is a column of it (``where = 1``)."""
+        """Whether the next token, a word that could end the expression, is a column of it (``where
+        = 1``): an operator stands before it, or it is the first token, and an operator or the same
+        word follows."""
         before = self.tokens[self.index - 1]
         if self.index > start and before.text not in _INFIX and before.upper not in _OPERATORS:
             return False

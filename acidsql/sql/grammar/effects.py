@@ -32,8 +32,8 @@ def effect_of_word(word: str) -> Effect:
 
 
 def effect_and_name(c: Cursor) -> tuple[Effect, str]:
-    """Return the effect of a statement, and its name in upper case, as CREATE TABLE or INSERT. What
-    cannot be read has the effect CHANGES.
+    """Return the effect of a statement of Spark's, and its name in upper case, as CREATE TABLE or
+    INSERT. A statement that cannot be read, or is not known, has the effect CHANGES.
 
     Args:
         c: A cursor at the first token. The call moves the cursor.

@@ -66,8 +66,8 @@ def parse_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Insert | None
 
 
 def _parse_head(c: Cursor) -> tuple[bool, Name | None]:
-    """Parse ``INTO|OVERWRITE [TABLE] t``: return whether it is OVERWRITE, and the name, which is
-    None for Spark's ``OVERWRITE DIRECTORY``."""
+    """Parse ``INTO|OVERWRITE [TABLE] t``: return whether it is OVERWRITE, and the name. Before
+    Spark's ``OVERWRITE [LOCAL] DIRECTORY`` the name is None, and the cursor stops."""
     overwrite = c.accept("OVERWRITE") is not None
     if not overwrite and not c.accept("INTO"):
         c.fail("Expected INTO or OVERWRITE")
@@ -238,8 +238,8 @@ def _parse_partition_item(c: Cursor) -> PartitionItem:
 
 
 def _parse_query(c: Cursor) -> Query:
-    """Take the rest of the statement as a query, unread. Fail if it cannot begin a query, or if an
-    INSERT of a multi-insert stands in it."""
+    """Take the rest of the statement as a query, unread. Raise SqlSyntaxError if no query begins
+    here, or if a further INSERT stands in it."""
     if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected VALUES or a query")
     begin = c.index
@@ -308,8 +308,9 @@ def _parse_row(c: Cursor) -> tuple[Value, ...] | None:
 
 
 def parse_value_list(c: Cursor) -> tuple[Value, ...]:
-    """Parse ``(value, …)``: return the places of the values, and a Default for the word DEFAULT.
-    For speed with long lists it does without `Cursor.take_expression`."""
+    """Parse ``(value, …)``, the bracket of which must come next: return the places of the values,
+    and a Default for the word DEFAULT. An empty value is a syntax error. For speed with long lists
+    it does without `Cursor.take_expression`."""
     tokens, partner = c.tokens, c.partner
     close = partner[c.index]
     index = first = c.index + 1
@@ -375,8 +376,8 @@ def _branch_targets(c: Cursor) -> list[tuple[Name | None, Span]]:
 
 
 def _parse_branch(c: Cursor) -> InsertBranch:
-    """Parse one ``INSERT … SELECT …`` of a multi-insert; its query stays a span. Refuse BY NAME and
-    REPLACE."""
+    """Parse one ``INSERT … SELECT …`` of a multi-insert up to the next INSERT; its query stays a
+    span. BY NAME and REPLACE raise UnsupportedError."""
     c.expect("INSERT")
     overwrite, target = _parse_head(c)
     assert target is not None  # _targets has refused directories

@@ -110,8 +110,9 @@ def _merge_with_partners(
 
 
 def _parse_alias(c: Cursor, *follows: str) -> str | None:
-    """Parse ``[AS] x``; return None if there is no alias. Without AS, x is an alias only if it
-    cannot begin the next clause, or if one of ``follows`` comes behind it."""
+    """Parse ``[AS] x``; return None if there is no alias. Without AS, a word that could begin a
+    clause (LIMIT, WHERE …) is an alias only if one of ``follows``, the words that must come behind
+    an alias, comes next."""
     if c.accept("AS"):
         return c.take_name_part("an alias").value
     if c.token.is_name and c.token.upper not in _NO_ALIAS:
@@ -127,7 +128,8 @@ def _parse_alias(c: Cursor, *follows: str) -> str | None:
 
 
 def _refuse_relations(c: Cursor, statement: str) -> None:
-    """Refuse a second table (a join) and the clauses of other dialects, if one comes next."""
+    """Raise UnsupportedError, with advice, if a comma, a word of a join, or a clause of other SQL
+    dialects (LIMIT, ORDER …) comes next."""
     if c.is_at_any(_JOINS):
         c.refuse(f"More than one table in {statement} is not supported: use MERGE or a subquery")
     if c.token.upper in (words := _refused_clauses(statement)):
@@ -136,7 +138,8 @@ def _refuse_relations(c: Cursor, statement: str) -> None:
 
 def _parse_where(c: Cursor, statement: str) -> Span | None:
     """Parse ``[WHERE condition]`` up to the statement's end and return the condition's place, or
-    None. Refuse the clauses of other dialects, as LIMIT."""
+    None without WHERE. A clause of other dialects behind the condition, as LIMIT, raises
+    UnsupportedError; a second WHERE is a syntax error."""
     condition = None
     if c.accept("WHERE"):
         condition = c.take_expression(("WHERE",), _refused_clauses(statement), "a condition")
@@ -237,7 +240,8 @@ def _parse_source_alias(
     c: Cursor, name: Name | None, follows: str
 ) -> tuple[str | None, tuple[str, ...] | None]:
     """Parse ``[AS] x [(a, b)]`` behind a source. Return the alias and the columns, each None if
-    missing. A DataFrame without an alias has its name as alias."""
+    missing. Without an alias, a source with a name gets the last part of the name, without a
+    DataFrame's braces. ``follows``: the word that must come next."""
     alias = _parse_alias(c, follows)
     columns = None
     if alias is not None and c.is_at("("):
@@ -248,6 +252,7 @@ def _parse_source_alias(
 
 
 def _refuse_join(c: Cursor, statement: str) -> None:
+    """Raise UnsupportedError, with advice, if a comma or a word of a join comes next."""
     if c.is_at_any(_JOINS):
         c.refuse(f"A join as {statement}'s source is not supported: write (SELECT … FROM …)")
 

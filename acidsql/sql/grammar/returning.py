@@ -39,8 +39,9 @@ _REFUSED = {
 
 
 def with_returning(read: _Parser) -> _Parser:
-    """Return a parser of a statement that may end with RETURNING, made from the parser of the rest.
-    RETURNING of a multi-insert and of INSERT … REPLACE is refused."""
+    """Return a parser that reads a statement with RETURNING at its end, or without. ``read`` parses
+    the statement itself. RETURNING of a multi-insert or of INSERT … REPLACE raises
+    UnsupportedError."""
 
     def parse(
         c: Cursor, is_ours: IsOurs, ctes: Span | None
@@ -64,8 +65,8 @@ def with_returning(read: _Parser) -> _Parser:
 
 
 def _clause_index(c: Cursor) -> int | None:
-    """Return the index of the last word RETURNING, outside brackets, that begins the clause; None
-    without the clause."""
+    """Return the index of the word RETURNING that begins the clause: the last one outside brackets
+    that is no column or alias. None without the clause."""
     if "returning" not in c.text.lower():  # a VALUES list may have a million tokens
         return None
     clause_index, index = None, c.index
@@ -91,8 +92,8 @@ def _begins_clause(c: Cursor, index: int) -> bool:
 
 
 def _parse_returning(c: Cursor) -> Returning:
-    """Parse ``RETURNING [WITH (OLD AS x, NEW AS y)] item, …`` up to the end; refuse RETURNING
-    DISTINCT."""
+    """Parse ``RETURNING [WITH (OLD AS x, NEW AS y)] item, …``; RETURNING DISTINCT, and clauses such
+    as ORDER BY behind an item, raise UnsupportedError."""
     start = c.index
     c.expect("RETURNING")
     names = _parse_row_names(c) if c.is_at("WITH", "(") else {}

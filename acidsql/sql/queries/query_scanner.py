@@ -90,7 +90,8 @@ class QueryScanner(Lookahead):
 
     def _scan_query(self, i: int, end: int, parent: int | None, visible: CteNames) -> None:
         """Scan ``[WITH …] term {UNION term} …`` from ``i`` to before ``end``: each term becomes a
-        block inside ``parent``."""
+        block inside ``parent`` (None: the outermost). ``visible``: the names of the CTEs declared
+        outside."""
         if i < end and self._word(i) == "WITH" and self._starts_query(i):
             if parent is None:
                 parent = self.add_block(None)
@@ -177,7 +178,8 @@ class QueryScanner(Lookahead):
         return None
 
     def _scan_lateral_view(self, i: int, block: int, visible: CteNames) -> int:
-        """Scan ``[OUTER] f(…) x`` of a LATERAL VIEW. Return the index after it."""
+        """Scan ``[OUTER] f(…) x`` of a LATERAL VIEW. Return the index after it; that of the name if
+        no function follows."""
         i += self._word(i) == "OUTER" and self.tokens[i + 1].is_name
         _, next_index = self._dotted_name(i)
         if self.tokens[next_index].text != "(":
@@ -357,8 +359,8 @@ class QueryScanner(Lookahead):
         return close + 1
 
     def _scan_name_or_star(self, i: int, block: int, visible: CteNames, in_call: bool) -> int:
-        """Scan a dotted name or ``x.*``: note the columns, the qualified names and the star. Return
-        the index after it."""
+        """Scan a dotted name or ``x.*``: note the virtual columns in it, the name if it has several
+        parts, and the star. Return the index after it."""
         if in_call and self._word(i) == "TABLE":
             next_index = self._scan_table_argument(i, block, visible)
             if next_index is not None:
@@ -391,8 +393,8 @@ class QueryScanner(Lookahead):
         self, start: int, i: int, qualifier: tuple[str, ...] | None, block: int, in_call: bool
     ) -> int:
         """Scan ``* [EXCEPT (…)]``, whose ``*`` is at ``i`` and whose qualifier begins at ``start``;
-        note it in its block, and as a doubt if it is a function's argument. Return the index after
-        it."""
+        note it in its block. As a function's argument it is also noted as an obstacle in
+        ``doubts``. Return the index after it."""
         next_index, kind, excepted = i + 1, "PLAIN", None
         opening = next_index + 1
         is_list = self.tokens[opening].text == "(" and not self._is_query(opening)

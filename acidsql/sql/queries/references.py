@@ -277,7 +277,7 @@ def _tokens(text: str, span: Span, double_quoted: bool) -> list[Token]:
 
 def _scan_result(scanner: StatementScanner) -> References:
     """Return what a scanner has found: the blocks, the relations in the order of the text, the
-    doubts, the qualifiers, and the dotted names that are no functions, in lower case."""
+    obstacles, the qualifiers, and the dotted names in lower case, without names of functions."""
     blocks = tuple(
         Block(
             number,

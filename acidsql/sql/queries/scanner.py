@@ -73,8 +73,9 @@ class StatementScanner(QueryScanner):
             self._scan_query(i, self.size, None, visible)
 
     def scan_targets(self) -> None:
-        """Note the names after the words that a table's name can follow, such as INTO; in doubt too
-        many."""
+        """Note each name behind a word that a table's name can follow, such as INTO, as a relation:
+        in doubt too many. The scan ends at ``AS query``. A CTE's name is noted only where it cannot
+        mean the CTE, as behind INTO."""
         root, i = self.add_block(None), 0
         declared: CteNames = frozenset()
         if self._word(0) == "WITH" and self._starts_query(0):

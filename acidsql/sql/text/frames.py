@@ -26,7 +26,8 @@ def frame_name(parts: tuple[str, ...]) -> str:
 
 
 def frame_argument(name: str) -> str:
-    """Return the argument that has the name of a DataFrame's view. Spark takes ASCII letters
+    """Return the name of the statement's argument whose value is the name of the view over the
+    DataFrame ``name``. The name is in it as hexadecimal digits, because Spark takes ASCII letters
     only."""
     return f"{_ARGUMENT}{name.encode().hex()}"
 
@@ -37,7 +38,8 @@ def relation(text: str, span: Span) -> str:
 
 
 def frame_tokens(text: str, *, double_quoted: bool) -> list[Token]:
-    """Return the tokens ``{name}`` of a statement, which stand for DataFrames."""
+    """Return the tokens ``{name}`` of a statement, which stand for DataFrames, in order. Raise
+    SqlSyntaxError if the text, with a ``{`` in it, cannot be cut into tokens."""
     if "{" not in text:
         return []
     tokens = tokenize(text, double_quoted_identifiers=double_quoted)

@@ -65,8 +65,8 @@ def column_parts(column: str) -> tuple[str, ...]:
 
 
 def column_name(column: str, argument: str) -> str:
-    """Return a column's name that stands in a method's argument without a qualifier, without
-    backticks.
+    """Return a column's name that stands in a method's argument, without backticks. ``argument``:
+    the argument's name, for the error.
 
     Raises:
         AnalysisError: The text is no name of a column, or has several parts.

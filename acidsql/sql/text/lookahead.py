@@ -152,8 +152,8 @@ class Lookahead:
         return self._starts_query(i) and self.tokens[i].upper in ("SELECT", "VALUES")
 
     def _ends_term(self, i: int) -> bool:
-        """Whether the word at ``i`` is a set operator (UNION …) that ends a query's term, and no
-        column."""
+        """Whether the word at ``i`` is a set operator (UNION …) that ends a term of a query: no
+        column, and no EXCEPT with a list of columns."""
         if self._word(i) not in SET_OPERATORS:
             return False
         following = self._word(i + 1)
@@ -221,23 +221,28 @@ class Lookahead:
         """Whether the value of AS OF ends before the token at ``i``: an alias, a clause or a
         bracket begins there."""
         token = self.tokens[i]
-        if token.is_name and self._word(i) not in _EXPRESSION_WORDS and self._ends_operand(i - 1):
+        if (
+            token.is_name
+            and self._word(i) not in _EXPRESSION_WORDS
+            and self._ends_as_of_operand(i - 1)
+        ):
             return True  # the alias in `OF '2024' x` and `OF now() x`
         return token.text in (")", ",", "|>") or self._word(i) in RELATION_ENDS | {"AS"}
 
-    def _ends_operand(self, i: int) -> bool:
-        """Whether an operand is complete with the token at ``i``, so that a name after it is an
-        alias. ``INTERVAL 1`` is not, as DAY follows."""
-        token, before = self.tokens[i], self.tokens[i - 1]
+    def _ends_as_of_operand(self, index: int) -> bool:
+        """Whether the token at ``index`` ends an operand of AS OF's value, so that a name after it
+        is an alias: a literal, a parameter, an interval's unit, or ``)``. The name of a column does
+        not, nor does a number that a unit must follow (``INTERVAL 1``)."""
+        token, before = self.tokens[index], self.tokens[index - 1]
         if token.kind in (TokenKind.STRING, TokenKind.NUMBER):
-            is_next_unit = before.is_name and self.tokens[i - 2].kind in (
+            is_next_unit = before.is_name and self.tokens[index - 2].kind in (
                 TokenKind.STRING,
                 TokenKind.NUMBER,
             )
-            return self._word(i - 1) != "INTERVAL" and not is_next_unit
+            return self._word(index - 1) != "INTERVAL" and not is_next_unit
         if token.is_name:  # a parameter, or the unit of an interval
             is_unit = (
-                before.kind in (TokenKind.STRING, TokenKind.NUMBER) or self._word(i - 1) == "TO"
+                before.kind in (TokenKind.STRING, TokenKind.NUMBER) or self._word(index - 1) == "TO"
             )
             return is_unit or before.text == ":"
         return token.text in (")", "?")

@@ -169,11 +169,12 @@ def _join_frames(text: str, tokens: list[Token]) -> list[Token]:
     return merged_tokens
 
 
-def _is_frame(last: list[Token]) -> bool:
-    """Whether three tokens are a brace, a name and a brace, with nothing between them."""
-    if len(last) < 3:
+def _is_frame(last_tokens: list[Token]) -> bool:
+    """Whether ``last_tokens`` are a ``{``, a name and a ``}``, with nothing between them; False if
+    there are fewer than three."""
+    if len(last_tokens) < 3:
         return False
-    opening, inner, closing = last
+    opening, inner, closing = last_tokens
     is_close = opening.end == inner.start and inner.end == closing.start
     is_name = inner.kind is TokenKind.WORD and inner.text.isidentifier()
     return opening.text == "{" and is_close and is_name
