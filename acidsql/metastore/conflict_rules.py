@@ -133,8 +133,9 @@ def conflicts(
 def _conflicts_with(
     own_changes: LocksByObject[RecordedChange], rival: Rival
 ) -> Iterator[WriteConflict]:
-    """Yield the conflicts with one rival, by database, table and partition. ``by_row`` is true if
-    both sides only update or delete there."""
+    """Yield the conflicts with one rival, by database, table and partition: one for each table or
+    partition that two changes have in common. ``by_row`` is true if both sides only update or
+    delete there."""
     changes_of_rival = LocksByObject((change, change) for change in rival.changes)
     write_ids_by_place = {
         _CommonObject(their.database, their.table, our.partition or their.partition): their.write_id

@@ -18,8 +18,8 @@ def encode(properties: Mapping[str, str]) -> str:
 
 
 def decode(text: str | None) -> dict[str, str]:
-    """Parse such a text into properties, without those that have a null. None and "" have none.
-    Raises FormatError."""
+    """Parse the text of a StringableMap into properties; an entry whose key or value is null is
+    left out. Empty for None and "". Raises FormatError for any other text."""
     if not text:
         return {}
     try:

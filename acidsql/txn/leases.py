@@ -58,7 +58,7 @@ class Leases:
         """Make sure that a lease protects the next snapshot, and return the lease's number.
 
         A new lease is opened if the newest has served a tenth of its time, or has ended in the
-        store. Errors of ``open_lease`` are passed on.
+        store. Leases that are older than the time-out end. Errors of ``open_lease`` are passed on.
         """
         self.end_old()
         with self._guard:
@@ -68,8 +68,9 @@ class Leases:
             return self._held[-1][1].id
 
     def newest(self) -> int | None:
-        """Return the number of the newest lease if it is young enough for another snapshot,
-        otherwise None. The store is not asked whether it still has the lease."""
+        """Return the number of the newest lease if it has served less than a tenth of its time, so
+        that it can protect another snapshot; otherwise None. The store is not asked whether it
+        still has the lease. Leases that are older than the time-out end."""
         self.end_old()
         with self._guard:
             if not self._held or self._has_served(self._held[-1][0], self._elapsed()):

@@ -109,10 +109,15 @@ class TxnManager:
         """Begin a transaction in the store, and send heartbeats for it.
 
         Args:
-            agent_info: The statement, which sessions that wait for the transaction see.
+            agent_info: The statement, which sessions that wait for the transaction see. None: that
+                of the manager.
             txn_type: Its type.
             multi_statement: Whether it may have several statements, which share a snapshot.
             lock_settings: Other settings for its waits for locks.
+
+        Raises:
+            TxnError: TOO_MANY_OPEN_TXNS: ``hive.max.open.txns`` are open already.
+            MetastoreError: The store did not answer.
         """
         info = self._agent_info if agent_info is None else agent_info
         txn_id = self._store.open_txn(

@@ -127,13 +127,15 @@ class Txn:
                 locks see its text.
 
         Returns:
-            Whether the transaction had to wait. If so, look up names and types again.
+            The lock's number, and whether the transaction had to wait. If so, look up names and
+                types again.
 
         Raises:
             LockTimeoutError: The locks were not granted in time; the error names the transaction
                 that is in the way. This transaction is still open.
             WriteConflictError: This transaction has its snapshot already, and since then another
-                transaction has committed a change to something that these components change.
+                transaction has committed a change to something that these components change. The
+                locks are held.
             TxnAbortedError: The transaction was aborted, perhaps to end a deadlock.
             NoSuchTxnError: The transaction has ended.
             MetastoreError: The store did not answer.

@@ -255,8 +255,9 @@ class EmbeddedCompactions:
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
-        """Note that cleaning failed, and double the pause before the next try. At the last attempt
-        the entry becomes FAILED. An entry that is not ready for cleaning stays."""
+        """Note that cleaning failed: the next try is after ``retention_ms``, after each further
+        failure twice as late. At failure number ``max_attempts`` + 1 the entry becomes FAILED. An
+        entry that is not ready for cleaning stays."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable(connection, compaction_id)
             if row is None:
@@ -389,8 +390,8 @@ def _lost_entries(connection: Connection, oldest_ms: int) -> dict[int, int | Non
 
 
 def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState | None:
-    """Move an entry of the queue into the history as ABORTED, if it is INITIATED. Return its state
-    before; None if there is no such entry."""
+    """Move an INITIATED entry of the queue into the history as ABORTED; any other entry stays.
+    Return its state before, also of an entry of the history; None if there is no such entry."""
     queued = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
     row = connection.execute(queued).first()
     if row is None:

@@ -337,7 +337,7 @@ def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> st
 
 def end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason: str = "") -> None:
     """Set the state of transactions, and delete their locks, in one store transaction (I12).
-    ``reason``: why they were aborted."""
+    ``reason``: why they were aborted, which is stored, cut to 1024 characters."""
     if not txn_ids:
         return
     this: BindParameter[int] = bindparam("ended")

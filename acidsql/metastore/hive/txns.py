@@ -307,7 +307,8 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         self._release(own)
 
     def _send_commit(self, own: OwnTxn, entry: Any = None) -> None:
-        """Send COMMIT, again if the reply is lost: for the server, the second one is a success.
+        """Send COMMIT, again if the reply is lost: for the server, the second one is a success. If
+        the server does not know the transaction then, that counts as a success if it wrote nothing.
 
         ``entry``: the property that notes a batch of a stream, or None.
 

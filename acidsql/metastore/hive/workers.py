@@ -65,9 +65,10 @@ class HiveWorkers(HiveCompactions):
         pool_timeout_ms: int | None = None,
         only: int | None = None,
     ) -> CompactionInfo | None:
-        """Give the worker the oldest entry of a pool; None if there is none, or it is a rebalance.
-        ``only`` names the pool of this entry, but an older one may be given. ``worker_id`` must
-        begin with the host's name, or the server could not give a dead host's entries to others."""
+        """Give the worker the oldest entry of a pool; None if there is none, or it is a rebalance,
+        which is left to Hive. ``only`` names the pool of this entry, but an older one may be given.
+        ``worker_id`` must begin with the host's name, or the server could not give a dead host's
+        entries to others. ``pool_timeout_ms`` is not used: it is the server's."""
         if only is not None:
             requested = next(
                 (entry for entry in self._raw_entries(state=_INITIATED) if entry.id == only), None

@@ -194,7 +194,8 @@ def begin_table(
     connection: Connection, name: TableName, first_write_id: int, txn_id: int | None = None
 ) -> int:
     """Prepare a name for a new table: hide what earlier tables of the name have left. Return the
-    new table's FIRST_WRITE_ID.
+    new table's FIRST_WRITE_ID, below which it hides their write ids that never committed: 1 for an
+    adopted directory, as all write ids there are its own.
 
     Args:
         connection: The connection of a store transaction that writes.

@@ -58,8 +58,9 @@ class HiveCatalog(HiveConstraints):
         return self._call("get_database_req", request)
 
     def _managed(self, raw: Any) -> str:
-        """Return the directory of a database's ACID tables. ``locationUri`` is for external
-        tables."""
+        """Return the directory of a database's ACID tables: its ``managedLocationUri``, or if it
+        has none, ``<name>.db`` in the server's warehouse (for ``default`` the warehouse itself).
+        ``locationUri`` is for external tables."""
         if raw.managedLocationUri:
             return convert.from_server_location(raw.managedLocationUri)
         root = self.features.warehouse
@@ -109,9 +110,9 @@ class HiveCatalog(HiveConstraints):
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
-        """Remove a database, with ``cascade`` its tables, too, and let the server delete the files;
-        so the list is empty. Refuse ``default``, and without ``cascade`` a database that is not
-        empty."""
+        """Remove a database, with ``cascade`` its tables and views, too, and let the server delete
+        the files; so the list is empty. Raise CatalogError for ``default``, for a name that there
+        is not, and without ``cascade`` for a database that is not empty."""
         self._need_open(txn_id)
         if name == _DEFAULT:
             raise CatalogError(
@@ -217,7 +218,8 @@ class HiveCatalog(HiveConstraints):
     def _create(
         self, table: Table, first_write_id: int, txn_id: int | None, rows: int | None
     ) -> None:
-        """Create a table on the server. ``rows``: the number of rows in the table, if known.
+        """Create a table on the server, whose write ids begin at ``first_write_id`` or above.
+        ``rows``: the number of rows in the table; None: not known.
 
         Raises:
             CatalogError: The location overlaps another table's; there is no such database or a
@@ -317,7 +319,8 @@ class HiveCatalog(HiveConstraints):
 
     def _drop_existing(self, name: TableName, txn_id: int | None, delete_data: bool) -> None:
         """Drop a table that has been looked up already and is no view. Raise CatalogError if it is
-        gone."""
+        gone, and TxnAbortedError or NoSuchTxnError if the transaction, which holds its lock, has
+        ended."""
         self._need_open(txn_id)
         try:
             self._drop(name, delete_data=delete_data)

@@ -45,7 +45,8 @@ class HiveCdcTables(HiveAlterations):
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
         """Rename the tables of AUTO CDC of a table, then the table. So the same call goes on after
-        a crash. If the server refuses, they get their old names back.
+        a crash. If the server refuses, they get their old names back. If the table is itself one of
+        AUTO CDC, its target forgets it first.
 
         Raises:
             CatalogError: There is no such table or database, or the new name is taken.

@@ -43,9 +43,9 @@ class HiveConstraints(Calls):
 
     @contextmanager
     def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
-        """Drop NOT NULL and DEFAULT of changed columns before the block, which changes the columns,
-        and add all that are missing after it: if columns change, the server forgets the constraints
-        of a table."""
+        """Drop NOT NULL and DEFAULT of changed columns before the block, which changes the columns.
+        After it, add all NOT NULL and DEFAULT that are missing, if columns differ at all: the
+        server forgets the constraints of a table then."""
         old, new = (
             {(c.name, c.nullable, c.default) for c in table.columns} for table in (before, after)
         )

@@ -113,7 +113,8 @@ def _is_external(raw: Any) -> bool:
 
 
 def _refusal(raw: Any) -> str:
-    """Return why acidsql cannot read a table, and what to do; "" if it can."""
+    """Return why acidsql cannot read a table, and what to do: it is another engine's, its files are
+    neither ORC, Parquet nor text, or its text is not in Hive's plain form. "" if acidsql can."""
     if engine := engine_of(raw):
         return (
             f"is a table of {engine}, whose files mean nothing without {engine}: use "
@@ -144,7 +145,8 @@ def _text_parameters(raw: Any) -> Mapping[str, str]:
 
 
 def _text_format(raw: Any) -> TextFormat:
-    """Return the separator and the text for NULL of a text table."""
+    r"""Return the separator of fields and the text for NULL of a text table, by default those of
+    Hive (``\x01``, ``\N``)."""
     serde_parameters, default = _text_parameters(raw), TextFormat()
     end = (
         serde_parameters.get("field.delim")

@@ -123,8 +123,9 @@ class HiveLedger(HiveViews, HiveStatistics):
         return commit_property(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
 
     def _entry_place(self, app_id: str, sink: str) -> EntryPlace:
-        """Return the view of an entry, whose name is a hash of the application and the tables'
-        identities."""
+        """Return where an entry is or will be: in the view whose name is a hash of the application
+        and the tables' identities. If the sink names no tables, or one of them is missing, the
+        sink's text takes the place of the identities."""
         tables = tables_of(sink)
         raws = map(self._raw, tables)
         identity = joint_identity(None if raw is None else convert.identity(raw) for raw in raws)
@@ -177,8 +178,9 @@ class HiveLedger(HiveViews, HiveStatistics):
             ) from error  # fmt: skip
 
     def _entries(self, app_id: str | None = None) -> list[NotedEntry]:
-        """Return the entries, of one application or of all, without empty ones, with the present
-        names of their sinks. Entries whose tables have gone are not valid."""
+        """Return the entries, of one application or of all, with the present names of their sinks;
+        entries whose tables have gone keep the old name, and are not valid. Views without an entry
+        are left out. Without the database of the ledger there is none."""
         try:
             raws = list(self._raw_tables(DATABASE, self.views(DATABASE)))
         except CatalogError as error:

@@ -17,8 +17,9 @@ class HiveViews(HiveCatalog):
         return sorted(self._call("get_tables_by_type", database_name, "*", convert.VIRTUAL_VIEW))
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
-        """Add a view; with ``replace`` in the place of one of its name. Raise CatalogError if the
-        name is taken, or there is no such database."""
+        """Add a view. With ``replace`` it takes the place of a view of its name. Raise CatalogError
+        if the name is that of a table, or without ``replace`` of a view, or there is no such
+        database."""
         self._need_open(txn_id)
         new = convert.raw_view(view, self._user, self._catalog)
         old = self._raw(view.name) if replace else None

@@ -84,8 +84,10 @@ def _may_conflict(
     own_operations: set[Operation],
     own_write_id: int | None,
 ) -> bool:
-    """Whether changes of these write ids in a directory conflict with our operations, as far as the
-    kind of the directory tells."""
+    """Whether changes by these write ids in a directory conflict with our operations, as far as its
+    kind tells. A delta with inserts conflicts only with our overwrite, if its write id is higher. A
+    delete delta or a base conflicts unless we only insert; a base that is no compaction's also if
+    its write id is higher than ours."""
     changes = bool(own_operations - {Operation.INSERT})
     if directory.kind is DirectoryKind.DELETE_DELTA:
         return changes
@@ -107,7 +109,8 @@ def _may_conflict(
 
 def may_be_hidden_by_overwrite(directory_names: Iterable[str], own_write_id: int) -> bool:
     """Whether one of these directories is the base of an overwrite with a higher write id than
-    ours, which would hide the rows that we have inserted. It may not be committed."""
+    ours, which would hide the rows that we have inserted. Whether the overwrite has committed is
+    not asked."""
     directories = (parse_directory(name) for name in directory_names)
     return any(
         directory is not None

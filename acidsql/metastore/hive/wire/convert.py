@@ -88,7 +88,8 @@ def to_server_location(location: str) -> str:
 
 
 def table_of(raw: Any, constraints: Any) -> Table:
-    """Make the table of a struct of the server. Names and types become lower case.
+    """Make the table of a struct of the server. Names and types become lower case. Properties that
+    the server keeps itself, statistics and bonds are not among ``properties``.
 
     Args:
         raw: A ``Table``.

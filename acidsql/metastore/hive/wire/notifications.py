@@ -51,8 +51,9 @@ class LogReader:
 
 
 def event_changes(event: Any, catalog: str) -> Iterator[LoggedChange]:
-    """Yield what an entry of the log changes in one catalog, so that an older snapshot is not to
-    see it. An entry that cannot be read may be any change.
+    """Yield what an entry of the log changes in one catalog, as far as an older snapshot must not
+    see it; nothing for an entry of another catalog. An entry that cannot be read yields one change
+    without names, which concerns every table.
 
     New partitions, properties, statistics and constraints are no such changes.
     """

@@ -128,8 +128,9 @@ class OwnTxn:
         self.requested_locks = list(components)
 
     def operations(self, table: TableName) -> list[Operation]:
-        """Return how the transaction changes a table that it has a write id for. CREATE TABLE … AS
-        SELECT locks the new table for no operation, and inserts."""
+        """Return how the transaction changes a table that it has a write id for, each operation
+        once. INSERT if no lock tells: CREATE TABLE … AS SELECT locks the new table for no
+        operation."""
         operations = dict.fromkeys(
             component.operation
             for component in self.requested_locks
