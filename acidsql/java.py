@@ -79,7 +79,8 @@ def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
 
 
 def probe(home: Path) -> Java | None:
-    """Ask a Java for its version and modules; None if it does not run, or is older than 9."""
+    """Run a Java to learn its version and modules; None if it does not run, fails, needs more than
+    a minute, or is older than 9. A Java that PySpark cannot use is returned, too."""
     try:
         answer = subprocess.run(
             [str(home / "bin" / "java"), "--list-modules"],

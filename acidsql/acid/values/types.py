@@ -152,8 +152,8 @@ class _Parser:
         return match.group()
 
     def type(self) -> HiveType:
-        """Parse one type. Raise FormatError if it is none of Hive's types, or one that acidsql does
-        not support."""
+        """Parse one type, and move past it; what follows is not looked at. Raise FormatError if it
+        is none of Hive's types, or UNSUPPORTED_DATATYPE for one that acidsql does not support."""
         self.skip_space()
         refused = _REFUSED.match(self.text, self.at)
         if refused:

@@ -170,8 +170,8 @@ class EmbeddedCompactions:
             return list(lost)
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        """Note in the history why a compaction was not queued, unless the newest entry of the table
-        or partition says the same."""
+        """Insert an entry DID_NOT_INITIATE with this message into the history, unless the newest
+        entry of the table or partition there is such a one with the same message."""
         is_of_place = compaction_rows.is_about(
             COMPLETED_COMPACTIONS, "CC", request.table, request.partition
         )
@@ -279,8 +279,9 @@ class EmbeddedCompactions:
     # ── what might need a compaction ─────────────────────────────────────────────────────────
 
     def candidates(self) -> list[Candidate]:
-        """Return the tables and partitions that changed since their last compaction or have aborted
-        data, by name."""
+        """Return the tables and partitions that have changed since their last compaction, or have
+        data of aborted transactions, by name: one Candidate for each, which tells how long ago the
+        last change was, how many such transactions there are, and how long ago the oldest began."""
         where = (CTC.CTC_DATABASE, CTC.CTC_TABLE, CTC.CTC_PARTITION)
         changed = select(*where, func.max(CTC.CTC_TIMESTAMP)).group_by(*where)
         place = (TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION)

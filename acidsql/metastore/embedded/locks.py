@@ -264,7 +264,8 @@ def _read_locks(connection: Connection, *conditions: ColumnElement[bool]) -> lis
 
 
 def _lock_info(row: Row[Any]) -> LockInfo:
-    """Make the value of a row of HIVE_LOCKS."""
+    """Make the LockInfo of a row of HIVE_LOCKS. A missing statement becomes ""; ``blocked_by`` is
+    None if no lock is noted as the blocking one."""
     blocked_by = (
         (row.HL_BLOCKEDBY_EXT_ID, row.HL_BLOCKEDBY_INT_ID)
         if row.HL_BLOCKEDBY_EXT_ID is not None

@@ -79,7 +79,8 @@ def drop(
 
 
 def _insert_partitions(connection: Connection, table_id: int, new: Mapping[str, Partition]) -> None:
-    """Insert partitions, by name, with their values; the empty text becomes NULL."""
+    """Insert partitions, which must not exist (name → partition), with their values; the empty text
+    becomes NULL. None: do nothing."""
     if not new:
         return
     connection.execute(

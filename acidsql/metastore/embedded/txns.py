@@ -79,8 +79,9 @@ class EmbeddedTxns:
         max_open_txns: int | None = None,
         batch: Batch | None = None,
     ) -> int:
-        """Open a transaction, and return its number. Texts are cut. Raise TxnError
-        TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open already."""
+        """Open a transaction, and return its number: the next one, without gaps. Texts are cut to
+        the columns' widths. Raise TxnError TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open
+        already; None: no limit."""
         with self._store.write() as connection:
             lowest = _lowest_open(connection, max_open_txns)
             txn_id = next_number(connection, NEXT_TXN_ID)
@@ -163,8 +164,9 @@ class EmbeddedTxns:
             return write_ids.allocate(connection, txn_id, table)
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
-        """Return which transactions are committed now. ``txn_id`` sees its own writes; READ_ONLY
-        and SESSION transactions are no exceptions."""
+        """Return which transactions are committed now, up to the highest number. Open and aborted
+        ones are exceptions, but not ``txn_id``, so that it sees its own writes, nor READ_ONLY and
+        SESSION transactions, which write nothing."""
         with self._store.read() as connection:
             mark = int(connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one()) - 1
             states = (TxnState.OPEN.value, TxnState.ABORTED.value)
@@ -255,7 +257,7 @@ class EmbeddedTxns:
             return _state_of(_row(connection, txn_id))
 
     def show_txns(self) -> list[TxnInfo]:
-        """Return the open and aborted transactions, by number."""
+        """Return the open and aborted transactions, by number; committed ones are left out."""
         states = (TxnState.OPEN.value, TxnState.ABORTED.value)
         query = select(TXNS).where(T.TXN_STATE.in_(states)).order_by(T.TXN_ID)
         with self._store.read() as connection:

@@ -37,8 +37,9 @@ class HiveCompactions(Calls):
     """The part of the store about compactions; ``CompactionQueue`` describes the methods."""
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """Queue a compaction. If an entry is in the way, the answer is this entry. The server does
-        not check that there is such a table or partition; callers do."""
+        """Queue a compaction. If the server does not accept it, because of another entry of the
+        table or partition, the answer is this entry. The server does not check that there is such a
+        table or partition; callers do."""
         answer = self._call(
             "compact2",
             hive.CompactionRequest(
@@ -133,7 +134,8 @@ def _newest(compaction: CompactionInfo) -> int:
 
 
 def _compaction_info(raw: Any) -> CompactionInfo:
-    """Make the value of an entry that the server shows."""
+    """Make the CompactionInfo of an entry that the server shows. What the server leaves empty or 0
+    becomes None; an unknown state becomes INITIATED."""
     return CompactionInfo(
         id=raw.id or 0,
         table=TableName(raw.dbname, raw.tablename),

@@ -272,8 +272,9 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         return None
 
     def _tell_writes(self, own: OwnTxn, changes: RowChanges) -> None:
-        """Tell the server the files of a transaction, by table and partition; its listeners tell
-        others at the commit."""
+        """List the directories that a transaction has written, and tell the server their files, by
+        table and partition, so that its listeners can tell others at the commit. A table without a
+        write id is left out."""
         for table, partitions in changes.items():
             for name, change in partitions.items() if table in own.write_ids else ():
                 files = [
@@ -406,7 +407,7 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
 
 
 def _txn_info(raw: Any) -> TxnInfo:
-    """Make the value of a transaction that the server shows."""
+    """Make the TxnInfo of a transaction that the server shows."""
     return TxnInfo(
         raw.id,
         _STATES[raw.state],

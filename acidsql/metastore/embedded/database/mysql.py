@@ -18,8 +18,8 @@ _GRACE_SECONDS = 30  # for an answer, in addition to the longest wait for a lock
 
 
 def _open_mysql(url: str, busy_timeout_ms: int) -> Engine:
-    """Make the engine of a MySQL or MariaDB. Each connection gets READ COMMITTED, UTC, strict mode
-    and the time-outs."""
+    """Make the engine of a MySQL or MariaDB, over PyMySQL, without a connection yet. Each
+    connection will get READ COMMITTED, UTC, strict mode and the time-outs."""
     parsed = make_url(url)
     busy_seconds = max(1, round(busy_timeout_ms / 1000))
     engine = create_engine(

@@ -27,8 +27,9 @@ _CONNECT = {
 
 
 def _open_postgresql(url: str, busy_timeout_ms: int) -> Engine:
-    """Make the engine of a PostgreSQL. Each connection gets READ COMMITTED, synchronous commit and
-    the time-outs; options in the URL win over the defaults."""
+    """Make the engine of a PostgreSQL, over psycopg, without a connection yet. Each connection will
+    get READ COMMITTED, synchronous commit and the time-outs. Options of the connection in the URL
+    win over acidsql's."""
     parsed = make_url(url).set(drivername="postgresql+psycopg")
     # Options in the user's URL win.
     options = {name: value for name, value in _CONNECT.items() if name not in parsed.query}

@@ -130,7 +130,8 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
 
 
 def _table_of_row(connection: Connection, name: TableName, row: Row[Any]) -> Table:
-    """Make the table or view of a row of TBLS, with what other tables have of it."""
+    """Make the Table, or view, of a row of TBLS; columns, constraints, properties and so on are
+    read from the other tables of the catalog."""
     table_id = row.TBL_ID
     return Table(
         name=name,

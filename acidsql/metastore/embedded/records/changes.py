@@ -135,8 +135,8 @@ def complete(connection: Connection, txn_id: int, changed: Sequence[RecordedChan
 
 
 def _note_completed(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
-    """Insert the changes into COMPLETED_TXN_COMPONENTS, for the compactor. The flag says of all
-    whether any changed old rows."""
+    """Insert the changes into COMPLETED_TXN_COMPONENTS, for the compactor, one row for each table
+    or partition. All have the same flag: whether any of them updated, deleted or overwrote rows."""
     # One flag for the whole transaction, as in Hive.
     flag = "Y" if any(change.operation in _CHANGES_OLD_ROWS for change in changed) else "N"
     places = dict.fromkeys(
@@ -159,8 +159,8 @@ def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Recor
 
 
 def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
-    """Insert the changes into WRITE_SET, for the conflict checks of others, with the highest
-    transaction number so far."""
+    """Insert the changes into WRITE_SET, for the conflict checks of others. The commit id of all is
+    the highest transaction number so far."""
     # The highest transaction number so far. A transaction with a number up to it may not see this
     # commit; a transaction with a higher number sees it.
     commit_id = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
@@ -181,7 +181,8 @@ def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[Recor
 def _partition_names(
     connection: Connection, name: TableName, partitions: Sequence[Partition]
 ) -> list[str]:
-    """Return the names ``p1=a/p2=1`` of a table's partitions."""
+    """Return the names ``p1=a/p2=1`` of these partitions, in the same order; the columns' names are
+    read from the catalog."""
     keys = (
         select(PARTITION_KEYS.c.PKEY_NAME)
         .join_from(PARTITION_KEYS, TBLS)
@@ -194,7 +195,8 @@ def _partition_names(
 
 
 def _insert_changes(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
-    """Insert changes into TXN_COMPONENTS."""
+    """Insert changes into TXN_COMPONENTS, as changes of the transaction ``txn_id``; none: do
+    nothing."""
     rows = [
         {
             "TC_TXNID": txn_id,

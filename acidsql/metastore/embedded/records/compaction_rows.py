@@ -91,7 +91,8 @@ def new_entry_values(
 
 
 def info(row: Row[Any], prefix: str) -> CompactionInfo:
-    """Make the value of a row of the queue (prefix "CQ") or of the history ("CC")."""
+    """Make the CompactionInfo of a row of the queue (prefix "CQ") or of the history ("CC"); what
+    only the other table has gets its default."""
     value = {name.removeprefix(f"{prefix}_"): value for name, value in row._mapping.items()}
     return CompactionInfo(
         id=value["ID"],
@@ -149,7 +150,8 @@ def change(connection: Connection, compaction_id: int, **values: object) -> None
 
 
 def requeue(connection: Connection, compaction_id: int) -> None:
-    """Make an entry INITIATED again, as if no worker had taken it."""
+    """Make an entry of the queue INITIATED again, in its old place: its start, worker, transaction
+    and progress are forgotten."""
     change(
         connection,
         compaction_id,

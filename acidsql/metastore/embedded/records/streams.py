@@ -178,7 +178,7 @@ def _taken_over_error(connection: Connection, batch: Batch) -> Exception:
 
 
 def _entry_of_row(row: Row[Any]) -> StreamEntry:
-    """Make the value of a row of STREAMS."""
+    """Make the StreamEntry, with its Batch, of a row of STREAMS."""
     return StreamEntry(
         Batch(
             row.TXN_APP_ID,

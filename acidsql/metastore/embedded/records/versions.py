@@ -208,7 +208,8 @@ def _raise_oldest_version(connection: Connection, table_id: int | None, oldest: 
 
 
 def _version_of_row(table: TableName, row: Row[Any]) -> Version:
-    """Make the version of a row of TABLE_VERSIONS."""
+    """Make the Version of a row of TABLE_VERSIONS, with its Change of ``table``; the row's TV_ID
+    orders the commits."""
     change = Change(
         table,
         row.TV_OPERATION,

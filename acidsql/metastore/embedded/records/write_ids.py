@@ -107,8 +107,8 @@ _DROPPED = select(DWI.DWI_WRITEID).where(
 
 
 def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
-    """Return the transaction's write id in the table. The first call takes the next one, and writes
-    it into the recorded changes."""
+    """Return the transaction's write id in the table. The first call uses up the table's next one,
+    and writes it into the transaction's rows of TXN_COMPONENTS; later calls return the same."""
     existing = find(connection, txn_id, name)
     if existing is not None:
         return existing

@@ -67,8 +67,9 @@ class HiveCatalog(HiveConstraints):
         return root if raw.name == _DEFAULT else f"{root}/{raw.name}.db"
 
     def create_database(self, database: Database) -> None:
-        """Add a database. Raise CatalogError SCHEMA_ALREADY_EXISTS if there is one of this name.
-        The server makes the directory."""
+        """Add a database, which the user owns. Raise CatalogError SCHEMA_ALREADY_EXISTS if there is
+        one of this name. The server makes the directory; its location is told only if it is not the
+        one by default."""
         default = f"{self.features.warehouse}/{directory_name(database.name)}.db"
         is_default = is_same(database.location, default)
         request = hive.CreateDatabaseRequest(
@@ -284,7 +285,8 @@ class HiveCatalog(HiveConstraints):
                 self._use_up_a_write_id(name)
 
     def _use_up_a_write_id(self, name: TableName) -> None:
-        """Use up the next write id of a table by a transaction that commits nothing."""
+        """Allocate the next write id of a table, in a transaction that then commits without having
+        written."""
         open_request = hive.OpenTxnRequest(
             num_txns=1, user=self._user, hostname="", agentInfo="acidsql",
             txn_type=hive.TxnType.DEFAULT,

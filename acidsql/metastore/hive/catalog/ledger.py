@@ -212,7 +212,8 @@ class HiveLedger(HiveViews, HiveStatistics):
         return noted
 
     def _identities_of(self, names: Iterable[TableName]) -> dict[TableName, str]:
-        """Return the identities of those of these tables and views that exist."""
+        """Return the identities of those of these tables and views that exist, in one call for each
+        database: name → identity."""
         by_database: dict[str, list[str]] = {}
         for name in names:
             by_database.setdefault(name.database, []).append(name.name)

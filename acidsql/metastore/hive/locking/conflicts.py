@@ -263,7 +263,8 @@ class HiveConflicts(Calls):
     def _write_ids(
         self, valid: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
-        """Return the visible write ids of tables, in one call."""
+        """Return the write ids of each table that the snapshot ``valid`` sees, in one call; without
+        tables none is made."""
         if not tables:
             return {}
         request = hive.GetValidWriteIdsRequest(

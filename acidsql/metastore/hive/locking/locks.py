@@ -213,8 +213,8 @@ def raw_component(
     *,
     is_dynamic: bool = False,
 ) -> Any:
-    """Make the server's struct of a lock's component; ``is_dynamic``: the partitions are told
-    later."""
+    """Make the server's struct of a lock's component: a whole database if ``table`` is None, a
+    whole table if ``partition`` is None. ``is_dynamic``: the partitions are told later."""
     level = hive.LockLevel.DB
     if table is not None:
         level = hive.LockLevel.TABLE if partition is None else hive.LockLevel.PARTITION
@@ -256,7 +256,8 @@ def _noted_blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
 
 
 def _lock_info(raw: Any) -> LockInfo:
-    """Make the value of a lock that the server shows."""
+    """Make the LockInfo of a lock that the server shows. Its statement is without what acidsql's
+    sessions write before it, their mark and the run of a stream."""
     blocker = None
     if raw.blockedByExtId:
         blocker = (raw.blockedByExtId, raw.blockedByIntId or 1)

@@ -45,8 +45,9 @@ class HiveRenewals(Calls):
     """The part of the store about numbers of transactions; ``TxnStore`` describes ``renew``."""
 
     def _open(self, own: OwnTxn) -> int:
-        """Open a transaction in the server, and return its number. Over Hive 3, note what had
-        committed before."""
+        """Open a transaction on the server, and return its number. ``own.before`` becomes what had
+        committed before, over Hive 3 and unless it is READ_ONLY; otherwise None. ``own.id`` is left
+        to the caller."""
         matters = self.features.is_hive3 and own.type is not TxnType.READ_ONLY
         before = (
             self._valid_txns_now() if matters else None

@@ -72,8 +72,9 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Parse a URL. Raises SettingError, which does not show the URL, for an unknown option or a
-        bad value."""
+        """Parse a URL; what it leaves out gets the defaults of ``Address``. Raises SettingError,
+        which does not show the URL, for an unknown option, a bad value, an ``@``, or a kind of
+        security that does not fit the scheme. The password is not looked for."""
         scheme, _, rest = url.partition("://")
         scheme = scheme.lower()
         authority, path, query = _split_url(rest)

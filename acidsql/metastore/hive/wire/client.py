@@ -165,8 +165,9 @@ class Client:
         return new_connection
 
     def _open(self) -> Connection:
-        """Open a connection to the first server that answers. One that does not is asked last from
-        then on. Raise MetastoreError, with advice, if none answers."""
+        """Open a connection to the first server that answers, in the order in which this client
+        asks them. One that does not answer is asked last from then on. Raise MetastoreError, with
+        advice, if none answers."""
         failures, advices = [], dict[str, None]()
         with self._guard:
             servers = list(self._servers)
@@ -228,8 +229,9 @@ def _message_of(error: BaseException) -> str:
 
 
 def converted_error(error: Any, method: str) -> AcidSqlError:
-    """Return the project's error for an exception of the server; a CatalogError METASTORE_REFUSED
-    if no class fits better."""
+    """Return, not raise, the project's error for an exception of the server: NoSuchTxnError,
+    TxnAbortedError, TxnError about a lock, or CatalogError, with the condition METASTORE_REFUSED if
+    the server's reason is none of those that are known."""
     reason = _message_of(error)
     match type(error).__name__:
         case "NoSuchTxnException":

@@ -93,7 +93,7 @@ def _get_database(client: Client, request: Any) -> Any:
 
 
 def _create_database(client: Client, request: Any) -> None:
-    """Create a database; its managed location becomes its only one."""
+    """Create a database in Hive 3's words; its managed location becomes its only one."""
     database = hive.Database(
         name=request.databaseName,
         description=request.description,
@@ -120,8 +120,8 @@ def _create_table(client: Client, request: Any) -> None:
 
 
 def _alter_table(client: Client, request: Any) -> None:
-    """Replace a table's struct. Raise UnsupportedError if a table that somebody has written to
-    shall become full-ACID."""
+    """Replace a table's struct. Raise UnsupportedError if a plain table shall become full-ACID that
+    already has write ids, because somebody has written to it. Other errors are the server's."""
     try:
         client.call(
             "alter_table_with_environment_context",

@@ -129,7 +129,9 @@ class _Loader:
             yield _Field(number, name, kind, default)
 
     def _parse_type(self) -> tuple[int, Any]:
-        """Parse a type into Thrift's number and what its codec needs beside it."""
+        """Parse a type into Thrift's number of it, and what its codec needs beside it, such as the
+        types of elements. A name that is neither a basic type nor a struct's counts as that of an
+        enum."""
         name = self._next()
         if name in _BASIC:
             return _BASIC[name]

@@ -38,7 +38,9 @@ TEXT = "text"
 
 
 def kind_of(raw: Any) -> TableKind:
-    """Return the kind of table that a struct ``Table`` of the server describes."""
+    """Return the kind of table that a struct ``Table`` of the server describes. What another engine
+    reads is OTHER_ENGINE even if it says that it is transactional; a plain table that Hive does not
+    manage is EXTERNAL."""
     if convert.is_view(raw):
         return TableKind.VIEW
     if raw.tableType == "MATERIALIZED_VIEW":

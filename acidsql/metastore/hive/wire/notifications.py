@@ -66,8 +66,9 @@ def event_changes(event: Any, catalog: str) -> Iterator[LoggedChange]:
 
 
 def _changes_of_event(event: Any) -> Iterator[LoggedChange]:
-    """Yield the changes of the catalog in an entry; none for an event of another type. Any error
-    may be raised if the message has another format."""
+    """Yield the changes of the catalog in an entry: a table that was made, dropped or changed in
+    its meaning (renamed: both names), a database that was dropped, or partitions that were dropped
+    or renamed. None for other events. Any error may be raised if the message has another format."""
     match event.eventType:
         case "CREATE_TABLE" | "DROP_TABLE":
             yield _logged_change(event.dbName, event.tableName)

@@ -90,8 +90,8 @@ def tls_context(address: Address) -> ssl.SSLContext:
 
 
 def sasl_transport(address: Address, opened: Any, host: str) -> Any:
-    """Make a transport around a socket that signs the user in. Raises SettingError if a package or
-    a password is missing."""
+    """Make a transport around a socket, not opened yet, that signs the user in with a password
+    (auth=plain) or by Kerberos. Raises SettingError if a package or the password is missing."""
     try:
         if address.auth == "plain":
             return TSaslClientTransport(

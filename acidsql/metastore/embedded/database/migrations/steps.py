@@ -48,7 +48,8 @@ def set_version(connection: Connection, version: int) -> None:
 
 
 def create(connection: Connection, tables: Iterable[Table]) -> None:
-    """Create those of the tables, and on MySQL of their indexes, that do not exist."""
+    """Create those of the tables that do not exist, as this kind of database needs them. On MySQL,
+    create the missing indexes of those that exist, too."""
     existing_tables = set(inspect(connection).get_table_names())
     adapted_tables = adapted_metadata(VERSION.metadata, connection.dialect).tables
     for table in (adapted_tables[table.name] for table in tables):
