@@ -174,8 +174,10 @@ def _sort_children(
     txns: ValidTxnList,
     since: ValidWriteIdList | None,
 ) -> _SortedChildren:
-    """Sort the children of a directory by what the snapshot does with them. In no list are deltas
-    without a valid write id, and bases of an INSERT OVERWRITE that the snapshot does not see."""
+    """Sort the children of a directory by what the snapshot does with them: original files, bases,
+    deltas with a valid write id, what was aborted, and what a ``_v`` transaction wrote that it does
+    not see. In no list are deltas without a valid write id, and bases of an INSERT OVERWRITE that
+    the snapshot does not see."""
     sorted_children = _SortedChildren()
     for child in sorted(children, key=lambda child: child.name):
         directory = parse_directory(child.name) if child.is_directory else None

@@ -48,7 +48,8 @@ class Setting:
     doc: str
 
     def read(self, value: object) -> Any:
-        """Return the value, parsed from its text. Raises SettingError for a bad one."""
+        """Parse the text of ``value`` (``str(value)``, without white space around it), and return
+        the setting's value. Raises SettingError, which says what is expected, for a bad one."""
         try:
             return self.parse(str(value).strip())
         except (ValueError, KeyError, OverflowError):

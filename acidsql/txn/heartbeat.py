@@ -129,8 +129,9 @@ class Heartbeat:
         return True
 
     def _run(self) -> None:
-        """Send heartbeats until ``stop``; ten times as often while the store does not answer. An
-        unexpected error is logged, and ends the thread."""
+        """Send heartbeats until ``stop``, and call ``on_beat`` after each round that the store has
+        answered; send them ten times as often while it does not answer. An unexpected error is
+        logged, and ends the thread."""
         wait_ms = float(self._interval_ms)
         try:
             while True:

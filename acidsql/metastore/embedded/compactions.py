@@ -234,8 +234,8 @@ class EmbeddedCompactions:
 
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
         """Move a compaction whose old files are deleted into the history as SUCCEEDED, and delete
-        the notes of the changes that it has compacted. An entry that is not ready for cleaning
-        stays."""
+        the rows of COMPLETED_TXN_COMPONENTS that it has compacted: of its table or partition, up to
+        its highest write id. Nothing happens if the entry is not ready for cleaning."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable(connection, compaction_id)
             if row is None:
@@ -256,8 +256,8 @@ class EmbeddedCompactions:
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
         """Note that cleaning failed: the next try is after ``retention_ms``, after each further
-        failure twice as late. At failure number ``max_attempts`` + 1 the entry becomes FAILED. An
-        entry that is not ready for cleaning stays."""
+        failure twice as late. At failure number ``max_attempts`` + 1 the entry becomes FAILED.
+        Nothing happens if the entry is not ready for cleaning."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable(connection, compaction_id)
             if row is None:

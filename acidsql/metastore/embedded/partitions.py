@@ -79,8 +79,8 @@ def drop(
 
 
 def _insert_partitions(connection: Connection, table_id: int, new: Mapping[str, Partition]) -> None:
-    """Insert partitions, which must not exist (name → partition), with their values; the empty text
-    becomes NULL. None: do nothing."""
+    """Insert the rows of partitions (name → partition) that must not exist yet, with their values;
+    the empty text becomes NULL. Without partitions do nothing."""
     if not new:
         return
     connection.execute(

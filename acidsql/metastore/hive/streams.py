@@ -30,8 +30,9 @@ class HiveStreams(HiveTxns):
     """The part of the store about streams; ``StreamLedger`` describes the methods."""
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
-        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER if it is no
-        longer that of ``after``, and LockTimeoutError if others hold it."""
+        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER unless it still
+        has the version of ``after``, and the run of ``after`` or of ``batch``; raise
+        LockTimeoutError if others hold it."""
         place = self._entry_place(batch.app_id, batch.sink)
         with self._with_entry_locked(place.view, batch) as own:
             raw = self._raw(place.view)
@@ -44,8 +45,8 @@ class HiveStreams(HiveTxns):
             self._send_commit(own, commit_property(raw, now))
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
-        """Abort the transactions with locks that work for other runs of the batch's stream. Return
-        their numbers."""
+        """Abort the transactions with locks that work for the batch's application, sink and query,
+        but for another run. Return their numbers, also of those that have ended meanwhile."""
         other_txns = self._txns_of_other_runs(batch)
         for txn_id in other_txns:
             with suppress(TxnError):  # it has ended meanwhile

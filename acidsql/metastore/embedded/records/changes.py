@@ -195,8 +195,8 @@ def _partition_names(
 
 
 def _insert_changes(connection: Connection, txn_id: int, changed: Sequence[RecordedChange]) -> None:
-    """Insert changes into TXN_COMPONENTS, as changes of the transaction ``txn_id``; none: do
-    nothing."""
+    """Insert changes into TXN_COMPONENTS, as changes of the transaction ``txn_id``. Without changes
+    do nothing."""
     rows = [
         {
             "TC_TXNID": txn_id,

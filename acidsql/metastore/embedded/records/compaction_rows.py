@@ -72,8 +72,8 @@ def new_entry_values(
     connection: Connection, prefix: str, request: CompactionRequest, message: str
 ) -> dict[str, Any]:
     """Use up the next number of an entry, and return the values of a new one: column with
-    ``prefix`` → value. The caller adds state and times, and inserts the row. Names and the message
-    are cut to the columns' widths."""
+    ``prefix`` → value. The caller adds state and times, and inserts the row. The requester, the
+    pool and the message are cut to the columns' widths."""
     values = {
         "ID": next_number(connection, NEXT_COMPACTION_QUEUE_ID),
         "DATABASE": request.table.database,

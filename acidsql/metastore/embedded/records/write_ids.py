@@ -148,8 +148,9 @@ def next_write_id(connection: Connection, name: TableName) -> int:
 def valid_write_ids(
     connection: Connection, snapshot: ValidTxnList, name: TableName
 ) -> ValidWriteIdList:
-    """Return the write ids of the table that the snapshot sees (hive-transactions.md §2.4). A
-    snapshot sees those of its own transaction, too."""
+    """Return the write ids of the table that the snapshot sees (hive-transactions.md §2.4), also
+    those of its own transaction. Write ids of earlier tables of the name that never committed count
+    as aborted."""
     last = next_write_id(connection, name) - 1
     unsure = _unseen_write_ids(connection, snapshot, name)
     mark = _high_water_mark(last, unsure, snapshot)

@@ -180,7 +180,7 @@ class HiveLedger(HiveViews, HiveStatistics):
     def _entries(self, app_id: str | None = None) -> list[NotedEntry]:
         """Return the entries, of one application or of all, with the present names of their sinks;
         entries whose tables have gone keep the old name, and are not valid. Views without an entry
-        are left out. Without the database of the ledger there is none."""
+        are left out. The list is empty if there is no database of the ledger."""
         try:
             raws = list(self._raw_tables(DATABASE, self.views(DATABASE)))
         except CatalogError as error:

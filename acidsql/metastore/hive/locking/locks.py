@@ -125,8 +125,9 @@ class HiveLocks(Calls):
                 return response
 
     def _lock_response(self, own: OwnTxn, answer: Any) -> LockResponse:
-        """Return the state of a lock from the server's answer, and what blocks it. Over Hive 3,
-        compare with all locks instead, and note a granted lock."""
+        """Return whether a lock is granted, by the server's answer, and if not, what blocks it
+        (None: the server has not noted it). Over Hive 3, which may grant too early, compare with
+        all locks instead. A granted lock is noted in ``own``."""
         number, is_granted = answer.lockid, answer.state == hive.LockState.ACQUIRED
         blocker = None
         if self.features.is_hive3 and own.must_look_again(number):
@@ -168,8 +169,8 @@ class HiveLocks(Calls):
         return sorted(locks, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
     def _txns_of_other_runs(self, batch: Batch) -> list[int]:
-        """Return the numbers of the transactions with a lock that work for another run of a batch's
-        stream."""
+        """Return the numbers of the transactions with a lock that work for the batch's application,
+        sink and query, but for another run, ascending."""
         ours = f"{_OURS}{worker_text(batch)}"
         stream = ours[: ours.index(" ", len(_OURS)) + 1]
         marks = {raw_lock.txnid: raw_lock.agentInfo or "" for raw_lock in self._locks()}

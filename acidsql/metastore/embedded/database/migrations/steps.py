@@ -91,8 +91,8 @@ def adapted_metadata(metadata: MetaData, dialect: SqlDialect) -> MetaData:
 
 
 def _adapt_to_mysql(table: Table, dialect: SqlDialect) -> None:
-    """Change a table for MySQL or MariaDB: InnoDB, names compared by code point, MEDIUMTEXT for
-    TEXT, and texts in keys short enough."""
+    """Change the given table for MySQL or MariaDB: InnoDB, names compared by code point, MEDIUMTEXT
+    for TEXT, and texts in keys short enough."""
     binary = "utf8mb4_nopad_bin" if getattr(dialect, "is_mariadb", False) else "utf8mb4_0900_bin"
     options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": binary}
     table.dialect_options[dialect.name].update(options)
@@ -111,7 +111,8 @@ def _adapt_to_mysql(table: Table, dialect: SqlDialect) -> None:
 
 
 def _adapt_to_postgresql(table: Table) -> None:
-    """Give the texts of a table the collation C, so that they are compared by code point."""
+    """Give the texts of the given table the collation C, so that they are compared by code
+    point."""
     for column in table.columns:
         if isinstance(column.type, String):
             kind = Text if isinstance(column.type, Text) else String
