@@ -262,9 +262,9 @@ class CompactionQueue(Protocol):
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
         """Queue a WORKING entry of this transaction again, because its worker was stopped; a
-        metastore that cannot marks it as REFUSED, and queues a copy under a new number. Nothing
-        happens if the entry is gone or belongs to another transaction now. The transaction is not
-        ended. *Idempotent.*"""
+        metastore that cannot do so marks it as REFUSED, and queues a copy under a new number.
+        Nothing happens if the entry is gone or belongs to another transaction now. The transaction
+        is not ended. *Idempotent.*"""
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
         """Queue WORKING entries again whose transaction has ended or that were begun longer ago

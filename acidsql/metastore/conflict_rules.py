@@ -92,8 +92,9 @@ class _CommonObject(NamedTuple):
 
 
 def rival_operations(own_operations: Iterable[Operation]) -> frozenset[Operation]:
-    """Return the operations of rivals that can matter to a transaction with these operations:
-    OVERWRITE alone if it only inserts, otherwise all of ``RECORDED``."""
+    """Return the operations of rivals (committed transactions that our snapshot does not see) that
+    can matter to a transaction with these operations: OVERWRITE alone if it only inserts, otherwise
+    all of ``RECORDED``."""
     if set(own_operations) <= {Operation.INSERT}:
         return frozenset({Operation.OVERWRITE})
     # A rival's INSERT may not conflict by itself, but it makes ``by_row`` false.
@@ -134,8 +135,8 @@ def _conflicts_with(
     own_changes: LocksByObject[RecordedChange], rival: Rival
 ) -> Iterator[WriteConflict]:
     """Yield the conflicts with one rival, by database, table and partition: one for each table or
-    partition that two changes have in common. ``by_row`` is true if both sides only update or
-    delete there."""
+    partition that two conflicting changes have in common, the narrower of both. ``by_row`` is true
+    if both sides only update or delete there."""
     changes_of_rival = LocksByObject((change, change) for change in rival.changes)
     write_ids_by_place = {
         _CommonObject(their.database, their.table, our.partition or their.partition): their.write_id

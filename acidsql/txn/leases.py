@@ -55,7 +55,8 @@ class Leases:
         self._guard = threading.Lock()
 
     def hold(self) -> int:
-        """Make sure that a lease protects the next snapshot, and return the lease's number.
+        """Make sure that a lease, an open READ_ONLY transaction, protects the next snapshot, and
+        return its number.
 
         A new lease is opened if the newest has served a tenth of its time, or has ended in the
         store. Leases that are older than the time-out end. Errors of ``open_lease`` are passed on.

@@ -128,9 +128,9 @@ class SessionLocks:
             self._holder, self._granted, self._is_unsure = None, set(), False
 
     def _acquire(self, holder: Txn, components: Sequence[LockComponent], agent_info: str) -> None:
-        """Wait for locks in the holder's name. If the holder has ended, forget it, and raise
-        SESSION_LOCKS_LOST if it held locks, otherwise the store's error. After any other error
-        withdraw the request, and raise the error."""
+        """Wait for locks in the name of the holder, the SESSION transaction. If it has ended,
+        forget it, and raise SESSION_LOCKS_LOST if it held locks, otherwise the store's error. After
+        any other error withdraw the request, and raise the error."""
         try:
             self._granted.add(self._waiter().acquire(holder.id, components, agent_info).lock_id)
         except (TxnAbortedError, NoSuchTxnError) as error:
@@ -149,8 +149,8 @@ class SessionLocks:
         return [lock for lock in self._store.show_locks() if lock.txn_id == holder.id]
 
     def _release(self, holder: Txn, is_selected: Callable[[LockInfo], bool]) -> bool:
-        """End each lock of which all parts are selected, and the holder if no lock is left. Return
-        True if a lock was ended."""
+        """End each lock of which all parts are selected, waiting ones too; if no lock is left, also
+        the holder, the SESSION transaction. Return True if a lock was ended."""
         parts: dict[int, list[bool]] = {}
         for lock in self._locks_of(holder):
             parts.setdefault(lock.lock_id, []).append(is_selected(lock))
@@ -168,7 +168,8 @@ class SessionLocks:
         self._is_unsure = False
 
     def _forget_lost(self, holder: Txn, why: TxnError) -> TxnError:
-        """Forget the locks of a holder that has ended, and return the error SESSION_LOCKS_LOST."""
+        """Forget all locks of the session, as the transaction that held them has ended (``why``:
+        the store's error), and return, not raise, the error SESSION_LOCKS_LOST."""
         self._forget(holder)
         return TxnError(
             "This session has lost its locks, because the transaction that held them has ended. "

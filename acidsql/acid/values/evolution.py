@@ -60,8 +60,8 @@ def has_no_cast(old: HiveType, new: HiveType) -> bool:
 
 
 def can_widen(old: HiveType, new: HiveType) -> bool:
-    """Whether every value of the type ``old`` is the same value in the type ``new``. Only equal
-    types are, if they are nested."""
+    """Whether every value of the type ``old`` is the same value in the type ``new``. For nested
+    types (arrays, maps, structs) only if both are equal."""
     if old == new:
         return True
     if old.kind in _DIGITS:

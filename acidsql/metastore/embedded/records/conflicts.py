@@ -81,7 +81,8 @@ def _committed_since(
 
 
 def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]:
-    """Yield the transactions of these rows that the snapshot does not see, with their changes."""
+    """Yield each transaction of these rows of WRITE_SET that the snapshot does not see, once, with
+    all of its changes among them."""
     by_txn: dict[int, list[Row[Any]]] = {}
     for row in rows:
         by_txn.setdefault(row.WS_TXNID, []).append(row)

@@ -72,7 +72,9 @@ class HiveCdcTables(HiveAlterations):
             raise
 
     def _unbind(self, name: TableName, txn_id: int | None) -> None:
-        """If a table is a table of AUTO CDC, remove its bond from its target; otherwise do nothing.
+        """If a table is a table of AUTO CDC, remove its bond from its target, the property by which
+        the target knows it; otherwise do nothing. Raise TxnAbortedError or NoSuchTxnError if the
+        transaction has ended.
 
         A user who drops or renames such a table by its own name wants to part it from the target.
         """
@@ -97,10 +99,11 @@ class HiveCdcTables(HiveAlterations):
 
 
 def _cdc_tables_of(raw_tables: Mapping[TableName, Any], name: TableName) -> list[TableName]:
-    """Return the names of those of the tables that are tables of AUTO CDC of this target; none if
-    the target is not among them.
+    """Return the names of those of the tables that are tables of AUTO CDC of the target ``name``;
+    none if the target is not among the tables.
 
-    The name of a table alone does not make it one: the bond must fit, too.
+    The name of a table alone does not make it one: its bond must fit the target, too
+    (``cdc.belongs_to``).
     """
     tables = [convert.table_of(raw, hive.SQLAllTableConstraints()) for raw in raw_tables.values()]
     target = next((table for table in tables if table.name == name), None)

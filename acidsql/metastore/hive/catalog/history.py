@@ -29,8 +29,8 @@ class HiveHistory(Calls):
     """The part of the store that looks back at the catalog; ``CatalogHistory`` describes it."""
 
     def watch_catalog(self, txn_id: int) -> None:
-        """Note that the transaction may have several statements, and from where to read the
-        server's notification log, if there is one."""
+        """Note that the transaction may have several statements. If the server keeps a notification
+        log, note its last entry, too: ``catalog_changes`` reads it from there."""
         own = self._own_txn(txn_id)
         own.may_have_several_statements = True
         if self.features.logs_changes:

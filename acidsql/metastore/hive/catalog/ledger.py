@@ -225,7 +225,8 @@ class HiveLedger(HiveViews, HiveStatistics):
         }
 
     def _tables_by_identity(self) -> dict[str, TableName]:
-        """Return all ACID tables of the server by their identities."""
+        """Return all ACID tables of the server: identity, which tells it from a later table of its
+        name → name."""
         return {
             convert.identity(raw): TableName(raw.dbName, raw.tableName)
             for database in self._database_names()
@@ -234,8 +235,8 @@ class HiveLedger(HiveViews, HiveStatistics):
 
 
 def joint_identity(identities: Iterable[str | None]) -> str:
-    """Return the identities of some tables as one text, sorted; "" if there are none, or if one is
-    None."""
+    """Return the identities of some tables, which tell them from later ones of their names, as one
+    text, sorted; "" if there are none, or if one is None."""
     all_identities = list(identities)
     known_identities = [identity for identity in all_identities if identity is not None]
     return (

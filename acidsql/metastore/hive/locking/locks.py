@@ -83,7 +83,8 @@ class HiveLocks(Calls):
         return self._lock_response(own, answer)
 
     def _request(self, own: OwnTxn, number: int, components: list[Any]) -> Any:
-        """Request a lock for one of a transaction's numbers, and return the server's answer."""
+        """Request a lock for a transaction, under ``number``, one of the two numbers that it may
+        have, and return the server's answer. Texts are cut to what the server takes."""
         request = hive.LockRequest(
             component=components,
             txnid=number,
