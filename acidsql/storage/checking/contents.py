@@ -90,8 +90,8 @@ class CheckedFile:
 
 
 def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
-    """Return what is wrong with a file. A file that cannot be read is a finding, too, not an
-    error.
+    """Return what is wrong with a file's footer and, with ``all_rows``, with its rows. A file that
+    is gone, damaged or unreachable is a finding, too, not an error.
     """
     findings: list[Finding] = []
     try:
@@ -144,8 +144,8 @@ def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
 
 
 def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
-    """Read the footer. With ``all_rows``, also check the stripes' footers and indexes, which no
-    reader of rows reads. Raises FormatError if one of them is damaged.
+    """Read the footer. With ``all_rows``, also check the stripes and their indexes; no reader of
+    rows reads these indexes. Raises FormatError if one of them is damaged.
     """
     with filesystem_for(file.path).open_input(file.path) as opened:
         end = file.size if file.length is None else file.length
@@ -375,8 +375,9 @@ class _Rows:
     def _write_ids(
         self, operations: npt.NDArray[np.int32], keys: list[Int64s], current: Int64s
     ) -> None:
-        """Note events whose write ids are not those that the directory's name promises (I1), and
-        inserts whose write id is not their row's.
+        """Note events whose write id is outside of the range in the directory's name (I1; a base
+        may have any up to its own) or below their row's, and inserts whose write id is not their
+        row's.
         """
         assert self.file.directory is not None
         first, last = self.file.directory.min_write_id, self.file.directory.max_write_id

@@ -37,7 +37,8 @@ _NONE = [np.empty(0, np.int64) for _ in range(3)]
 
 
 def check_deletes(bucket: BucketFold, place: str) -> list[Finding]:
-    """Return what is wrong with the row ids of a bucket, whose files are all sound by themselves.
+    """Return what is wrong with the row ids of a bucket, whose files are all sound by themselves: a
+    row id of two rows, a row deleted twice, a delete of no row.
 
     Args:
         bucket: The visible files of the bucket.

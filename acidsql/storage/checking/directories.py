@@ -86,8 +86,8 @@ def check_names(
     catalog_facts: CatalogFacts,
     listings: Iterable[Listing],
 ) -> Iterator[Finding]:
-    """Yield what the inventory alone shows, and what readers take of it: the catalog's rules, data
-    files with wrong names, empty files, strays.
+    """Yield what names and sizes alone show: where the directories contradict the metastore, data
+    files with wrong names, visible files without bytes, and visible files that no reader takes.
 
     ``listings``: what readers read of each partition that can be listed.
     """
@@ -179,11 +179,10 @@ def _number_findings(
 def _committed_file_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """Yield a finding for each write id whose files are not those that COMMIT noted, as long as
-    they need be there: a base may replace them in any partition, and so may a wider delta.
-
-    COMMIT notes no names of partitions, but their number: so many have a directory with the files,
-    or with what has replaced them.
+    """Yield a finding for each write id whose files, by number and bytes, are not those that COMMIT
+    noted. None if a base or compacted delta covers the write id, and all directories that cover
+    it are in as many partitions as COMMIT noted: there its files were replaced. (COMMIT notes no
+    names of partitions.)
     """
     sizes: dict[int, tuple[int, int]] = dict.fromkeys(catalog_facts.written, (0, 0))
     partitions_of_range: dict[tuple[int, int], set[str]] = {}  # of write ids → the partitions
@@ -343,8 +342,8 @@ def _is_inside(inner: AcidDirectory, outer: AcidDirectory) -> bool:
 
 
 def check_overlaps(listing: Listing, path: str) -> Iterator[Finding]:
-    """Yield a finding for each delta that readers take, and that shares a part of its write ids
-    with another directory that they take.
+    """Yield a finding for each delta that readers take, and whose range of write ids overlaps that
+    of the base or of another such delta without lying inside of it.
     """
     widest = listing.state.base
     for delta in listing.state.deltas:

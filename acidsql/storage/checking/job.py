@@ -172,8 +172,9 @@ class TableCheck:
     def _files(
         self, found_files: Iterable[FoundFile], listing: Listing | None, marked: Collection[str]
     ) -> Iterator[CheckedFile]:
-        """Yield the files of a place to look at: those that a reader reads, and those of the
-        history; if the place cannot be listed, those that a reader should read.
+        """Yield the files of a partition's directory to look at: those that a reader reads, and
+        those that readers of older versions need; if the directory cannot be listed, those that
+        a reader should read. ``marked``: the directories that have ``_orc_acid_version``.
         """
         extra_states = ("history",) if listing is not None else ("history", "visible")
         if listing is not None:

@@ -99,8 +99,8 @@ def read_child(fs: FileSystem, entry: Entry) -> Child:
 
 def _is_compacted(fs: FileSystem, path: str) -> bool:
     """Whether a base has Hive 3.1's marker of a compaction in it (Hive 4 marks it by the name).
-
-    Raises FormatError if the marker cannot be read, or names a kind that Hive does not know.
+    False without a marker, and for a marker of another kind (truncated, dropped). Raises
+    FormatError if the marker cannot be read, or names a kind that Hive does not know.
     """
     if not _has_file(fs, path, METADATA_FILE):
         return False

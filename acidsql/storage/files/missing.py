@@ -47,7 +47,8 @@ _OURS = "_acidsql_names_missing_files"
 
 
 def name_missing_files() -> None:
-    """Make Spark raise SnapshotTooOldError or FormatError for such files, from now on.
+    """Make Spark raise SnapshotTooOldError, from now on, if a file of an ACID directory is gone,
+    and FormatError if it is damaged.
 
     This changes PySpark in this process. A second call changes nothing.
     """
@@ -108,10 +109,9 @@ def _error_in_reply(
 
 
 def _translated_error(error: Any) -> AcidSqlError | None:
-    """Return our error if a Java exception, or one of its causes, is about a file of an ACID
-    directory.
-
-    None if none of them is.
+    """Return our error for a Java exception: for the first in its chain of causes that is about a
+    missing or damaged file of an ACID directory, or has an error of ours from a Python task in
+    it. None if there is none, or if the network or the store caused it.
     """
     while error is not None:
         message = str(error.getMessage())

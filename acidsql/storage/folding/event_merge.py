@@ -163,7 +163,9 @@ def _open_to(remaining_sources: list[EventSource]) -> Key | None:
 
 
 def _limited_bound(bound: Key, sources: Sequence[EventSource]) -> Key:
-    """Return a bound, or a lower one if the events up to the bound would have too many bytes."""
+    """Return ``bound``, or a lower key if the events up to it come from several sources and have
+    more than 64 MiB: only then are they copied. Some events are always at or below the result.
+    """
     while True:
         parts = [source.peek_through(bound) for source in sources]
         if sum(bool(part.num_rows) for part in parts) < 2:

@@ -101,7 +101,7 @@ class FoldSpec:
 
 def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Record]:
     """Run a fold, and return a record for each written file; none if no events remain. After an
-    error the files are deleted.
+    error the files are only closed: whoever removes the staging directory deletes them.
 
     Raises:
         FormatError: The files break Hive's rules: they are not sorted, or have rows of another
@@ -149,10 +149,10 @@ def live_rows(bucket_fold: BucketFold, row: RowSchema) -> Iterator[pa.RecordBatc
 def _remaining_inserts(
     bucket_fold: BucketFold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the insert events that a fold keeps, in order of row id, with the columns ``c0``,
-    ``c1``, …. A major fold leaves out deleted rows; a minor one only rows that their own write
-    id deleted, and hands all other delete events to ``keep_deletes``. Raises as ``live_rows``
-    does.
+    """Yield the insert events that a fold keeps, in order of row id: row id, partition, then the
+    columns ``c0``, ``c1``, …. A major fold leaves out deleted rows; a minor one only rows that
+    their own write id deleted, and hands all other delete events to ``keep_deletes``. Raises as
+    ``live_rows`` does.
     """
     schema = _flat(row)
     deleted = _DeleteEvents(bucket_fold, keep_deletes)
@@ -219,7 +219,7 @@ def write_placed(
     batches: Iterable[pa.RecordBatch], spec: FoldSpec, partition: str, task: Task
 ) -> list[Record]:
     """Write rows under new row ids, and return a record for each file. After an error the files are
-    deleted.
+    only closed: whoever removes the staging directory deletes them.
 
     The columns are the bucket id, the write id, ``rowId``, and the user's columns. The rows come
     sorted by bucket id and ``rowId``.

@@ -171,9 +171,9 @@ def plan_compaction(
 
 def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
     """Whether a compaction would change anything. Major: there are originals, aborted write ids in
-    the deltas' range, or more than one directory. Minor: there is more than one delta, or one
-    with its delete delta. That is Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``), but
-    for the aborted ones.
+    the deltas' range (a rule of our own), or more than one directory. Minor: there is more than
+    one delta or delete delta, and not only one delete delta with one delta. The rest is Hive 4's
+    rule (``QueryCompactor.Util.isEnoughToCompact``).
     """
     state = listing.state
     if major:

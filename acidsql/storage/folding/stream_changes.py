@@ -112,7 +112,9 @@ def feed_reads(
 
 
 def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of a task, with the columns of ``feed_ddl``.
+    """Yield the changes of a task, with the columns of ``feed_ddl``. With keys, a deletion and an
+    insertion of one version and key are the two images of an update; without, all are deletions
+    and insertions.
 
     Raises:
         ConstraintError: Two changes of one kind and version have the same key.
@@ -156,13 +158,11 @@ def _commit_columns(
 
 
 def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
-    """Return the kind of each change of the own files, as a place in ``_KINDS``. All files are
-    read.
-
-    The same rule as for ``acid.changes``: a deletion and an insertion under one key are the two
-    images of an update, and a key with NULL in a column makes no rows the same.
-
-    Raises ConstraintError if two changes of one kind and version have the same key.
+    """Return the kind of each change of the task's own files, as a place in ``_KINDS``: insert,
+    delete, new or old image of an update. The other tasks' files are read, too. As in
+    ``acid.changes``, a deletion and an insertion of one version and key are the two images of an
+    update; a key with NULL in a column pairs nothing. Raises ConstraintError if two changes of
+    one kind and version have the same key.
     """
     is_deletion: list[npt.NDArray[np.bool_]] = []
     versions: list[Int64s] = []

@@ -67,7 +67,8 @@ def _flat_children(array: pa.Array) -> Sequence[pa.Array]:
 
 
 def mend_file(sink: HoldingSink, message: bytes, script: PostScript) -> None:
-    """Write the bytes that a sink has held back, with mended stripes, and the file's tail.
+    """Write the bytes that a sink has held back, and the file's tail. Timestamps before 1970 are
+    encoded anew in Java's form; row indexes, and all statistics of timestamps, are left out.
 
     Args:
         sink: Holds whole stripes, the Metadata section and the tail.

@@ -225,12 +225,9 @@ def parse_footer(message: bytes) -> Footer:
 
 
 def _check_footer(footer: Footer, end: int) -> None:
-    """Raise FormatError for a footer that no writer writes: it could make Python, or ORC's C++, do
-    anything.
-
-    Args:
-        footer: The footer to check.
-        end: The byte at which the last stripe must have ended.
+    """Raise FormatError if the stripes have another number of rows than the footer says, a stripe
+    ends behind the byte ``end``, or the types are no tree: no writer writes this, and it could
+    make Python, or ORC's C++, do anything.
     """
     if sum(footer.stripe_rows) != footer.rows:
         raise FormatError(

@@ -98,8 +98,9 @@ def _rules(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=4096)
 def _offset_changes(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
-    """Return the instants in a block at which the offset changes, and the offsets before, between
-    and after them, all in seconds.
+    """Return the instants in a block of time at which the offset changes, and the offsets before,
+    between and after them (one more), all in seconds. ``block``: the seconds since 1970 without
+    their last 25 bits, about a year.
     """
     begin = max(block << _BLOCK, _KNOWN_FROM)
     starts, offsets = list[int](), [_offset(zone, begin)]
