@@ -17,7 +17,9 @@ PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 
 
 def need_names(table: Table) -> None:
-    """Raise UnsupportedError if a column of a table has the name of a column of its changes."""
+    """Raise UnsupportedError if a column of a table has the name of a column of its changes (case
+    does not count).
+    """
     colliding = [column.name for column in table.all_columns if column.name.lower() in ADDED]
     if colliding:
         raise UnsupportedError(
@@ -28,8 +30,8 @@ def need_names(table: Table) -> None:
 
 
 def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
-    """Return the table's own names of the key columns: ``keys``, or those of the table's property
-    if None.
+    """Return the table's own names of the key columns: ``keys``; if None, those that the table's
+    property lists, separated by commas. Empty if neither names any.
 
     Raises:
         SettingError: ``keys`` is a text, not a list.
@@ -54,7 +56,7 @@ def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
 
 
 def same_key(table: Table, keys: Sequence[str]) -> str:
-    """Return what an error says if a key does not tell rows apart."""
+    """Return the message of the error for two rows of one version that have the same key."""
     return (
         f"In the changes of {table.name}, two rows of one version have the same key "
         f"({', '.join(keys)}). Name columns that are a key."

@@ -119,7 +119,7 @@ class ChangedFiles:
 
 
 def changes(spark: SparkSession, request: ChangesRequest) -> DataFrame:
-    """Return the changes, lazily, in no order.
+    """Return the changes, lazily, in no order. As in ``keyed_changes``, directories are listed now.
 
     Returns:
         ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
@@ -214,7 +214,7 @@ def changed_files(request: ChangesRequest) -> ChangedFiles:
 
 
 def no_changes(spark: SparkSession, table: Table) -> DataFrame:
-    """Return no rows, with the columns of ``changes`` and ``KEYS``."""
+    """Return no rows, with the columns of ``changes``, and ``KEYS`` after ``row__id``."""
     return jvm.select(
         empty_scan(spark, table),
         f"'' AS {CHANGE_TYPE}",
@@ -269,7 +269,9 @@ def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing
 
 
 def _only_new_files(listing: Listing, new: NewWriteIds) -> Listing:
-    """Return the listing of a partition with only the files that may have new events."""
+    """Return the listing of a partition with only the files that may have new events. As they may
+    have others, too, it says that readers must filter events.
+    """
 
     def may_have(directory: AcidDirectory) -> bool:
         return new.has_any(directory.min_write_id, directory.max_write_id)
@@ -377,7 +379,8 @@ def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
 
 
 def may_delete_own(listings: Sequence[Listing]) -> bool:
-    """Whether a write id may delete a row that it has inserted itself; the listings alone tell.
+    """Whether a write id may delete a row that it has inserted itself. The names of directories
+    tell; True if they do not, as after a compaction.
 
     A statement writes its delete events under a lower statement id than its insert events, or, if
     Hive writes them, under the same one. A compaction drops the statement ids.

@@ -168,8 +168,10 @@ def _empty_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> 
 def _is_misread(
     spark: SparkSession, table: Table, paths: Sequence[str], *, any_writer: bool
 ) -> bool:
-    """Whether Spark's ORC reader shows other values than Hive's. Footers are read: of every file if
-    other writers may have written them, else of one for each directory.
+    """Whether Spark's ORC reader shows other values than Hive's for one of the files: timestamps,
+    if the JVM's zone changes its offset; columns whose type was changed since; and some old days
+    of other writers. Footers are read: with ``any_writer`` of every file, else of one in each
+    directory.
     """
     timestamps = has_timestamp(column.type for column in table.columns)
     if timestamps and zones.zone_offset_micros(spark) is None:
@@ -202,7 +204,8 @@ def _read_orc_files(
 def _need_same_case(
     table: Table, paths: Sequence[str], look: Callable[[str], list[tuple[str, str]]]
 ) -> None:
-    """Check that files and table agree in the case of names. Called in a case-sensitive session.
+    """Check that files and table have the same case in the names of columns and struct fields.
+    Called in a case-sensitive session. ``look``: a file's path → its columns, name and type.
 
     Raises:
         FormatError: A name in a file has another case: this session's reader would show NULL.

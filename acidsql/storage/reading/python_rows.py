@@ -89,7 +89,8 @@ def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
 def add_shown_columns(
     events: DataFrame, table: Table, values: Sequence[str], of_file: Sequence[str] = ()
 ) -> DataFrame:
-    """Add the columns that the user sees to rows that Python tasks have read.
+    """Return rows that Python tasks have read, with ``KEYS``, the table's columns as the user sees
+    them, and the columns about a row's file.
 
     Args:
         events: The rows.

@@ -181,7 +181,8 @@ def _hint_broadcast(rows: DataFrame, is_small: bool) -> DataFrame:
 
 
 def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: str) -> DataFrame:
-    """Return the pairs of all files, lazily, with the columns of ``DDL``. Python tasks read them:
+    """Return which new row replaces which old one, by the hidden files in these directories,
+    lazily, with the columns of ``DDL``. Directories are listed now. Python tasks read the files:
     Spark's own reader ignores hidden files.
     """
     fs, replaced_files = filesystem_for(location), []

@@ -235,7 +235,7 @@ def _found_rows(
 
 
 def insert_events(spark: SparkSession, request: Scan) -> DataFrame | None:
-    """Return all insert events, deleted or not, lazily; None if there are no files.
+    """Return all visible insert events, deleted or not, lazily; None if there are no files.
 
     The columns are ``KEYS``, PARTITION_NUMBER, the table's columns, its partition columns and the
     virtual columns of the row's file.
@@ -252,7 +252,9 @@ def _zone_offset(spark: SparkSession, table: Table) -> int | None:
 def _insert_events_by_reader(
     spark: SparkSession, request: Scan, zone_offset_micros: int | None
 ) -> list[DataFrame]:
-    """Return all insert events, deleted or not: one DataFrame for each way to read files."""
+    """Return all visible insert events, deleted or not, lazily: one DataFrame for each way to read
+    files; an empty list if there are no files.
+    """
     return [
         _events_of_group(spark, request, group, zone_offset_micros)
         for group in _groups_by_reader_and_names(request, zone_offset_micros)
@@ -371,7 +373,8 @@ def _events_of_group(
 
 
 def delete_keys(spark: SparkSession, request: Scan, *, with_version: bool = False) -> DataFrame:
-    """Return the row ids that delete events name, lazily, with the columns of ``key_columns``.
+    """Return the row ids that the visible delete events name, lazily, with the columns of
+    ``key_columns``.
 
     ``with_version`` adds VERSION: the write id under which the row was deleted. There must be a
     file of delete events.

@@ -137,7 +137,9 @@ def _singleton(java: Any) -> Any:
 
 
 def is_timeless(rows: DataFrame) -> bool:
-    """Whether Spark makes the same literals of a query at any time. Needs a JVM; no job runs."""
+    """Whether Spark's plan of a query is the same at any time. False also if a word such as
+    ``today``, or a function of Hive's, only may make it differ. Needs a JVM; no job runs.
+    """
     jvm: Any = rows.sparkSession._jvm
     analyzed = rows._jdf.queryExecution().analyzed()
     if analyzed.containsPattern(tree_patterns(jvm).CURRENT_LIKE()):  # maybe the user's name only

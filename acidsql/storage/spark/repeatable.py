@@ -99,8 +99,9 @@ def source_changed_error(path: str = "a file") -> TransientTxnError:
 
 
 def repeatable_query(frame: DataFrame) -> Repeatable | None:
-    """Return the query as one that may be evaluated twice; None if this is not certain, also
-    without a JVM. No job runs.
+    """Return the query with the stamps of its files (path, size, time of change), by which a caller
+    tells afterwards that it may be evaluated twice. None if its plan does not make that certain,
+    or without a JVM. No job runs.
     """
     execution = getattr(frame, "_jdf", None)
     if execution is None:  # Spark Connect
@@ -130,7 +131,9 @@ def evaluated_once(source: DataFrame) -> DataFrame:
 
 
 def is_of_literals(frame: DataFrame) -> bool:
-    """Whether Spark's plan names the rows from which all others are made; False without a JVM."""
+    """Whether a query reads nothing: all its rows are made of rows that stand in Spark's analysed
+    plan (literals, a range). False without a JVM.
+    """
     execution = getattr(frame, "_jdf", None)
     if execution is None:
         return False

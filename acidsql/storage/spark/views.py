@@ -103,9 +103,11 @@ def _query_with_views(
 
 
 def settle(frame: DataFrame) -> DataFrame:
-    """Settle a DataFrame: keep it as Spark analyses it now. No job runs.
+    """Return a DataFrame as Spark analyses it now, whatever settings and views there are later. No
+    job runs.
 
-    The plan of a classic DataFrame is settled from the beginning.
+    Over Spark Connect, the server keeps the plan as a temporary view while a plan in this process
+    names it. A classic DataFrame is returned as it is: it was analysed when it was made.
     """
     spark = frame.sparkSession
     if not is_remote(spark):

@@ -239,9 +239,9 @@ def list_plain(
 def _list_event_files(
     fs: FileSystem, entry: Entry, directory: AcidDirectory
 ) -> tuple[list[EventFile], list[OriginalFiles]]:
-    """List the event files of a base, delta or delete delta, and its files without event columns.
-
-    Raises FormatError for an unknown name in a base, and UnsupportedError for Hive 2's layout.
+    """List the event files of a base, delta or delete delta, and its files without event columns
+    (of a delete delta, none); without empty ones. Raises FormatError for an unknown name in a
+    base or a damaged side file, and UnsupportedError for Hive 2's layout.
     """
     children = [child for child in fs.list(entry.path) if not child.is_dir]
     names = {child.name for child in children}

@@ -76,7 +76,8 @@ class FileColumnNames:
 
 
 def names_by_directory(files: Sequence[EventFile]) -> dict[str, FileColumnNames]:
-    """Return the names of columns, by the directory of event files.
+    """Return the path of each directory of these event files → the names and types that its files
+    have for their columns.
 
     A statement writes all its files with one schema, so one footer is read for all files of a
     statement, in all partitions. For compactions and streams, one footer of each directory is read.
@@ -118,8 +119,8 @@ def column_types(path: str) -> tuple[HiveType, ...]:
 
 
 def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType, ...]]:
-    """Return the types of the user's columns in all files, by the directory, or by the file without
-    event columns. Raises FormatError.
+    """Return the types of the user's columns in all files: path of the directory of event files →
+    types, and path of a file without event columns → types. Raises FormatError.
     """
     names = names_by_directory([file for listing in listings for file in listing.data])
     plain = [path for listing in listings for group in listing.originals for path in group.paths]
@@ -175,9 +176,9 @@ def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[st
 
     Returns:
         ``columns`` if they agree with the file's names; else the file's names, then names that no
-        file has for added columns. None if Spark's reader cannot find columns
-        by name: the file has names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
-        which ORC does not treat as names, even if the table's columns have these names.
+        file has for added columns. None if Spark's reader cannot find columns by name: the file has
+        names that differ in case only, or Hive's ``_col0``, ``_col1`` …, which ORC does not treat
+        as names, even if the table's columns have these names.
     """
     shared_count = min(len(names), len(columns))
     if has_no_names(names):

@@ -183,9 +183,8 @@ def rows_of_parquet(path: str) -> int:
 
 
 def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table | None:
-    """Return all rows of files of one schema, as they are; None if they are too many or too large.
-
-    ``bytes_max``: a limit of the bytes of the decoded rows. Raises FormatError.
+    """Return all rows of files of one schema, as they are. None if they have more than ``limit``
+    rows, or more than ``bytes_max`` bytes once they are decoded. Raises FormatError.
     """
     parts, count, size = list[pa.Table](), 0, 0
     for path in paths:

@@ -50,7 +50,7 @@ class DirectoryContents:
 
 def list_contents(fs: FileSystem, path: str) -> DirectoryContents:
     """List a table's or partition's directory: its bases and deltas, and the plain files that
-    readers see.
+    readers see, which are none if there is a base.
 
     Raises:
         FormatError: The directory has partitions, but the statement names fewer partition columns;

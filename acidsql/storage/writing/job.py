@@ -232,7 +232,9 @@ def _sort_delete_keys(keys_and_records: pa.Table) -> pa.Table:
 
 
 def _null_default_partitions(events: DataFrame) -> DataFrame:
-    """Replace every partition value that means the default partition by NULL."""
+    """Replace every partition value that means the default partition ("" and
+    ``__HIVE_DEFAULT_PARTITION__``) by NULL, lazily.
+    """
     values = _grouping_columns(events.columns)
     if not values:
         return events

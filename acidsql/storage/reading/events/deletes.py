@@ -90,8 +90,9 @@ def mark_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFil
 def _join_deletes(
     events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], how: str
 ) -> DataFrame:
-    """Join insert events with delete events by the mixed row id. ``how``: Spark's type of the join.
-    The columns of the delete events are named anew, except VERSION. ``files``: their files.
+    """Join insert events with delete events by row id (and partition number, if ``deletes`` has
+    it). ``how``: Spark's type of the join. Columns of the delete events that are left are named
+    anew, except VERSION. ``files``: the files of the delete events.
     """
     keys = [key for key in deletes.columns if key != VERSION]
     version_columns = [VERSION] if VERSION in deletes.columns else []

@@ -234,8 +234,8 @@ class _Bits:
         self.words = np.zeros((1, _WORDS), np.int64)
 
     def set(self, keys: Sequence[_Ints]) -> bool:
-        """Set the bits of the events of some files. Return False, without setting them, if there
-        would be too many pages.
+        """Set the bits of the events of some files; pages are added as needed. Return False,
+        without setting bits, if there would be too many pages.
 
         ``keys``: partition numbers, write ids, bucket properties and row numbers, sorted within a
         file.

@@ -84,10 +84,11 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
 
 
 def need_events(batch: pa.RecordBatch, path: str) -> None:
-    """Check that a batch begins with the event columns, and that no row id is NULL.
+    """Check that a batch begins with the event columns (case does not count), that no row id is
+    NULL, and that ``row``, if it is there, is a struct.
 
     Raises:
-        FormatError: The batch has other columns, or a row id is NULL.
+        FormatError: One of these does not hold.
     """
     names, ids = batch.schema.names, batch.columns[: len(_ID_TYPES)]
     expected = event.EVENT_COLUMNS[: len(names)]

@@ -22,7 +22,8 @@ _MOST = 1000  # combinations of values whose buckets are computed
 def prune_buckets(
     listings: Sequence[Listing], table: Table, condition: Predicate
 ) -> Sequence[Listing]:
-    """Leave out files of insert and delete events whose bucket has no row that meets the condition.
+    """Return the listings without files of insert and delete events whose bucket has no row that
+    meets the condition. They stay as they are if the buckets are unknown, or the table has none.
 
     A partition with files without event columns keeps all its files: nothing says that its rows
     were written into the right buckets.

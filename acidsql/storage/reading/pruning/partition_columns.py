@@ -155,10 +155,10 @@ class PathPartitions:
 
 
 def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
-    """Return a number for each partition directory.
+    """Return a different number for each partition directory: from 0 on, in order.
 
-    For many partitions the number is a checksum of the directory's name, if all checksums differ.
-    Otherwise Spark would search the whole list of partitions for each row.
+    For more than 500 partitions it is a checksum of the directory's name instead, if all checksums
+    differ: Spark computes it faster than it finds a name in a long list.
     """
     if len(partitions) > _FEW_PARTITIONS:
         checksums = {name: _checksum(name) for name in partitions}
