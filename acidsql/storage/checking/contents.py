@@ -312,12 +312,12 @@ class _Rows:
         current = batch.column(4).to_numpy()
         for number in range(3):
             self._counts[number] += int((operations == number).sum())
-        self._order(keys)
-        self._buckets(keys)
-        self._operations(operations, keys)
-        self._write_ids(operations, keys, current)
-        self._clusters(batch.column(5), operations, keys)
-        self._key_index(keys)
+        self._note_wrong_order(keys)
+        self._note_wrong_bucket_ids(keys)
+        self._note_wrong_operations(operations, keys)
+        self._note_wrong_write_ids(operations, keys, current)
+        self._note_wrong_buckets(batch.column(5), operations, keys)
+        self._note_wrong_stripe_ends(keys)
         self.totals.add([*batch.columns[:5], *batch.column(5).flatten()])
         self._rows += batch.num_rows
         self._last = key_at(keys, -1)
@@ -338,7 +338,7 @@ class _Rows:
                 f"and there are {', '.join(map(str, self._counts))}.",
             )
 
-    def _order(self, keys: list[Int64s]) -> None:
+    def _note_wrong_order(self, keys: list[Int64s]) -> None:
         """Note events that are not in ascending order of row id (I4), or that repeat a row id."""
         if self._last is not None:
             pairs = zip(self._last, keys, strict=True)
@@ -357,13 +357,13 @@ class _Rows:
                 "DUPLICATE_ROW_ID", repeats, later_keys, "Two rows have the row id {}."
             )
 
-    def _buckets(self, keys: list[Int64s]) -> None:
+    def _note_wrong_bucket_ids(self, keys: list[Int64s]) -> None:
         """Note events whose row id has another bucket id than the file's name (I5)."""
         bucket = bucket_id_of(self.file.path.rpartition("/")[2])
         wrong = bucket_ids(keys[1]) != bucket
         self._noted.note("WRONG_BUCKET_ID", wrong, keys, f"{{}} is not of bucket {bucket}.")
 
-    def _operations(self, operations: npt.NDArray[np.int32], keys: list[Int64s]) -> None:
+    def _note_wrong_operations(self, operations: npt.NDArray[np.int32], keys: list[Int64s]) -> None:
         """Note insert events in a delete delta, and other events than inserts elsewhere."""
         is_delete = self._kind is DirectoryKind.DELETE_DELTA
         operation = event.DELETE if is_delete else event.INSERT
@@ -372,7 +372,7 @@ class _Rows:
             "WRONG_OPERATION", operations != operation, keys, f"{{}} is no {operation_name} event."
         )
 
-    def _write_ids(
+    def _note_wrong_write_ids(
         self, operations: npt.NDArray[np.int32], keys: list[Int64s], current: Int64s
     ) -> None:
         """Note events whose write id is outside of the range in the directory's name (I1; a base
@@ -392,7 +392,7 @@ class _Rows:
             f"The event of {{}} has a write id that is not its row's, or not in {first}..{last}.",
         )  # fmt: skip
 
-    def _clusters(
+    def _note_wrong_buckets(
         self, rows: pa.StructArray, operations: npt.NDArray[np.int32], keys: list[Int64s]
     ) -> None:
         """Note inserted rows that CLUSTERED BY puts into another bucket than the file's. Nothing is
@@ -412,7 +412,7 @@ class _Rows:
             "ROW_IN_WRONG_BUCKET", wrong, keys, f"{{}} does not belong to bucket {bucket}."
         )
 
-    def _key_index(self, keys: list[Int64s]) -> None:
+    def _note_wrong_stripe_ends(self, keys: list[Int64s]) -> None:
         """Note each stripe whose last row of this batch has another row id than the footer's key
         index says; nothing without an index.
         """

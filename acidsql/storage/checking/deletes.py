@@ -90,7 +90,7 @@ class _Deletes:
         that reaches it.
         """
         while not self._is_done and self._reached <= last:
-            self._pull()
+            self._read_next_deletes()
         missing = ~are_among(self._open, rows) if len(self._open[0]) else np.zeros(0, dtype=bool)
         self._open = [column[missing] for column in self._open]
         is_below, is_equal = compare_with_bound(self._open, last)
@@ -106,10 +106,10 @@ class _Deletes:
         yield self._open
         while not self._is_done:
             self._open = _NONE
-            self._pull()
+            self._read_next_deletes()
             yield self._open
 
-    def _pull(self) -> None:
+    def _read_next_deletes(self) -> None:
         """Read the next batch of delete events, note the repeated ones, and add the others to the
         open row ids.
         """

@@ -218,8 +218,8 @@ def _committed_file_findings(
 
 
 def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
-    """Yield what is wrong with the name of a data file: no bucket, or one that the table does not
-    have.
+    """Yield what is wrong with the name of a data file: no bucket id (only in a table with row
+    ids), or one that a bucketed table does not have.
     """
     bucket = file.bucket
     if bucket is None and not table.is_insert_only:
@@ -236,8 +236,9 @@ def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
 def _stray_findings(
     table: Table, catalog_facts: CatalogFacts, unread_files: Iterable[FoundFile]
 ) -> Iterator[Finding]:
-    """Yield a finding for visible files that no reader takes: one for a file, or for a directory
-    with several.
+    """Yield a finding for the files that no reader takes and that should not be there
+    (``_is_stray``): one for a file that is alone in its directory, or one for the directory of
+    several.
     """
     strays: dict[str, list[str]] = {}
     places = {

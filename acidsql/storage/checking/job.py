@@ -105,7 +105,7 @@ class TableCheck:
             findings += pairs
         for name, listing in listings.items():
             findings += check_overlaps(listing, place_of(self.table, name))
-        of_files, works = self._works(found_files, listings, places)
+        of_files, works = self._works_to_check(found_files, listings, places)
         return [*findings, *of_files, *_run_check_job(spark, _work_by_task(works), self._spec())]
 
     def listed(self, partition: str) -> Listing | Finding:
@@ -125,7 +125,7 @@ class TableCheck:
     def _pairs(self, partition: str, listing: Listing | None) -> list[Finding]:
         return check_pairs(self.fs, place_of(self.table, partition), listing)
 
-    def _works(
+    def _works_to_check(
         self,
         found_files: Sequence[FoundFile],
         listings: dict[str, Listing],
@@ -144,21 +144,24 @@ class TableCheck:
         for file in found_files:
             files_by_partition.setdefault(file.partition, []).append(file)
         for name in places:
-            listed = self._files(files_by_partition.get(name, ()), listings.get(name), marked)
+            listed = self._files_to_check(
+                files_by_partition.get(name, ()), listings.get(name), marked
+            )
             files = {file.path: file for file in listed}
             place = place_of(self.table, name)
-            for fold in self._folds(listings.get(name), findings, place):
+            for fold in self._folds_to_compare(listings.get(name), findings, place):
                 reads = (*fold.inserts, *fold.deletes)
                 together = (files.pop(read.file, None) for read in reads)
                 works.append(CheckWork(place, tuple(file for file in together if file), fold))
             works += [CheckWork(place, (file,)) for file in files.values()]
         return findings, works
 
-    def _folds(
+    def _folds_to_compare(
         self, listing: Listing | None, findings: list[Finding], place: str
     ) -> Iterable[BucketFold]:
         """Return the buckets whose row ids are to be compared; none without ``all_rows`` or row
-        ids. If the files cannot be sorted into buckets, add a finding instead.
+        ids. If the files cannot be sorted into buckets, a finding is added to ``findings``
+        instead.
         """
         if listing is None or self.table.is_insert_only or not self.all_rows:
             return []
@@ -169,7 +172,7 @@ class TableCheck:
             findings.append(_not_compared(place, "Delete events", reason))
             return []
 
-    def _files(
+    def _files_to_check(
         self, found_files: Iterable[FoundFile], listing: Listing | None, marked: Collection[str]
     ) -> Iterator[CheckedFile]:
         """Yield the files of a partition's directory to look at: those that a reader reads, and

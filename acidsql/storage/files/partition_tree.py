@@ -18,7 +18,8 @@ def discover_partitions(
     columns: Sequence[str],
     map_level: _Map = map,
 ) -> list[str]:
-    """Find partition directories on disk by their names, and return them sorted: ``p1=a/p2=1``.
+    """Find partition directories on disk by their names, and return them sorted: ``p1=a/p2=1``;
+    [""] without partition columns.
 
     Only directories of all the columns, in this order, count; their names may differ in case.
 

@@ -70,7 +70,7 @@ class EventSource:
         self._at = 0
         self.head = self._key(0)
         with naming_damage(self._path):
-            _need_ascending(self._keys, last)
+            _refuse_unsorted(self._keys, last)
         return True
 
     def take_through(self, bound: Key) -> pa.RecordBatch:
@@ -131,7 +131,7 @@ def merge_events(sources: Iterable[EventSource]) -> Iterator[pa.RecordBatch]:
     """
     remaining_sources = list(sources)
     while remaining_sources:
-        bound = _open_to(remaining_sources)
+        bound = _open_needed_sources(remaining_sources)
         if bound is None:
             return
         bound = _limited_bound(bound, [source for source in remaining_sources if source.is_open])
@@ -142,7 +142,7 @@ def merge_events(sources: Iterable[EventSource]) -> Iterator[pa.RecordBatch]:
         yield _sort_events([part for part in parts if part.num_rows])
 
 
-def _open_to(remaining_sources: list[EventSource]) -> Key | None:
+def _open_needed_sources(remaining_sources: list[EventSource]) -> Key | None:
     """Open all sources that may have events up to the lowest last key of an open source's batch;
     return this key, or None if no source has events. Sources without events are removed from the
     list.
@@ -189,7 +189,7 @@ def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batch if (order[1:] > order[:-1]).all() else batch.take(pa.array(order))
 
 
-def _need_ascending(keys: Sequence[npt.NDArray[Any]], previous_key: Key | None) -> None:
+def _refuse_unsorted(keys: Sequence[npt.NDArray[Any]], previous_key: Key | None) -> None:
     """Raise FormatError if a row id is lower than the one before it: such a file would be merged
     wrong, and nobody would notice. The first is compared with ``previous_key``, the last of the
     batch before (None: there is none). Equal row ids are allowed.

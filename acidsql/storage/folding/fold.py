@@ -334,14 +334,14 @@ class _DeleteEvents:
         self._window: list[Int64s] = empty  # row ids that are to be left out, from here on
 
     def without(self, inserts: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the insert events that no delete event in the window (see ``_pull``) is about.
+        """Return the insert events that no delete event in the window (see ``_read_next_deletes``) is about.
         Batches come in ascending order, and the delete events are read up to the last insert
         event.
         """
         keys = keys_of(inserts)
         last = key_at(keys, -1)
         while not self._is_done and self._reached <= last:
-            self._pull()
+            self._read_next_deletes()
         self._forget_before(key_at(keys, 0))
         if not len(self._window[0]):
             return inserts
@@ -353,10 +353,10 @@ class _DeleteEvents:
         follows.
         """
         while not self._is_done:
-            self._pull()
+            self._read_next_deletes()
             self._window = [column[:0] for column in self._window]
 
-    def _pull(self) -> None:
+    def _read_next_deletes(self) -> None:
         """Read the next batch of delete events. In a major fold all go into the window of row ids
         to leave out. In a minor fold, only those by the row's own write id do; the others are
         handed to ``keep``.

@@ -95,7 +95,7 @@ def newest_run(listing: Listing, most: int) -> DeltaRun | None:
     Returns:
         The run; None if there are no deltas.
     """
-    steps = _steps(listing)
+    steps = _groups_of_overlapping_deltas(listing)
     if not steps:
         return None
     run = steps.pop()
@@ -109,7 +109,7 @@ def newest_run(listing: Listing, most: int) -> DeltaRun | None:
     return DeltaRun(run.first, run.directories, run.bytes, directories_left)
 
 
-def _steps(listing: Listing) -> list[_DeltaStep]:
+def _groups_of_overlapping_deltas(listing: Listing) -> list[_DeltaStep]:
     """Return the deltas in groups, the oldest first: deltas whose ranges of write ids overlap are
     one group. The base is left out.
     """

@@ -64,7 +64,9 @@ class CompactionPlan:
 
     @property
     def directories(self) -> list[str]:
-        """The names of the files and directories that are read, in a reader's order."""
+        """The names of the files and directories that are read, in a reader's order: with ``major``
+        the originals and the base, then the deltas.
+        """
         state = self.listing.state
         base = [state.base.name] if state.base and self.major else []
         originals = list(state.originals) if self.major else []
@@ -85,8 +87,8 @@ class CompactionPlan:
 def folds_of(
     table: Table, listing: Listing, write_ids: ValidWriteIdList, *, major: bool
 ) -> list[BucketFold]:
-    """Return the visible files of a listing by bucket id, sorted. The footers of files without
-    event columns are read.
+    """Return one fold for each bucket id that the visible files of a listing have, sorted by bucket
+    id. The footers of files without event columns are read.
 
     Raises:
         FormatError: Such a file is damaged, or has no bucket id in its name.
@@ -155,7 +157,7 @@ def plan_compaction(
         run = None if most_left is None else newest_run(listing, most_left)
         listing = listing if run is None else _deltas_from(listing, run.first)
     is_something = anyway and (listing.data or listing.originals)
-    if not is_something and not _is_enough(listing, write_ids, major=major):
+    if not is_something and not _is_worth_compacting(listing, write_ids, major=major):
         return None, state
     first, last = _write_id_range(listing.state)
     if anyway and state.base and not state.deltas:
@@ -169,7 +171,7 @@ def plan_compaction(
     return plan, state
 
 
-def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
+def _is_worth_compacting(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
     """Whether a compaction would change anything. Major: there are originals, aborted write ids in
     the deltas' range (a rule of our own), or more than one directory. Minor: there is more than
     one delta or delete delta, and not only one delete delta with one delta. The rest is Hive 4's

@@ -67,8 +67,8 @@ class ReturnedColumns:
 def no_rows(spark: SparkSession, shown: ReturnedColumns) -> DataFrame:
     """Return no rows, with the columns of ``returned_rows``."""
     rows = empty_scan(spark, shown.table)
-    new = _side(rows, shown.table, _NEW)
-    return _select_returned_columns(new.crossJoin(_side(rows, shown.table, OLD)), shown)
+    new = _side_columns(rows, shown.table, _NEW)
+    return _select_returned_columns(new.crossJoin(_side_columns(rows, shown.table, OLD)), shown)
 
 
 def returned_rows(
@@ -111,22 +111,22 @@ def returned_rows(
 
 def _new_rows(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
     """Return the rows that the statement inserted, or wrote as new versions, lazily, with the
-    columns of ``_side`` for new rows; None if a table with row ids has no files of them.
+    columns of ``_side_columns`` for new rows; None if a table with row ids has no files of them.
     """
     if table.is_insert_only:
         files = {
             listing.partition: [p for group in listing.originals for p in group.paths]
             for listing in written
         }
-        return _side(read_inserts_only(spark, table, files, table.file_format), table, _NEW)
+        return _side_columns(read_inserts_only(spark, table, files, table.file_format), table, _NEW)
     rows = insert_events(spark, Scan(table, written, _ALL))
-    return None if rows is None else _side(rows, table, _NEW)
+    return None if rows is None else _side_columns(rows, table, _NEW)
 
 
 def _old_rows(
     spark: SparkSession, table: Table, written: Sequence[Listing], before: Sequence[Listing]
 ) -> DataFrame | None:
-    """Return the rows that the statement deleted or replaced, lazily, with the columns of ``_side``
+    """Return the rows that the statement deleted or replaced, lazily, with the columns of ``_side_columns``
     for old rows; None if it deleted none. Each evaluation also reads the delete events, so that
     it fails after a ROLLBACK.
     """
@@ -144,7 +144,7 @@ def _old_rows(
     kinds = {key: KEY_TYPES[key] for key in KEYS}
     kinds |= {quote(column.name): shown_type(column.type) for column in table.all_columns}
     nulls = jvm.select(none, *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items()))
-    return _side(rows, table, OLD).unionAll(_side(nulls, table, OLD))
+    return _side_columns(rows, table, OLD).unionAll(_side_columns(nulls, table, OLD))
 
 
 def _pair_rows(
@@ -218,7 +218,7 @@ def _read_function(
 # ── columns ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _side(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
+def _side_columns(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
     """Return the columns of one side, old or new, each with ``prefix`` before its name, and a TRUE
     under ``prefix`` alone.
     """

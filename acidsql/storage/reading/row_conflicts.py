@@ -41,8 +41,9 @@ def changed_a_common_row(
 def _changed_a_common_row(
     spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
 ) -> bool:
-    """Whether both transactions' delete events name a common row; True if the other one has no
-    delete events there. Raises FileNotFoundError or SnapshotTooOldError if files are gone.
+    """Whether both transactions' delete events name a common row. True if the other one has no
+    delete events there, because they may be gone; False if only ``ours`` have none. Raises
+    FileNotFoundError or SnapshotTooOldError if files are gone.
     """
     fs = filesystem_for(table.location)
     place = f"{table.location}/{partition}".rstrip("/")
@@ -59,8 +60,8 @@ def _changed_a_common_row(
     if not own_delete_deltas:
         return False
     keys = key_columns(partitions=1)
-    common = _delete_keys(spark, fs, table, partition, their_paths).join(
-        _delete_keys(spark, fs, table, partition, own_delete_deltas), keys, "left_semi"
+    common = _keys_in_delete_deltas(spark, fs, table, partition, their_paths).join(
+        _keys_in_delete_deltas(spark, fs, table, partition, own_delete_deltas), keys, "left_semi"
     )
     return not common.isEmpty()
 
@@ -76,7 +77,7 @@ def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
     )
 
 
-def _delete_keys(
+def _keys_in_delete_deltas(
     spark: SparkSession, fs: FileSystem, table: Table, partition: str, directories: Sequence[str]
 ) -> DataFrame:
     """Return the row ids that delete events in these delete deltas of a partition name, lazily."""

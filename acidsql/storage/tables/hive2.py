@@ -57,11 +57,12 @@ def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
         return None
     buckets = (file for file in files if bucket_id_of(file.name) is not None and file.size)
     return next(
-        (file.path for file in buckets if _greatest_operation(file.path, file.size) > INSERT), None
+        (file.path for file in buckets if _greatest_operation_code(file.path, file.size) > INSERT),
+        None,
     )
 
 
-def _greatest_operation(path: str, size: int) -> int:
+def _greatest_operation_code(path: str, size: int) -> int:
     """Return the greatest operation code (0 INSERT, 1 UPDATE, 2 DELETE) in an ORC file of events,
     by the statistics in its footer. INSERT if there are none, or the file is damaged or gone:
     whoever reads its rows raises that error.

@@ -26,7 +26,7 @@ def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
             the year 1.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        for values in _moments(column):
+        for values in _days_and_timestamps(column):
             days = _days(values)
             is_lost = (days >= LOST_FROM) & (days <= LOST_TO)
             if is_lost.any() or (days < FIRST_DAY).any():
@@ -39,20 +39,20 @@ def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
                 )
 
 
-def _moments(array: pa.Array) -> Iterator[pa.Array]:
+def _days_and_timestamps(array: pa.Array) -> Iterator[pa.Array]:
     """Yield the dates and timestamps in an array, nested ones too, without nulls."""
     kind = array.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         yield array.drop_null()
     elif pa.types.is_struct(kind):
         for child in array.flatten():
-            yield from _moments(child)
+            yield from _days_and_timestamps(child)
     elif pa.types.is_map(kind):
         present = array.drop_null()
-        yield from _moments(present.keys)
-        yield from _moments(present.items)
+        yield from _days_and_timestamps(present.keys)
+        yield from _days_and_timestamps(present.items)
     elif pa.types.is_list(kind):
-        yield from _moments(pc.list_flatten(array))
+        yield from _days_and_timestamps(pc.list_flatten(array))
 
 
 def _days(values: pa.Array) -> npt.NDArray[np.int64]:

@@ -140,7 +140,7 @@ class _InsertWriter:
         """
         self._count_nulls(batch)
         refuse_unreadable_days(batch.select(self._names))
-        for group, rows in self._groups(batch):
+        for group, rows in self._rows_by_file(batch):
             self._append(self._files.get(group), rows, group[1])
 
     def close(self) -> list[Record]:
@@ -205,7 +205,7 @@ class _InsertWriter:
             if nulls := batch.column(column).null_count:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
 
-    def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
+    def _rows_by_file(self, batch: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
         """Yield runs of rows for one file, each with the file's partition directory and bucket id;
         a file may come several times. A task's rows come sorted, so the runs are long.
         """
@@ -288,11 +288,11 @@ def _row_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
         replaced = pc.if_else(is_moved, pa.scalar(None, replaced.type), replaced)
     if replaced is not None and not replaced.null_count:
         return replaced
-    new_partitions = _made_partitions(spec, batch)
+    new_partitions = _directories_of_values(spec, batch)
     return new_partitions if replaced is None else pc.coalesce(replaced, new_partitions)
 
 
-def _made_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
+def _directories_of_values(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
     """Return the directory that is made of each row's partition values."""
     ordinals = range(len(spec.partitions.columns))
     table = pa.table({str(i): batch.column(f"{VALUE}{i}") for i in ordinals})

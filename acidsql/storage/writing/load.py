@@ -282,7 +282,8 @@ def delete_sources(sources: Sequence[SourceFile]) -> list[str]:
     commit.
 
     Returns:
-        The files that were not deleted: they have changed meanwhile, or could not be deleted.
+        The files that were not deleted: they have changed meanwhile, or could not be deleted. A
+        file that is gone already is none of them.
     """
     not_deleted = []
     for source in sources:

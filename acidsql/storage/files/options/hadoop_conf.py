@@ -49,15 +49,17 @@ class HadoopConf:
         return self._settings[name][0]
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return a setting as a boolean. Raises SettingError if it is neither true nor false."""
+        """Return a setting as a boolean; ``default`` if it is unset. Raises SettingError if it is
+        neither true nor false.
+        """
         flag_text = (self.text(name) or str(default)).lower()
         if flag_text not in ("true", "false"):
             raise self.setting_error(name, "is neither true nor false")
         return flag_text == "true"
 
     def positive_integer(self, name: str) -> int | None:
-        """Return a setting as a whole number from 1 on; None if it is unset. Raises
-        SettingError.
+        """Return a setting as a whole number from 1 on; None if it is unset. Raises SettingError if
+        it is no such number.
         """
         digits = self.text(name)
         if digits is None:

@@ -116,9 +116,8 @@ def _checked_length(length: int) -> int:
 
 
 def _zstd_length(chunk: bytes) -> int | None:
-    """Return the decompressed length of a zstd frame; None if its header does not tell.
-
-    Source: RFC 8878, section 3.1.1.1.
+    """Return the decompressed length of a zstd frame; None if its header does not tell, or the
+    bytes are no such frame. Source: RFC 8878, section 3.1.1.1.
     """
     if len(chunk) < 5 or chunk[:4] != _ZSTD:
         return None

@@ -40,7 +40,7 @@ from acidsql.storage.tables.listing import Listing
 PAGES_MAX = 16384  # pages of 1 KiB each
 INDEX_MAX = 400_000  # numbers to find a page by
 _MODULI = 500  # moduli to try
-_LEAST_BITS = 7  # see ``_window``
+_LEAST_BITS = 7  # see ``_rounded_range``
 _SMALL = 1 << 13  # indexes of numbers below begin at 0
 _FILES = 16  # files in memory at a time
 _SMALL_FILE = 2 * 1024  # bytes
@@ -181,7 +181,7 @@ def deletion_vectors(
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
             return None
     pages = np.array(list(bits.slots), np.int64).reshape(-1, 4).T
-    index = _index(pages, _modulus(np.unique(np.array([0, *numbers.values()], np.int64))))
+    index = _page_index(pages, _modulus(np.unique(np.array([0, *numbers.values()], np.int64))))
     return DeletionVectors(pages, bits.words[: len(bits.slots)], index)
 
 
@@ -308,7 +308,7 @@ class _PageNumberPart:
     @classmethod
     def from_sql(cls, sql: str, numbers: _Ints) -> _PageNumberPart:
         """Make the part that an expression computes. ``numbers``: its value for each page."""
-        low, width = _window(int(numbers.min()), int(numbers.max()))
+        low, width = _rounded_range(int(numbers.min()), int(numbers.max()))
         clamped = f"least(greatest({sql}, {low - 1}L), {low + width}L)"
         return cls(clamped, low - 1, width + 2, numbers)
 
@@ -338,7 +338,7 @@ def _parts(pages: _Ints, modulus: int) -> list[_PageNumberPart]:
     ]
 
 
-def _index(pages: _Ints, modulus: int | None) -> _Index | None:
+def _page_index(pages: _Ints, modulus: int | None) -> _Index | None:
     """Return the index of these pages; None if it would have too many numbers, or there is no
     modulus.
 
@@ -352,14 +352,14 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
     if not pages.size:
         return _Index(np.zeros(0, np.int32), "true")
     page, write_id, *other_parts = parts = _parts(pages, modulus)
-    index = _index_of_parts(parts)
+    index = _index_of_number_parts(parts)
     if index is not None or page.width * write_id.width > INDEX_MAX:
         return index
     # In a table with many changes, each write id has its own few pages.
-    return _index_of_parts([page.combined(write_id), *other_parts])
+    return _index_of_number_parts([page.combined(write_id), *other_parts])
 
 
-def _index_of_parts(parts: Sequence[_PageNumberPart]) -> _Index | None:
+def _index_of_number_parts(parts: Sequence[_PageNumberPart]) -> _Index | None:
     """Return the index of these parts: an entry for each combination of their numbers; None if it
     would have more than INDEX_MAX numbers.
     """
@@ -388,7 +388,7 @@ def _index_of_parts(parts: Sequence[_PageNumberPart]) -> _Index | None:
     )
 
 
-def _window(low: int, high: int) -> tuple[int, int]:
+def _rounded_range(low: int, high: int) -> tuple[int, int]:
     """Return the lowest number, and the number of numbers, of a range that has both of these
     numbers. It is rounded to powers of two: so it is seldom another for the next scan, and Spark
     seldom has to compile the condition again.

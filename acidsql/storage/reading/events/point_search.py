@@ -218,8 +218,9 @@ class _SearchedFile:
             raise FormatError("ORC's C++ reads some timestamps of other zones wrongly")
 
     def search(self, stripe: int) -> pa.Table | None:
-        """Return the live rows found in a stripe (by its number); None if Spark must search
-        instead.
+        """Return the live rows found in a stripe (by its number), perhaps none. None if Spark must
+        search instead: there are too many candidates, a stripe is large, or an event column has
+        a NULL.
         """
         none = self._target.schema.empty_table()
         places = self._candidates(stripe)

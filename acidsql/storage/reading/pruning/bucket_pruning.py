@@ -78,12 +78,14 @@ def _matching_buckets(table: Table, condition: Predicate) -> frozenset[int] | No
 def _bucketing_values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
     """Return the values that a bucketing column can have; None if they are not known."""
     values = possible_values(condition, column)
-    if values is None or any(typed_value.type != _literal_type(kind) for typed_value in values):
+    if values is None or any(
+        typed_value.type != _needed_literal_type(kind) for typed_value in values
+    ):
         return None
     return [typed_value.python for typed_value in values]
 
 
-def _literal_type(kind: str) -> str | None:
+def _needed_literal_type(kind: str) -> str | None:
     """Return the type that literals for a column must have; None if the column's type cannot be
     used.
 

@@ -173,8 +173,8 @@ _NAMES = {
 
 
 def _serialized_filter(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
-    """Return a filter in the form in which ORC reads it from a configuration; empty if ORC has no
-    use for it.
+    """Return a filter as the two options from which ORC reads it; empty if ORC has no use for it.
+    ``filters``: the result of ``_Filters.of``.
     """
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)

@@ -60,7 +60,9 @@ class ColumnMessages(ColumnSql):
         return self._no_sql(part.WhichOneof("expr_type"))
 
     def _parse(self, text: str) -> None:
-        """Let the server parse an expression. Raises ParseException if it cannot."""
+        """Let the server parse an expression. Raises ParseException if it cannot; names of columns
+        that it does not know are no error.
+        """
         try:
             _ = self._spark.range(0).select(F.expr(text)).schema
         except ParseException:

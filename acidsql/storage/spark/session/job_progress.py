@@ -88,7 +88,8 @@ def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> b
 
 @contextmanager
 def cancelled_by_ctrl_c(spark: SparkSession) -> Iterator[None]:
-    """Cancel the jobs of this thread if Ctrl-C ends the block.
+    """Cancel the jobs of this thread if Ctrl-C ends the block. Nothing happens if Ctrl-C has
+    another handler than Python's own.
 
     Spark's own handler of Ctrl-C cancels all jobs. A notebook puts Python's in its place while a
     cell runs, and the jobs would run on.

@@ -18,8 +18,8 @@ def local_property(spark: SparkSession, name: str) -> str | None:
 
 
 def run_and_checkpoint(spark: SparkSession, query_id: str) -> tuple[str | None, str | None]:
-    """Return the run and the checkpoint of a running query that this session started; None for what
-    Spark does not tell.
+    """Return the run's id and the checkpoint's path of a running query that this session started;
+    both None if Spark does not tell them.
     """
     with suppress(Exception):  # another session started the query, or Spark Connect has no JVM here
         query: Any = spark.streams.get(query_id)
