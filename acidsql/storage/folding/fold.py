@@ -334,9 +334,9 @@ class _DeleteEvents:
         self._window: list[Int64s] = empty  # row ids that are to be left out, from here on
 
     def without(self, inserts: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the insert events that no delete event in the window (see ``_read_next_deletes``) is about.
-        Batches come in ascending order, and the delete events are read up to the last insert
-        event.
+        """Return the insert events that no delete event in the window is about (see
+        ``_read_next_deletes``). Batches come in ascending order, and delete events are read up
+        to the last insert event.
         """
         keys = keys_of(inserts)
         last = key_at(keys, -1)

@@ -126,9 +126,9 @@ def _new_rows(spark: SparkSession, table: Table, written: Sequence[Listing]) -> 
 def _old_rows(
     spark: SparkSession, table: Table, written: Sequence[Listing], before: Sequence[Listing]
 ) -> DataFrame | None:
-    """Return the rows that the statement deleted or replaced, lazily, with the columns of ``_side_columns``
-    for old rows; None if it deleted none. Each evaluation also reads the delete events, so that
-    it fails after a ROLLBACK.
+    """Return the rows that the statement deleted or replaced, lazily, with the columns of
+    ``_side_columns`` for old rows; None if it deleted none. Each evaluation also reads the
+    delete events, so that it fails after a ROLLBACK.
     """
     deleting = {listing.partition: listing.deletes for listing in written if listing.deletes}
     holding = [

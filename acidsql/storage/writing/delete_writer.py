@@ -79,7 +79,7 @@ class _DeleteWriter:
         self._files = OpenFiles(_DeleteFile, self._finish)
 
     def write(self, keys: pa.RecordBatch) -> None:
-        for group, rows in self._keys_by_file(keys):
+        for group, rows in self._file_keys(keys):
             self._append(self._files.get(group), rows)
 
     def close(self) -> list[Record]:
@@ -96,7 +96,7 @@ class _DeleteWriter:
     def abort(self) -> None:
         self._files.abort()
 
-    def _keys_by_file(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
+    def _file_keys(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
         """Yield the keys of each file (partition, bucket id), each file once, its keys in the order
         in which they came. Files whose keys came mixed are sorted apart, and then come in the
         files' order.
@@ -107,9 +107,7 @@ class _DeleteWriter:
         groups = [tuple(row.values()) for row in keys.select(names).take(firsts).to_pylist()]
         if len(set(groups)) < len(groups):  # partitions with the same hash came mixed
             sort_keys = [(name, "ascending") for name in names]
-            yield from self._keys_by_file(
-                keys.take(pc.sort_indices(keys, sort_keys))
-            )  # a stable sort
+            yield from self._file_keys(keys.take(pc.sort_indices(keys, sort_keys)))  # a stable sort
             return
         for group, (start, end) in zip(groups, parts, strict=True):
             yield group, keys.slice(start, end - start)
