@@ -112,7 +112,9 @@ class Runner:
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, text: str, args: Args) -> DataFrame:
-        """Say what a text means, then hand the statement to those who run its kind."""
+        """Parse a text, and hand the statement to the object that runs its kind. Return the rows,
+        which are empty or counts if the statement only changes something. Raise TxnError in a
+        thread that did not open the session's transaction, or if temporary tables were lost."""
         parts, clock, glance = self._parts, Clock(), Glance(self._parts.names)
         self.transactions.require_same_thread()
         parts.temporary.need_kept()
@@ -157,7 +159,8 @@ class Runner:
         clock: Clock,
         resolve: Resolve,
     ) -> DataFrame:
-        """Run a statement that changes rows, in the session's transaction or in its own."""
+        """Run a statement that changes rows, in the session's transaction or in its own, and note
+        its receipt. Return the rows of RETURNING, or else the counts."""
         parts, phases, text = self._parts, self._parts.phases, statement_text.text
         if may_need_workers(text, statement):
             parts.context.warm_workers()
@@ -182,7 +185,8 @@ class Runner:
     # ── results ──────────────────────────────────────────────────────────────────────────────
 
     def _show(self, result: DataFrame | Receipt | None) -> DataFrame:
-        """The rows of a result, which has none if it is a receipt or None."""
+        """Return the rows of a result. A receipt is noted, and an empty DataFrame that shows it is
+        returned; for None, an empty DataFrame."""
         if isinstance(result, DataFrame):
             return result
         if result is None:
@@ -193,9 +197,11 @@ class Runner:
     def _replayed_result(
         self, statement: st.Statement, statement_text: StatementText, receipt_of_first_run: Receipt
     ) -> DataFrame:
-        """The result of a statement that is not run, because an earlier run has committed it.
+        """Return the result of a statement that is not run, because an earlier run has committed
+        it: no rows with RETURNING's columns, the earlier counts, or nothing.
 
-        A wrong syntax is an error. Other errors are ignored: tables may have changed since.
+        A syntax error is raised, and each error if there is RETURNING. Other errors are ignored:
+        tables may have changed since.
         """
         if isinstance(statement, Changing):
             try:
@@ -217,6 +223,9 @@ class Runner:
         return rules if settings.fast_paths else None
 
     def _explain(self, explain: st.Explain, statement_text: StatementText) -> DataFrame:
+        """Return the rows of EXPLAIN; nothing is run or locked. A statement that changes rows shows
+        its plan or, with EXPLAIN CHANGES, the changes; COMPACT shows its plan; others only their
+        name."""
         parts, statement = self._parts, explain.statement
         if isinstance(statement, Changing):
             prepared = parts.phases.preparer.prepare_change(statement, statement_text)

@@ -115,7 +115,8 @@ class Transactions:
 
         Raises:
             TxnError: No transaction is open, another transaction made a conflicting change first,
-                an undone statement's files are still there, or the transaction was aborted.
+                the files of an undone statement could not be deleted, or the transaction was
+                aborted.
         """
         transaction = self.require_transaction()
         try:
@@ -130,13 +131,15 @@ class Transactions:
         return transaction
 
     def rollback(self) -> None:
-        """Run ROLLBACK. It is no error if others have aborted the transaction already."""
+        """Run ROLLBACK. It is no error if others have aborted the transaction already. Raise
+        TxnError if no transaction is open, or if it may be committed."""
         transaction, self.current = self.require_transaction(), None
         transaction.rollback()
 
     def end_block(self, transaction: Transaction, *, failed: bool) -> None:
-        """End a ``with acid.transaction()`` block: commit, unless it failed or was rolled back. A
-        transaction that is not committed is aborted. Raise the errors of ``commit``."""
+        """End a ``with acid.transaction()`` block: commit, unless the block failed or has rolled
+        the transaction back. Whatever is not committed then is aborted, and the session has no
+        transaction any more. Raise the errors of ``commit``."""
         try:
             if not failed and not transaction.rolled_back:
                 self.commit()
@@ -162,8 +165,8 @@ class Transactions:
 
     @contextmanager
     def changing_transaction(self, text: str) -> Iterator[Transaction]:
-        """Yield the transaction that BEGIN opened or, if there is none, one for this statement,
-        which the block must commit (``end_statement``)."""
+        """Yield the transaction that BEGIN opened or, if there is none, a new one for this
+        statement. The block commits the new one (``end_statement``); otherwise it is aborted."""
         if self.current is not None:
             yield self.current
             return
@@ -313,7 +316,8 @@ class Transactions:
 
     def partitions_dropped_by_others(self, table: Table) -> dict[str, CatalogChange]:
         """Return the partitions that others have dropped since the snapshot: name, like
-        ``p1=a/p2=1`` → the change that dropped it. Without a snapshot there are none.
+        ``p1=a/p2=1`` → the change that dropped it. None without a snapshot, or for an unpartitioned
+        table, of which nothing is checked then.
 
         A snapshot may see rows in such a partition, and their files may be gone. A new partition of
         the same name may exist, with newer rows.
@@ -332,7 +336,8 @@ class Transactions:
 
     def refuse_dropped_partitions(self, table: Table, partitions: Iterable[str]) -> None:
         """Raise SnapshotTooOldError if others have dropped one of these partitions since the
-        snapshot, or have changed the table itself."""
+        snapshot, or have changed the partitioned table itself. Without a snapshot nothing is
+        refused."""
         dropped_partitions = self.partitions_dropped_by_others(table)
         for name in partitions:
             if name in dropped_partitions:
@@ -432,7 +437,8 @@ class Transactions:
     # ── refusals ─────────────────────────────────────────────────────────────────────────────
 
     def require_autocommit(self, operation: str) -> None:
-        """Raise TxnError if a transaction is open, or in ``acid.snapshot()``."""
+        """Raise TxnError if a transaction is open, or in ``acid.snapshot()``. ``operation``: what
+        is refused, for the message."""
         if self.current is not None:
             raise TxnError(
                 f"{operation} inside of a transaction: transaction {self.current.id} is open. "
@@ -459,7 +465,8 @@ class Transactions:
             raise _read_only_error(operation, f"transaction {self.current.id}, which is READ ONLY")
 
     def require_same_thread(self) -> None:
-        """Raise TxnError in a thread other than the one that opened the transaction."""
+        """Raise TxnError if another thread opened the transaction, or ``acid.snapshot()``, in which
+        this session is. Without one of them nothing is refused."""
         if not self.is_autocommit and self._thread != threading.get_ident():
             raise TxnError(
                 "Another thread has a transaction open in this session. Give each thread a session "

@@ -80,8 +80,8 @@ class Family:
 
     @contextmanager
     def _locked_transaction(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
-        """Yield a transaction for one statement, after it has got these locks. It is aborted unless
-        the block ends it."""
+        """Yield a new transaction for one statement, after it has got these locks; this may wait.
+        It is aborted unless the block ends it."""
         with self._txns.open(agent_info=text) as txn:
             txn.lock(locks, agent_info=text)
             yield txn
@@ -107,11 +107,11 @@ class Family:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
     def _target_partitions(self, table: Table, partition: str | None) -> Sequence[str | None]:
-        """Return the names of the partitions that an argument means: the named one, or all; [None]
-        for an unpartitioned table.
+        """Return the partitions that a method's argument means: the one of this name, or all if
+        ``partition`` is None. For an unpartitioned table the result is [None].
 
         Raises:
-            CatalogError: There is no such partition, or the table is not partitioned.
+            CatalogError: There is no partition of this name, or the table is not partitioned.
         """
         if not table.partition_columns:
             if partition is not None:
@@ -128,13 +128,13 @@ class Family:
     def _has_nothing_to_create(
         self, statement: st.CreateTable | st.CreateView, name: TableName, existing: str | None
     ) -> bool:
-        """Whether the name is taken, and IF NOT EXISTS leaves nothing to do. False: the name is
+        """Whether IF NOT EXISTS leaves nothing to do, because the name is taken. False: the name is
         free.
 
         Args:
             statement: The statement.
             name: The full name of the new table or view.
-            existing: The metastore's object of this name, in words; None: there is none.
+            existing: What has this name in the metastore, in words; None: nothing.
 
         Raises:
             CatalogError: The name is taken, also by Spark, and there is no IF NOT EXISTS.

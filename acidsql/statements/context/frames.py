@@ -20,8 +20,8 @@ from acidsql.storage.spark.views import temp_views
 def named_frames(
     spark: SparkSession, text: str, args: Args, frames: Mapping[str, Rows]
 ) -> Iterator[Args]:
-    """Make a temporary view of each DataFrame that a statement names in braces, as long as the
-    block runs. DataFrames that the text does not name are passed over.
+    """Make a temporary view of each DataFrame (or rows) that a statement names in braces, for as
+    long as the block runs. Those that the text does not name are checked, but get no view.
 
     Yields:
         The statement's arguments, with the views' names among them.
@@ -44,7 +44,8 @@ def named_frames(
 
 
 def _require_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:
-    """Raise AnalysisError if a DataFrame is a stream, or belongs to another Spark session."""
+    """Raise AnalysisError, which shows the DataFrame's ``name`` in the statement, if the DataFrame
+    is a stream, or belongs to another Spark session than ``spark``."""
     if frame.isStreaming:
         raise _unusable_frame_error(f"The DataFrame '{name}' is a stream. Use acid.write_stream.")
     if session_key(frame.sparkSession) != session_key(spark):

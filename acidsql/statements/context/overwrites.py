@@ -18,7 +18,8 @@ OverwrittenPlace = tuple[TableName, str]  # a table, and a partition directory o
 
 
 def overwritten_places(works: Iterable[Work]) -> set[OverwrittenPlace]:
-    """Return the tables and partitions that these statements have overwritten."""
+    """Return the tables and partitions that these statements have overwritten; partition "": an
+    unpartitioned table."""
     return {
         (table.name, partition)
         for work in works
@@ -31,9 +32,15 @@ def overwritten_places(works: Iterable[Work]) -> set[OverwrittenPlace]:
 def refuse_hidden_by_overwrite(
     earlier: Sequence[Work], table: Table, partitions: Iterable[str]
 ) -> None:
-    """Refuse to change a partition that an earlier statement of the transaction overwrote.
+    """Refuse to write, or overwrite, a partition that an earlier statement of the transaction
+    overwrote.
 
     The partition's base would hide the new rows, because both have the same write id.
+
+    Args:
+        earlier: What the earlier statements have published.
+        table: The table.
+        partitions: The partitions to write to; "" for an unpartitioned table.
 
     Raises:
         UnsupportedError: An earlier statement overwrote one of these partitions.
@@ -52,10 +59,16 @@ def refuse_hidden_by_overwrite(
 def refuse_still_readable(
     shown: set[OverwrittenPlace], table: Table, partitions: Iterable[str]
 ) -> None:
-    """Refuse to overwrite a partition again whose undone base a DataFrame may read.
+    """Refuse to overwrite a partition again whose base was undone, while a DataFrame may read that
+    base.
+
+    Args:
+        shown: Where such bases were.
+        table: The table.
+        partitions: The partitions to overwrite; "" for an unpartitioned table.
 
     Raises:
-        UnsupportedError: One of these partitions is among the places ``shown``.
+        UnsupportedError: One of these partitions is among ``shown``.
     """
     for partition in partitions:
         if (table.name, partition) in shown:
@@ -71,8 +84,14 @@ def refuse_still_readable(
 def refuse_overwrite_beside_insert(
     work: Work, table: Table, partitions: Iterable[str], *, overwrite: bool
 ) -> None:
-    """Refuse a branch of a multi-insert that writes to a partition of an earlier branch, if one
-    of the two overwrites the partition: the base would hide the other's rows.
+    """Refuse a branch of a multi-insert that writes to a partition to which an earlier branch
+    wrote, if one of the two overwrites the partition: the base would hide the other's rows.
+
+    Args:
+        work: What the earlier branches have published.
+        table: The branch's table.
+        partitions: The partitions to which the branch writes.
+        overwrite: Whether this branch overwrites.
 
     Raises:
         UnsupportedError: There is such a partition.

@@ -52,12 +52,17 @@ class Partitions:
     ) -> list[str] | None:
         """Return the partitions that a statement can change, as far as its text tells.
 
-        If the statement names a partition, the new rows go into the first partition of the result;
-        without OVERWRITE this is the only one. Spark evaluates the condition, perhaps in a job.
+        If a PARTITION clause gives all values, this is the one directory of the new rows, which may
+        not exist yet; with OVERWRITE, all directories of these values, the one of the new rows
+        first. Otherwise Spark evaluates the statement's condition on the partitions, perhaps in a
+        job, and the result is sorted.
 
         Returns:
-            Names like ``p1=a/p2=1``. None: any partition, or the table is unpartitioned, or the
+            Names like ``p1=a/p2=1``. None: any partition, or the table has no partitions, or the
             condition cannot be evaluated.
+
+        Raises:
+            SqlError: A value of the PARTITION clause cannot be evaluated.
         """
         table = query.table
         if not table.partition_columns:
@@ -94,13 +99,13 @@ class Partitions:
         Args:
             table: The table.
             specs: The clauses. A clause that names only some of the columns means all partitions
-                with these values.
+                with these values; an empty clause means all partitions.
             text: The text of the statement.
-            may_be_missing: If True, a clause may name a partition that does not exist.
+            may_be_missing: If True, a clause that means no existing partition is no error.
 
         Raises:
-            AnalysisError: A clause names a partition that does not exist, or ``bind_partition``
-                refuses the clause.
+            AnalysisError: A clause means no existing partition, or names what is no partition
+                column.
             ConstraintError: A value does not fit the column's type.
         """
         values_of_specs = self._spec_values(table, specs, text)
@@ -127,7 +132,7 @@ class Partitions:
         self, table: Table, specs: Sequence[PartitionSpec], text: str
     ) -> list[str]:
         """Return, for each clause, the directory of the one partition that it names. The partition
-        may not exist yet.
+        may not exist yet. Of several directories with equal values, it is the one for new rows.
 
         Raises:
             AnalysisError: A clause names only some of the columns, or what is no partition column.
@@ -144,7 +149,8 @@ class Partitions:
     def filter_partitions(
         self, table: Table, spec: PartitionSpec, names: Collection[str], text: str
     ) -> list[str]:
-        """Return the directories among ``names`` that a PARTITION clause means; none is no error.
+        """Return the directories among ``names`` that a PARTITION clause means, each once. That
+        there are none is no error.
 
         Raises:
             AnalysisError: The clause names what is no partition column.
@@ -171,8 +177,10 @@ class Partitions:
     def _spec_values(
         self, table: Table, specs: Sequence[PartitionSpec], text: str, *, is_whole: bool = False
     ) -> list[_SpecValues]:
-        """Return the values of each clause, by the ordinal of their partition column. Spark casts
-        them to the columns' types as INSERT does, and errors point into ``text``."""
+        """Return, for each clause, its values in canonical form, by the ordinal of their partition
+        column. Spark casts them as INSERT does. Raise AnalysisError for a column that is no
+        partition column or, if ``is_whole``, for a missing one; ConstraintError for a value that
+        does not fit."""
         columns, source_text = table.partition_columns, Text(text, placeholders(text))
         values: list[Text | str] = []
         value_indexes: list[dict[int, int]] = []

@@ -219,10 +219,8 @@ def with_display(frame: DataFrame, display: Display) -> DataFrame:
 
 @cache
 def _displaying_class(frame_class: Any) -> type[DataFrame]:
-    """Return a subclass of a class of DataFrames, whose objects show their ``display``.
-
-    PySpark has one class of DataFrames for each kind of session.
-    """
+    """Return a subclass of a class of DataFrames, whose objects show their ``_acidsql_shown`` to a
+    person. PySpark has one class of DataFrames for each kind of session."""
 
     def as_text(frame: Any) -> str:
         return str(frame._acidsql_shown)

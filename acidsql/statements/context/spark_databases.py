@@ -111,10 +111,8 @@ class SparkDatabases:
                 self.share(database)
 
     def separate_location(self, name: str, location: str) -> str:
-        """A directory for a new ACID database, which Spark's database of this name does not have.
-
-        This is ``location`` unless Spark's database has it.
-        """
+        """Return a directory for a new ACID database that Spark's database of this name does not
+        have: ``location``, or one beside it if Spark's database has ``location``."""
         if not self.exists(name) or not is_same(self._location(name), location):
             return location
         return f"{location.removesuffix('.db')}.acid.db"
@@ -123,8 +121,9 @@ class SparkDatabases:
         """Check that Spark's database can be dropped. Nothing is dropped.
 
         Raises:
-            CatalogError: SCHEMA_NOT_EMPTY: the database has a table (without ``cascade``), or an
-                ACID table of another database is inside of its directory.
+            CatalogError: SCHEMA_NOT_EMPTY: Spark has a table in the database, and there is no
+                ``cascade``; or an ACID table of another database is in the directory, which would
+                be deleted. The directory that ``share`` gives is not looked through.
         """
         database = f"{jvm.OWN_CATALOG}.{quote(name)}"
         spark_tables = [
@@ -148,7 +147,7 @@ class SparkDatabases:
                 )  # fmt: skip
 
     def drop(self, name: str, *, cascade: bool) -> None:
-        """Drop Spark's database."""
+        """Drop Spark's database of this name, if there is one; with ``cascade`` also its tables."""
         drop_behavior = "CASCADE" if cascade else "RESTRICT"
         self._spark.sql(f"DROP DATABASE IF EXISTS {jvm.OWN_CATALOG}.{quote(name)} {drop_behavior}")
 
@@ -159,8 +158,8 @@ class SparkDatabases:
         return f"{self._spark.conf.get(_WAREHOUSE)}/{name}.spark.db"
 
     def _tables_elsewhere(self, name: str) -> list[Table]:
-        """Return the ACID tables, temporary ones included, of all other databases of the
-        metastore."""
+        """Return the ACID tables, temporary ones included, of all databases of the metastore but
+        this one."""
         names = all_tables(self._metastore) + self._metastore.temporary_tables()
         tables = (
             acid_table(self._metastore.find(table_name))

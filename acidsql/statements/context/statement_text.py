@@ -81,8 +81,8 @@ def statement_name(statement: Statement) -> str:
 
 
 def named_args(args: Args) -> dict[str, Any] | None:
-    """Return the arguments by name; None without arguments. An argument of ``?`` gets the name that
-    replaces the ``?``."""
+    """Return the arguments by name; None if there are none. Arguments by position (for ``?``) get
+    the names that replace the ``?`` in the text."""
     if not args:
         return None
     if isinstance(args, Mapping):

@@ -40,7 +40,8 @@ class TemporaryTables:
     def need_kept(self) -> None:
         """Check that the temporary tables still exist.
 
-        A loss raises one error. Afterwards the names of lost tables mean other tables, or none.
+        Lost tables are forgotten, so each loss is raised once. Afterwards their names mean other
+        tables, or none.
 
         Raises:
             TxnError: TEMPORARY_TABLES_LOST: the session timed out, or others dropped the tables.
@@ -75,8 +76,9 @@ class TemporaryTables:
             self._names.pop(name, None)
 
     def new_stored_name(self, name: TableName) -> TableName:
-        """Return the name under which the metastore will keep a temporary table. The first call
-        opens the transaction whose heartbeat keeps the tables.
+        """Return the name under which the metastore will keep a temporary table. The first call, or
+        one after a time-out, opens the transaction whose heartbeat keeps the tables. No table is
+        created.
 
         Raises:
             UnsupportedError: The metastore has no temporary tables.

@@ -105,7 +105,7 @@ class TimeTravel:
         TIMESTAMP_LTZ.
 
         Raises:
-            SettingError: Both are given, or the version is no number.
+            SettingError: Both are given, or the version is no whole number from 0 on.
             VersionNotFoundError: The timestamp is no time.
         """
         if timestamp is None:
@@ -127,13 +127,13 @@ class TimeTravel:
     def resolve_for_all_tables(
         self, timestamp: date | str | None, txn_id: int | None
     ) -> PointInTime | None:
-        """Return one moment of all tables, as the number of a commit: the last one until a time, or
-        a transaction's. None: neither is given.
+        """Return one moment of all tables, as the number of a commit: of the last commit until
+        ``timestamp``, or of the transaction ``txn_id``. None: neither is given.
 
         Raises:
             SettingError: Both are given.
-            VersionNotFoundError: The timestamp is no time or after now, the transaction changed no
-                table, or its changes were forgotten.
+            VersionNotFoundError: The timestamp is no time or after now, the transaction committed
+                no change, or its changes were forgotten.
             UnsupportedError: The metastore does not keep versions.
         """
         if timestamp is None and txn_id is None:
@@ -175,7 +175,8 @@ class TimeTravel:
         A moment does not show what the snapshot's own transaction has changed so far.
 
         Raises:
-            VersionNotFoundError: The table never had this version, or did not exist at the time.
+            VersionNotFoundError: The version is above the newest one, was rolled back, or is not
+                committed; or the table did not exist at the time, or the time is after now.
             UnsupportedError: The metastore does not keep versions.
         """
         need_versions(self._metastore, table.name)
@@ -231,7 +232,8 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def need_versions(metastore: Metastore, subject: object) -> None:
-    """Raise UnsupportedError if the metastore does not keep versions."""
+    """Raise UnsupportedError if the metastore does not keep versions. ``subject``: the table, or
+    words for several tables, for the message."""
     if not metastore.abilities.keeps_versions:
         raise UnsupportedError(
             f"An older version of {subject} could lack rows, because this metastore does not note "
@@ -250,7 +252,7 @@ def _time_error(message: str, span: Span, statement_text: StatementText) -> Anal
 
 
 def _write_ids_up_to(table: Table, version: int, visible: ValidWriteIdList) -> ValidWriteIdList:
-    """Return the visible write ids up to a version.
+    """Return the visible write ids up to a version, which is one of them.
 
     Raises:
         VersionNotFoundError: The version is above the newest one, was rolled back, or is not

@@ -149,10 +149,16 @@ class Transaction:
         """Refuse to write to partitions whose rows the transaction's base directory would hide or
         mix up.
 
+        Args:
+            table: The table of the statement that runs now.
+            partitions: The partitions to write to; "" for an unpartitioned table.
+            overwrite: Whether the statement overwrites them.
+
         Raises:
-            UnsupportedError: An earlier statement of the transaction, or another branch of this
-                one, overwrote one of these partitions; or this statement overwrites a partition
-                whose undone base a DataFrame may still read.
+            UnsupportedError: An earlier statement of the transaction overwrote one of these
+                partitions; or an earlier branch of this statement wrote there, and one of the two
+                overwrites; or this statement overwrites a partition whose undone base a DataFrame
+                may still read.
         """
         refuse_hidden_by_overwrite(self.works[:-1], table, partitions)
         refuse_overwrite_beside_insert(self.works[-1], table, partitions, overwrite=overwrite)
@@ -178,17 +184,20 @@ class Transaction:
         self._savepoints[name.lower()] = (len(self.works), self.txn.mark)
 
     def release(self, name: str) -> None:
-        """Forget a savepoint and all later ones; the changes since then stay."""
+        """Forget a savepoint and all later ones; the changes since then stay. Raise TxnError if
+        there is no such savepoint."""
         self._find(name)
         self._forget_from(name.lower())
 
     @checked
     def rollback(self, to: str | None = None) -> None:
-        """Undo the whole transaction, or all statements since a savepoint. Then the locks, the
-        savepoint and the transaction stay.
+        """Undo the whole transaction or, with ``to``, all statements since a savepoint. In the
+        second case the transaction, its locks and the savepoint stay, and later savepoints are
+        forgotten.
 
         Raises:
-            TxnError: There is no such savepoint, or the transaction has ended otherwise.
+            TxnError: There is no such savepoint, the transaction has ended otherwise, or a failed
+                request to an object store may still be carried out.
             WriteError: A directory cannot be deleted. Now the whole transaction must be rolled
                 back.
         """
@@ -207,8 +216,8 @@ class Transaction:
             self._undo(count, mark)
 
     def _find(self, name: str) -> tuple[int, int]:
-        """Return a savepoint: how many statements came before it, and the transaction's mark. Case
-        does not matter. Raise TxnError if there is none."""
+        """Return what a savepoint notes: how many statements came before it, and the store's mark
+        for ``Txn.undo``. Case does not matter. Raise TxnError if there is no such savepoint."""
         savepoint = self._savepoints.get(name.lower())
         if savepoint is None:
             raise TxnError(
@@ -225,11 +234,13 @@ class Transaction:
     # ── ends ─────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, same_rows: SameRows | None = None, commit: Commit = PLAIN_COMMIT) -> None:
-        """Commit all statements of the transaction.
+        """Commit all statements of the transaction, then call the functions that wait for the
+        commit.
 
         Args:
-            same_rows: Compares the rows if another transaction changed the same partition first.
-                None: a change of the same partition is a conflict already.
+            same_rows: Compares the rows if another transaction changed the same partition first. If
+                no row is common, the commit is tried again. None: a change of the same partition is
+                a conflict already.
             commit: What changes in the same step, beside what the statements have written.
 
         Raises:
@@ -265,7 +276,8 @@ class Transaction:
         self._on_commit(self)
 
     def _with_writes(self, commit: Commit) -> Commit:
-        """A commit, and in the same step all that the statements have written."""
+        """Return the same commit, which in the same step also notes all that the statements have
+        written."""
         writes = (write for work in self.works for write in work.published)
         rows = sum(published.changed for table, published in writes if not is_cdc_table(table))
         return replace(
@@ -278,10 +290,12 @@ class Transaction:
         )
 
     def abandon(self, reason: str) -> bool:
-        """Abort, and delete the transaction's directories, which nobody can ever see.
+        """Abort, and delete the transaction's directories, which nobody can ever see. The
+        transaction that locks LOAD DATA's source files ends, too, in each case.
 
         Returns:
-            False, with nothing deleted, if the transaction may be committed.
+            False, with nothing deleted, if the transaction may be committed or could not be
+            aborted.
         """
         try:
             return self._abandon(reason)
@@ -289,8 +303,8 @@ class Transaction:
             self._end()
 
     def _abandon(self, reason: str) -> bool:
-        """Abort, and delete the transaction's directories, but do not end its other transactions.
-        Return False, with nothing deleted, if it may be committed."""
+        """Abort, delete the transaction's directories, and call ``when_abandoned``. Return False,
+        with nothing deleted, if the transaction may be committed or could not be aborted."""
         may_be_committed = self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED)
         if may_be_committed or not abort_quietly(self.txn, reason):
             return False
@@ -324,30 +338,31 @@ class Transaction:
 
     # ── undoing a part ───────────────────────────────────────────────────────────────────────
 
-    def _undo(self, count: int, mark: int) -> None:
-        """Undo all statements from number ``count`` on, and delete their directories; the
-        transaction goes on, back at ``mark``. If this is interrupted, COMMIT is refused."""
+    def _undo(self, kept_count: int, mark: int) -> None:
+        """Undo all statements but the first ``kept_count``, and delete their directories. The
+        transaction goes on, back at the store's ``mark``. If this fails or is interrupted, COMMIT
+        is refused."""
         # COMMIT is refused until all is undone, whatever interrupts the next lines.
         self._undo_failure = "an earlier statement of it could not be undone"
         # The store first: it raises if the transaction has ended, and then no file may be deleted.
         self.txn.undo(mark)
         was_in_doubt = self._is_in_doubt
-        for table, directory in self._directories(self.works[count:]):
+        for table, directory in self._directories(self.works[kept_count:]):
             # A late deletion may hit the base of a later statement, which has the same name.
             self._is_in_doubt |= not filesystem_for(table.location).has_directories
             _delete(table, directory)
             self._undone_directories.append(directory)
         self._shown_bases |= overwritten_places(
-            work for work in self.works[count:] if work.is_shown
+            work for work in self.works[kept_count:] if work.is_shown
         )
-        del self.works[count:]
+        del self.works[kept_count:]
         self._undo_failure, self._is_in_doubt = None, was_in_doubt
 
-    def _undo_quietly(self, count: int, mark: int) -> None:
-        """Undo like ``_undo``, while the statement's own error is raised. A failure is only noted:
-        then the next statement, or COMMIT, is refused."""
+    def _undo_quietly(self, kept_count: int, mark: int) -> None:
+        """Undo as ``_undo`` does, while the statement's own error is on its way. A failure is not
+        raised but noted, and the next statement, or COMMIT, is refused."""
         try:
-            self._undo(count, mark)
+            self._undo(kept_count, mark)
         except (AcidSqlError, OSError) as error:
             self._undo_failure = f"an earlier statement of it could not be undone ({error})"
 
@@ -383,7 +398,7 @@ class Transaction:
             raise self._failed_error(self._undo_failure)
 
     def _failed_error(self, reason: str) -> TxnError:
-        """Return the error of a transaction that can only be rolled back, for a reason."""
+        """Return the error that says why the transaction can only be rolled back."""
         return TxnError(
             f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
             condition="IN_FAILED_TRANSACTION",

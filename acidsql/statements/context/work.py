@@ -44,8 +44,8 @@ class Work:
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: TableWrite) -> PublishedWrite:
-        """Publish the files of one write into a table, and note the result. The directories are
-        noted even if this fails."""
+        """Move the files of one write into their place, and note the result. The directories are
+        noted even if this fails, so that they can be deleted."""
         self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
         try:
@@ -99,8 +99,8 @@ def without_dropped(
     written: Mapping[TableName, list[Partition]],
     dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
 ) -> dict[TableName, list[Partition]]:
-    """Leave out, of the partitions that a transaction has written to, those that its commit
-    drops."""
+    """Return the partitions that a transaction has written to, by table, without those whose values
+    are among ``dropped``: its commit drops these."""
     return {
         name: [
             partition
@@ -112,8 +112,8 @@ def without_dropped(
 
 
 def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
-    """Return the changes of the numbers of rows, by table and partition ("": unpartitioned), each
-    with its directories."""
+    """Return by how much the statements change the number of rows, by table and partition ("":
+    unpartitioned); each with the directories that were published there."""
     changes_by_table: dict[TableName, dict[str, RowChange]] = {}
     for work in works:
         for table, published in work.published:
@@ -139,7 +139,8 @@ def new_columns(works: Sequence[Work]) -> dict[TableName, Sequence[Column]]:
 
 
 def statement_changes(works: Sequence[Work]) -> list[Change]:
-    """Return the change of each statement to each table, for the versions of the tables."""
+    """Return one change for each statement and table that it has changed, for the versions of the
+    tables."""
     return [
         _change(work, name, writes)
         for work in works
@@ -148,8 +149,8 @@ def statement_changes(works: Sequence[Work]) -> list[Change]:
 
 
 def _writes_by_table(work: Work) -> dict[TableName, list[PublishedWrite]]:
-    """Group a statement's writes by table. A write without a write id, which published nothing, is
-    left out."""
+    """Group a statement's writes by table. Writes without a write id are left out: they changed
+    nothing."""
     writes: dict[TableName, list[PublishedWrite]] = {}
     for table, published in work.published:
         if published.write_id is not None:

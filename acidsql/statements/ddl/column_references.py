@@ -78,8 +78,8 @@ def renamed_properties(table: Table, names: Mapping[str, str]) -> dict[str, str]
 
 
 def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -> str:
-    """Return the list of columns in a property with new names; the unchanged text if it names none
-    of the renamed columns."""
+    """Return a property's list of columns with new names (old name → new name). If it names none of
+    the renamed columns, the text is returned as it is; otherwise the list is written anew."""
     if key in _SQL_LISTS:
         columns = _sql_names(text)
         if not any(column in names for column in columns):
@@ -93,8 +93,8 @@ def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -
 
 
 def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
-    """Return a column, or a field ``column.field``, with the column's new name; unchanged if it has
-    none. A column may have a dot in its name."""
+    """Return a column, or a field ``column.field``, with the column's new name; unchanged if the
+    column is not renamed or not the table's. A column may have a dot in its name."""
     columns = {column.name for column in table.all_columns}
     ends = [len(path), *(match.start() for match in re.finditer(r"\.", path))]
     end = next((end for end in ends if path[:end].lower() in columns), len(path))
@@ -103,7 +103,8 @@ def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
 
 
 def _sql_names(text: str) -> tuple[str, ...]:
-    """Return the names in a list written as SQL; () if the text is no such list."""
+    """Return the names in a list of columns written as SQL; () if the text is no such list, as AUTO
+    CDC refuses such a property."""
     try:
         return names_in(text)
     except SqlError:
@@ -145,8 +146,9 @@ def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
 
 
 def _naming_properties(table: Table, column: str) -> Iterator[str]:
-    """Yield the keys of the properties, other than lists of columns, that name a column (in lower
-    case)."""
+    """Yield the keys of the properties that name a column in an expression of AUTO CDC, or for
+    Hive's encryption or masking. Lists of columns are not looked at, nor is a text that is wrong.
+    ``column``: in lower case."""
     for key in _EXPRESSIONS:
         text = table.properties.get(key, "")
         try:
@@ -164,11 +166,12 @@ def _naming_properties(table: Table, column: str) -> Iterator[str]:
 def refuse_referenced_names(
     metastore: Metastore, table: Table, new_names: Sequence[NewName], text: str
 ) -> None:
-    """Raise UnsupportedError for new names of columns that views or FOREIGN KEYs of other tables
-    name.
+    """Refuse to rename a column that a view, or a FOREIGN KEY of another table, names.
 
     Raises:
-        UnsupportedError: There is such a view or key.
+        UnsupportedError: A view reads the table and has the old name in its text, perhaps for a
+            column of another table; or a FOREIGN KEY refers to the column. The error points to the
+            first such column.
     """
     if not new_names:
         return
@@ -257,15 +260,16 @@ def rename_error(name: NewName, reason: str, text: str) -> UnsupportedError:
 
 
 def check_lists(properties: Mapping[str, str], columns: Sequence[str]) -> None:
-    """Check the key columns in the properties: each is a column of the table, and is named once.
+    """Check the lists of key columns in the properties ``acidsql.key`` and ``acidsql.cdc.keys``:
+    each name is that of a column of the table, and is there once. A missing property is no error.
 
     Args:
-        properties: The table's properties.
+        properties: The properties to check.
         columns: The names of all columns of the table.
 
     Raises:
-        SettingError: A name is no column's or is there twice, or the text is no list. The error
-            names the property.
+        SettingError: A name is no column's or is there twice, or AUTO CDC's keys are no list in
+            SQL. The error names the property.
     """
     for key in (CHANGE_KEY, cdc.KEYS):
         text = properties.get(key)
@@ -283,8 +287,8 @@ def check_lists(properties: Mapping[str, str], columns: Sequence[str]) -> None:
 
 
 def _listed_names(key: str, text: str) -> list[str]:
-    """Return the names in a property's list of columns. Raise SettingError if AUTO CDC's keys are
-    no list in SQL."""
+    """Return the names in ``acidsql.key``, separated by commas and lower-cased, or in AUTO CDC's
+    keys, which are SQL. Raise SettingError if the latter are no list."""
     if key == CHANGE_KEY:
         return [name.strip().lower() for name in text.split(",") if name.strip()]
     try:

@@ -69,12 +69,13 @@ def altered_columns(
     table: Table, statement: ChangeColumns | ReplaceColumns, text: str, type_of: TypeOf
 ) -> AlteredColumns:
     """Return the columns that a statement gives a table, and what else changes with their names.
-    Only the text and the table are read, no rows.
+    Only the text and the table are read, no rows; views and other tables are not asked.
 
     Raises:
         AnalysisError: A column does not exist, or exists already; or a type is unknown.
-        UnsupportedError: Old files would show wrong values, or something keeps a column from its
-            new name.
+        UnsupportedError: It is a partition column, a column is dropped or moved, or a new one is
+            NOT NULL; old files would show wrong values; a column of a Parquet table gets another
+            name or type; or the table itself keeps a column from its new name.
     """
     if isinstance(statement, ChangeColumns):
         columns = list(table.columns)
@@ -208,8 +209,8 @@ def _changed_column(
 def _redefined_column(
     old: Column, definition: ColumnDef, has_type: bool, text: str, type_of: TypeOf
 ) -> Column:
-    """Return the old column with the type, if ``has_type``, and the DEFAULT, if there is one, of a
-    definition."""
+    """Return the old column with the DEFAULT of a definition, if it has one, and with its type if
+    ``has_type``. Name, comment and nullability stay the old ones."""
     if has_type:
         bound = bind_column(definition, text, type_of)
     else:
@@ -270,7 +271,7 @@ def _replaced_columns(
 def _check_type_change(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
     """Raise UnsupportedError if a column cannot get its new type: old files would show other
     values, rows would belong to other buckets or sort otherwise, or a constraint, a DEFAULT or NOT
-    NULL may break."""
+    NULL may break. The same type is never refused."""
     before, after = parse_type(old.type), parse_type(new.type)
     if before == after:
         return
@@ -302,8 +303,9 @@ def _check_type_change(table: Table, old: Column, new: Column, place: Span, text
 
 
 def _reason_to_keep_type(table: Table, old: Column, new: Column) -> str | None:
-    """Return why a column keeps its type, although readers could cast the values, in words; None:
-    no reason."""
+    """Return why a column must keep its type, although readers could cast the old values, for a
+    message: not ORC, a constraint, a DEFAULT that does not fit, or NOT NULL while values may become
+    NULL. None: no reason."""
     before, after, name = parse_type(old.type), parse_type(new.type), quote(old.name)
     if table.file_format != ORC:
         return "only ORC files are read as another type. Use CREATE TABLE … AS SELECT."
@@ -342,7 +344,8 @@ def _is_too_long(default: str, kind: HiveType) -> bool:
 def _refuse_parquet_changes(
     table: Table, columns: Sequence[Column], statement: ChangeColumns | ReplaceColumns, text: str
 ) -> None:
-    """Raise UnsupportedError for a new name or type of a column in a Parquet table.
+    """Raise UnsupportedError if an existing column of a Parquet table gets another name or type.
+    Columns may be added.
 
     Readers match the columns of Parquet by name, and not every reader converts types.
     """

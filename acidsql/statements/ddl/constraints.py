@@ -56,8 +56,9 @@ class ConstraintStatements(Family):
 
     @runs(st.AddConstraint)
     def _add_constraint(self, statement: st.AddConstraint, text: str) -> Receipt:
-        """Run ADD CONSTRAINT under the table's EXCLUSIVE lock. An enforced CHECK must be true for
-        all rows, which a job reads, unless the statement says NOVALIDATE."""
+        """Run ADD CONSTRAINT under the table's EXCLUSIVE lock. An enforced CHECK must not be false
+        for any row (ConstraintError), which a job tests, unless the statement says NOVALIDATE.
+        Raise the errors of ``extended_constraints`` before a transaction begins."""
         definition = statement.constraint
         table = self._names.require_table(statement.name, text)
         # An error is raised before a transaction is opened.
@@ -93,8 +94,8 @@ class ConstraintStatements(Family):
     def _remaining_constraints(
         self, table: Table, statement: st.DropConstraint, text: str
     ) -> list[Constraint] | None:
-        """Return a table's constraints without the dropped one. None: there is no such one, and the
-        statement has IF EXISTS; without IF EXISTS raise AnalysisError."""
+        """Return a table's constraints without the one that the statement drops. If there is no
+        such one, return None with IF EXISTS, and raise AnalysisError without it."""
         (name,) = statement.constraint.parts
         remaining = [
             constraint for constraint in table.constraints if constraint.name != name.lower()
@@ -115,13 +116,15 @@ class ConstraintStatements(Family):
 def extended_constraints(
     context: Context, table: Table, definitions: Sequence[st.ConstraintDef], text: str
 ) -> tuple[Constraint, ...]:
-    """Return the constraints of a table, followed by the new ones.
+    """Return the constraints of a table, followed by the new ones. A new one without a name gets
+    one. Nothing is stored, and no rows are read.
 
     Raises:
         AnalysisError: A name is too long or taken, a column is missing or named twice, a key does
             not match its parent's, there is a PRIMARY KEY already, or a condition cannot be that of
             a CHECK.
-        UnsupportedError: The metastore does not keep constraints of this kind.
+        UnsupportedError: The metastore does not keep constraints of this kind, or the parent is a
+            temporary table and the table is not.
     """
     binder = _Binder(context, table, text)
     constraints = list(table.constraints)
@@ -138,10 +141,13 @@ def extended_constraints(
 
 
 def require_conditions(context: Context, table: Table) -> None:
-    """Raise UnsupportedError if a change of columns would make a CHECK invalid. The rows are not
+    """Check that each CHECK of a table is still a condition over its columns. The rows are not
     read.
 
     ``table``: the table with its new columns.
+
+    Raises:
+        UnsupportedError: Spark cannot analyse a condition any more.
     """
     for name, condition in table.checks.items():
         try:
@@ -174,8 +180,8 @@ class _Binder:
         names_so_far: Sequence[str],
         names_to_avoid: Sequence[str],
     ) -> str:
-        """Return the name of a new constraint: the stated one, in lower case, or else a generated
-        one that is not in ``names_to_avoid``.
+        """Return the name of a new constraint: the stated one, in lower case, or else the first of
+        ``table_pk_1``, ``table_pk_2`` … (by its kind) that is not in ``names_to_avoid``.
 
         Raises:
             AnalysisError: The stated name is too long, or is in ``names_so_far``.
@@ -201,12 +207,13 @@ class _Binder:
         self, definition: st.ConstraintDef, name: str, existing: Sequence[Constraint]
     ) -> Constraint:
         """Return the constraint of a definition, with this name. ``existing`` are the table's
-        constraints so far.
+        constraints so far. Nothing is stored.
 
         Raises:
-            AnalysisError: There is a PRIMARY KEY already, a column is missing or named twice, or
-                the condition cannot be that of a CHECK.
-            UnsupportedError: The metastore keeps no keys.
+            AnalysisError: There is a PRIMARY KEY already, a column or the parent is missing, a
+                column is named twice, a FOREIGN KEY does not match its parent's key, or the
+                condition cannot be that of a CHECK.
+            UnsupportedError: The metastore keeps no keys, or only the parent is temporary.
         """
         is_enforced = (
             definition.kind is ConstraintKind.CHECK and definition.traits.enforced is not False
@@ -255,11 +262,12 @@ class _Binder:
     def _bind_foreign_key(
         self, new: Constraint, definition: st.ConstraintDef, parent: st.Name
     ) -> Constraint:
-        """Add the parent and its columns to a FOREIGN KEY; without columns, those of the parent's
-        PRIMARY KEY. The parent may be the table itself.
+        """Return a FOREIGN KEY with its parent and the parent's columns; if it names none, those of
+        the parent's PRIMARY KEY. The parent may be the table itself.
 
         Raises:
-            AnalysisError: There is no parent, or it has another number of columns in the key.
+            AnalysisError: There is no parent or no such column, a column is named twice, or the
+                parent's key has another number of columns.
             UnsupportedError: The parent is temporary, and the table is not.
         """
         names = self.context.names
@@ -287,8 +295,9 @@ class _Binder:
     # ── conditions ───────────────────────────────────────────────────────────────────────────
 
     def _bind_condition(self, place: Span) -> str:
-        """Return the SQL of a CHECK's condition, with names in backticks. Raise AnalysisError
-        unless it is a BOOLEAN about one row, and is the same in all sessions."""
+        """Return the SQL of a CHECK's condition, with names in backticks. Raise AnalysisError if it
+        has a subquery, an aggregate, a window or a generator function, or fails
+        ``_require_fixed_condition``; SqlError if Spark cannot analyse it."""
         double_quoted = has_double_quoted_names(self.context.spark, self.text)
         edits = quoted_in_backticks(self.text, place, double_quoted=double_quoted)
         condition = Text(self.text, edits).verbatim(place)
@@ -315,8 +324,9 @@ class _Binder:
         return condition.sql
 
     def _require_fixed_condition(self, rows: DataFrame, condition: Text, place: Span) -> None:
-        """Raise AnalysisError if a condition is no BOOLEAN, gives another value each time, or reads
-        what belongs to this session. ``rows``: the analysed condition."""
+        """Raise AnalysisError if a condition is no BOOLEAN, has a function that gives another value
+        each time, or has a function or variable of this session. ``rows``: the analysed
+        condition."""
         ((_, kind),) = lower.fields_of(rows)
         if kind.kind != "boolean":
             raise self._condition_error(f"A CHECK is a condition: true or false, no {kind}.", place)

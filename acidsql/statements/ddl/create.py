@@ -56,7 +56,8 @@ def define_table(
     type_of: TypeOf,
     fields: Fields = (),
 ) -> Table:
-    """The table that a CREATE TABLE with columns, or a CREATE TABLE … AS SELECT, defines.
+    """Return the table that a CREATE TABLE with columns, or a CREATE TABLE … AS SELECT, defines,
+    without its constraints. Nothing is created.
 
     Args:
         statement: The statement.
@@ -68,7 +69,7 @@ def define_table(
 
     Raises:
         AnalysisError: A column is defined twice, is named but not defined, or has an unknown type
-            or a reserved name; or a property is wrong.
+            or a reserved name; there is none; a DEFAULT does not fit; or a property is wrong.
         UnsupportedError: SORTED BY of a full-ACID table, too many buckets, or a column that cannot
             be in PARTITIONED BY, CLUSTERED BY or SORTED BY.
     """
@@ -128,7 +129,7 @@ def _default_text(
     column: ColumnDef, column_type: HiveType, text: str, type_of: TypeOf
 ) -> str | None:
     """Return the SQL of a DEFAULT as the user wrote it; None without a DEFAULT. Raise AnalysisError
-    if its type does not fit the column's."""
+    if a value of its type cannot be stored in the column."""
     if column.default is None:
         return None
     default_type = type_of(column.default)
@@ -145,11 +146,12 @@ def _default_text(
 def define_table_like(
     source: Table, statement: CreateTable, text: str, name: TableName, location: str
 ) -> Table:
-    """Return the table that ``CREATE TABLE … LIKE`` defines: with the source's columns and layout,
-    but without its constraints.
+    """Return the table that ``CREATE TABLE … LIKE`` defines: with the source's columns, layout and
+    properties, but without its constraints. Nothing is created.
 
     Raises:
-        AnalysisError: A property has a value that Hive does not know.
+        AnalysisError: A property is wrong: of an unknown kind, misspelt, or with an impossible
+            value.
         UnsupportedError: The new table would be full-ACID, and sorted or stored as Parquet.
     """
     properties = _properties(statement, text, source.properties)
@@ -189,11 +191,9 @@ def _check_layout(statement: CreateTable, text: str) -> None:
 def _split_partition_columns(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """Return the data and the partition columns of ``CREATE TABLE … PARTITIONED BY (a) AS SELECT``.
-    Raise AnalysisError if the query has no column ``a``.
-
-    The query's column ``a`` becomes a partition column.
-    """
+    """Take the columns that ``PARTITIONED BY (a) … AS SELECT`` names out of the query's columns:
+    return the data columns, in the query's order, and the partition columns, in the clause's order.
+    Raise AnalysisError if the query has no column ``a``."""
     by_name = {column.name: column for column in columns}
     partitions = []
     for name in statement.partition_names:
@@ -205,8 +205,8 @@ def _split_partition_columns(
 
 
 def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
-    """Raise AnalysisError if there is no column, or a name is there twice; raise an error if a name
-    is not allowed."""
+    """Raise AnalysisError if there is no column, or a name is there twice, whatever its case; raise
+    the error of ``check_name`` if a name is not allowed."""
     seen_names: set[str] = set()
     for column in columns:
         if column.name in seen_names:
@@ -293,9 +293,9 @@ def _sort_columns(
 def _properties(
     statement: CreateTable, text: str, inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return a new table's TBLPROPERTIES: the defaults, then the inherited ones, then the stated
-    ones. Those that fix the table's kind get Hive's spelling. Raise AnalysisError for an unknown
-    kind."""
+    """Return a new table's TBLPROPERTIES: the defaults (full-ACID), then the inherited ones, then
+    the stated ones; "transactional" is always "true". The keys that fix the table's kind are in
+    lower case. Raise AnalysisError for an unknown kind."""
     stated = {
         key.lower() if key.lower() in FIXED_PROPERTIES else key: value
         for key, value in statement.properties

@@ -19,7 +19,8 @@ class DatabaseStatements(Family):
     @runs(st.CreateDatabase)
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
         """Run CREATE DATABASE in both catalogs, Spark's first: if Spark refuses the name, nothing
-        is created. A database of another catalog is left to Spark."""
+        is created. A database of another catalog is left to Spark. With IF NOT EXISTS an existing
+        database stays as it is; without, it is an error."""
         if self._spark_databases.is_elsewhere(statement.name):
             self._spark.sql(text)
             return
@@ -58,7 +59,8 @@ class DatabaseStatements(Family):
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
         """Run DROP DATABASE in both catalogs, Spark's last: if the metastore refuses, nothing is
         dropped. The directories of its tables are deleted. A database of another catalog is left to
-        Spark."""
+        Spark. Raise CatalogError if there is no such database, without IF EXISTS, or it is not
+        empty, without CASCADE."""
         if self._spark_databases.is_elsewhere(statement.name):
             self._spark.sql(text)
             return

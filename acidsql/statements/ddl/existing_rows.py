@@ -30,8 +30,8 @@ class ExistingRows:
         self._rows = TableRows(context)
 
     def require_condition(self, table: Table, name: str, condition: str, txn: Txn) -> None:
-        """Raise ConstraintError if the condition of the CHECK ``name`` is false for a row. This
-        reads the rows, in a job."""
+        """Raise ConstraintError if the condition of the CHECK ``name`` is false for a row; NULL is
+        allowed. This reads the rows, in a job."""
         named_columns = columns_of(condition, table.all_columns)
         violations = self._violations(table, condition, named_columns, txn)
         if violations.n:
@@ -66,7 +66,8 @@ class ExistingRows:
                 )  # fmt: skip
 
     def require_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
-        """Raise UnsupportedError if a file has a type that no reader converts to the new type.
+        """Raise UnsupportedError if a file, by its footer, has a column in a type that no reader
+        converts to the column's new type. Only a text that becomes a DOUBLE is looked at.
 
         Readers can convert the types of each single change. But an earlier change may have led to
         the present type.
@@ -98,8 +99,8 @@ class ExistingRows:
     def _violations(
         self, table: Table, condition: str, example_columns: list[Column], txn: Txn
     ) -> Row:
-        """Count the rows for which a condition is false. Return ``n``, and ``example``: the text of
-        such a row's ``example_columns``."""
+        """Count, in a job, the rows for which a condition is false. Return a row of ``n``, and of
+        ``example``: the text of one such row's values in ``example_columns``."""
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         with lower.job_errors():
             (violations,) = lower.violation_summary(

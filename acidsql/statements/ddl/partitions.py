@@ -36,7 +36,8 @@ class PartitionStatements(Family):
     @runs(st.TruncateTable)
     def _truncate_table(self, statement: st.TruncateTable, text: str) -> Receipt:
         """Run TRUNCATE TABLE, in the session's transaction or its own: publish a base without rows
-        in each partition that it means. Old files stay for the cleaner."""
+        in each partition that it means. Old files stay for the cleaner. Raise AnalysisError if
+        there is no such partition, UnsupportedError if the transaction has overwritten one."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
@@ -51,7 +52,8 @@ class PartitionStatements(Family):
     def _lock_rows(
         self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
-        """Lock the partition that TRUNCATE names by all of its columns, or else the whole table."""
+        """Lock, for an overwrite, the partition that TRUNCATE names by all of its columns, or else
+        the whole table. This may wait."""
         locked_partitions = None
         if spec and len(spec) == len(table.partition_columns):
             locked_partitions = self._matching_partitions(table, [spec], text)
@@ -86,10 +88,11 @@ class PartitionStatements(Family):
     def _missing_partitions(
         self, table: Table, statement: st.AddPartitions, text: str
     ) -> list[str]:
-        """Return the directories of the partitions to add.
+        """Return the directories of the partitions to add, each once: those that do not exist.
 
         Raises:
-            AnalysisError: A partition exists already, and the statement has no IF NOT EXISTS.
+            AnalysisError: A partition exists already or is named twice, and the statement has no IF
+                NOT EXISTS; or a clause does not name all partition columns.
         """
         existing_names = set(self._transactions.partition_names(table))
         missing_names: dict[str, None] = {}
@@ -109,7 +112,7 @@ class PartitionStatements(Family):
     @runs(st.DropPartitions)
     def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
         """Run DROP PARTITION in a transaction of its own. Return None if there is nothing to drop,
-        and the statement has IF EXISTS.
+        and the statement has IF EXISTS; without it, raise AnalysisError.
 
         First each partition gets a base without rows. This base hides the old rows even if the
         partition is added again. The commit removes the partitions from the catalog, too. The files
@@ -159,7 +162,7 @@ def publish_empty_directories(
     txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
 ) -> PublishedWrite:
     """Publish a base without rows in each partition ("": the table itself) or, without
-    ``overwrite``, a delta. This takes a statement id of the transaction."""
+    ``overwrite``, a delta. This uses up a statement id of the transaction; nothing is committed."""
     statement_id = txn.next_statement_id()
     save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=overwrite)
     with TableWrite(filesystem_for(table.location), save) as writing:

@@ -23,11 +23,16 @@ class StateTables(TableStatements):
     """The statements about tables and, without a statement, the state tables."""
 
     def create(self, owner: Table, state_table: Table, text: str) -> bool:
-        """Create the state table of another table, in a transaction of its own, and in a directory
-        that this method chooses.
+        """Create the state table of AUTO CDC beside its owner, the target, in a transaction of its
+        own, and in a directory that this method chooses. The properties get the bond between the
+        two.
 
         Returns:
-            False if the state table exists already, or if its owner was dropped or replaced.
+            False, with nothing created, if the state table exists already, or if its owner was
+            replaced.
+
+        Raises:
+            CatalogError: The owner was dropped.
         """
         location_statement = st.CreateTable(st.Name((state_table.name.name,), Span(0, 0)))
         state_table = replace(
@@ -48,13 +53,14 @@ class StateTables(TableStatements):
 
     def bind(self, owner: Table, cdc_table: Table, text: str) -> bool:
         """Note in an owner's properties its bond with a table of AUTO CDC, in the session's
-        transaction or one of its own, unless it has the bond.
+        transaction or one of its own, unless it has the bond. Nothing is noted if one of the two
+        was replaced.
 
         An exclusive lock keeps out Hive's statements, which write all properties of a table back.
 
         Returns:
-            Whether the owner must be looked up again. False in a transaction that has its snapshot
-            already: then a later transaction notes the bond.
+            Whether the owner must be looked up again. False if nothing was to be done, also in a
+            transaction that has its snapshot already: then a later transaction notes the bond.
         """
         bond, current_transaction = cdc.own_bond(cdc_table), self._transactions.current
         if (
@@ -86,7 +92,8 @@ class StateTables(TableStatements):
         return True
 
     def drop_unwritten(self, state_table: Table, text: str) -> None:
-        """Drop a state table that has no files. Errors are ignored: then the table stays.
+        """Drop a state table that has no files and still has these columns. Errors are ignored:
+        then the table stays.
 
         The method does not wait for a table that somebody uses, because the table will hardly stay
         empty.

@@ -56,11 +56,13 @@ class PropertyChanges:
 
 def property_changes(table: Table, statement: SetTableProperties, text: str) -> PropertyChanges:
     """Return the properties that SET TBLPROPERTIES changes in a table, and check that the table may
-    have them.
+    have them. Nothing is changed, and no file is read.
 
     Raises:
-        AnalysisError: Hive does not know the value of a property.
-        UnsupportedError: The table cannot get these properties.
+        AnalysisError: A property has an unknown or impossible value, or a misspelt name.
+        UnsupportedError: The table would not be transactional any more; a property that describes
+            its files would change, but for insert-only to full-ACID; or a full-ACID table would be
+            sorted, or not ORC.
     """
     span = statement.place
     values = {
@@ -114,7 +116,9 @@ def convertible_table(
         text: The statement's text.
 
     Raises:
-        UnsupportedError: The table cannot become an ACID table in place.
+        UnsupportedError: There is no such plain table, it is an ACID table already, or it cannot
+            become one in place: other properties are set too, or it would be insert-only, is
+            EXTERNAL, not ORC, or sorted.
     """
     name, span = ".".join(statement.name.parts), statement.name.span
     if is_acid:
@@ -142,8 +146,8 @@ def convertible_table(
 def _obstacles(
     foreign_table: ForeignTable, table: Table, properties: Mapping[str, str]
 ) -> Iterator[tuple[bool, str]]:
-    """Yield the possible obstacles to a conversion, lazily: whether the table has it, and the
-    reason in words.
+    """Yield each possible obstacle to a conversion, lazily, as a pair: whether this table has it,
+    and the reason for a message.
 
     Args:
         foreign_table: The plain table in the metastore.
@@ -225,17 +229,18 @@ def check_column_lists(
     statement: CreateTable | SetTableProperties,
     text: str,
 ) -> None:
-    """Check that the properties ``acidsql.key`` and ``acidsql.cdc.keys`` name columns of the table,
-    each once.
+    """Check the properties ``acidsql.key`` and ``acidsql.cdc.keys``, if they are there: each lists
+    columns of the table, and none twice.
 
     Args:
-        properties: The properties of the statement.
+        properties: The properties that the statement sets.
         columns: All columns of the table.
         statement: The statement with the properties.
         text: The statement's text.
 
     Raises:
-        AnalysisError: A name is no column's, or occurs twice.
+        AnalysisError: A name is no column's or occurs twice, or the keys of AUTO CDC are no list of
+            columns in SQL. The error points to the property.
     """
     try:
         column_references.check_lists(properties, [column.name for column in columns])
@@ -244,8 +249,8 @@ def check_column_lists(
 
 
 def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
-    """Check the statement's properties one by one. Raise AnalysisError if one has a name of
-    ANALYZE's statistics, or a wrong value for compactions, history or AUTO CDC."""
+    """Check those of the statement's properties that set statistics, compactions, history or AUTO
+    CDC. Raise AnalysisError for a key that ANALYZE uses for its counts, or for a wrong value."""
     for key, value in statement.properties:
         if key.lower().startswith(STATISTICS):
             span = _span_of_key(key, statement)
@@ -265,7 +270,8 @@ def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> N
 def _error_at_key(
     error: SettingError, key: str, statement: CreateTable | SetTableProperties, text: str
 ) -> AnalysisError:
-    """Turn an error about a property into one that points to the property in the statement."""
+    """Return an AnalysisError with the message of an error about a property, which points to the
+    property in the statement."""
     span = _span_of_key(key, statement)
     return AnalysisError(
         error.message, text, span.start, span.end,
@@ -274,8 +280,8 @@ def _error_at_key(
 
 
 def _span_of_key(key: str, statement: CreateTable | SetTableProperties) -> Span:
-    """Return the place of a property in the statement, or of the whole list in SET
-    TBLPROPERTIES."""
+    """Return the place of a property in CREATE TABLE, or of the table's name if the property is not
+    stated; in SET TBLPROPERTIES the place of the whole list."""
     if isinstance(statement, SetTableProperties):
         return statement.place
     places = zip(statement.properties, statement.property_spans, strict=False)

@@ -61,8 +61,10 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.CreateTable)
     def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
-        """Run CREATE TABLE without a query. With LOCATION, the files there become the table's.
-        Return None if the table exists, and the statement has IF NOT EXISTS."""
+        """Run CREATE TABLE without a query in a transaction of its own. OR REPLACE replaces an ACID
+        table of the name; LOCATION makes the files there the table's rows. Return None if a table
+        or view of the name exists and the statement has IF NOT EXISTS; raise CatalogError if it has
+        neither."""
         name = self.new_name(statement, text)
         if self.exists(statement, name):
             return None
@@ -89,11 +91,15 @@ class TableStatements(ConstraintStatements):
         transaction: Transaction,
         text: str,
     ) -> bool:
-        """Lock the name of a new table, and take these other locks. With OR REPLACE, lock AUTO
-        CDC's tables of this name, too.
+        """Take these other locks, and lock the name of a new table; this may wait. With OR REPLACE,
+        lock AUTO CDC's tables of this name, too.
 
         Returns:
-            False if the table exists, and the statement has IF NOT EXISTS.
+            False if a table or view of the name exists, and the statement has IF NOT EXISTS.
+
+        Raises:
+            CatalogError: One exists, and the statement has neither IF NOT EXISTS nor OR REPLACE.
+            TxnError: A lock was not granted in time.
         """
         transaction.txn.lock([exclusive_lock(name), *other_locks], agent_info=text)
         if self.exists(statement, name):
@@ -107,8 +113,9 @@ class TableStatements(ConstraintStatements):
     def _commit_new_table(
         self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
     ) -> tuple[str, ...]:
-        """Make a table's directory, and commit the transaction, which creates the table. With
-        ``adopt``, take over the files in the directory. Return notes for the receipt."""
+        """Make a new table's directory, and commit the transaction, which creates the table or, if
+        it ``replaces`` one, takes its place. With ``adopt``, the files in the directory become the
+        table's rows. Return notes for the receipt."""
         if not adopt:
             table, cleanup_id = self.claim_directory(table, transaction)
             transaction.txn.commit(
@@ -184,8 +191,9 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
-        """Run DROP TABLE: drop the table, AUTO CDC's tables beside it, and their directories.
-        Return None if the table went meanwhile, and the statement has IF EXISTS."""
+        """Run DROP TABLE: drop the table, AUTO CDC's tables beside it, and their directories. If
+        the table was dropped between the look-up and the lock, return None with IF EXISTS, and
+        raise CatalogError without it. Files that cannot be deleted are only logged."""
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         with self._temporary.track(name), self._locked_transaction(text, *drop_locks(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
@@ -201,8 +209,9 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
-        """Run ADD COLUMNS, under the table's EXCLUSIVE lock. No file changes: old rows show
-        NULL."""
+        """Run ADD COLUMNS under the table's EXCLUSIVE lock. No file changes: old rows show NULL,
+        even if the column has a DEFAULT, of which a note tells. Raise the errors of
+        ``added_columns``."""
         table = self._names.require_table(statement.name, text)
         columns = alter.added_columns(table, statement, text, self.type_of(text))
         with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
@@ -218,7 +227,8 @@ class TableStatements(ConstraintStatements):
         Raises:
             AnalysisError: A column or type is wrong.
             UnsupportedError: Old files would show wrong values, or something names the column.
-            ConstraintError: A row has a NULL in a column that becomes NOT NULL.
+            ConstraintError: A row has a NULL in a column that becomes NOT NULL; a job reads the
+                rows.
         """
         type_of = self.type_of(text)
         table = self._names.require_table(statement.name, text)
@@ -265,8 +275,9 @@ class TableStatements(ConstraintStatements):
     def _refuse_while_records_wait(
         self, table: Table, new_names: Sequence[NewName], txn: Txn, text: str
     ) -> None:
-        """Raise UnsupportedError for new names of columns while AUTO CDC keeps waiting records with
-        the old names."""
+        """Raise UnsupportedError if columns get new names while records wait in AUTO CDC's table
+        for the rest of their source transactions: these have the old names. Without new names
+        nothing is checked."""
         pending = self._own_cdc_table(table, cdc.pending_name(table.name)) if new_names else None
         if pending is not None and self._existing.has_rows(pending, txn):
             raise rename_error(
@@ -275,8 +286,8 @@ class TableStatements(ConstraintStatements):
             )  # fmt: skip
 
     def _own_cdc_table(self, table: Table, name: TableName) -> Table | None:
-        """Return the table of this name that AUTO CDC has made beside ``table``; None: there is
-        none."""
+        """Return the table of this name, if AUTO CDC has made it beside ``table`` and it still
+        belongs to this very table; otherwise None."""
         if not self._metastore.abilities.keeps_state_tables:
             return None
         cdc_table = acid_table(self._metastore.find(name))
@@ -289,8 +300,9 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.SetTableProperties)
     def _set_table_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
-        """Run SET TBLPROPERTIES, under the table's EXCLUSIVE lock. An insert-only table may become
-        full-ACID, if its files allow that."""
+        """Run SET TBLPROPERTIES under the table's EXCLUSIVE lock. An insert-only table may become
+        full-ACID, if its files allow that. Raise the errors of ``property_changes`` before a
+        transaction begins."""
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.property_changes(
@@ -307,7 +319,9 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.UnsetTableProperties)
     def _unset_table_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
-        """Run UNSET TBLPROPERTIES, under the table's EXCLUSIVE lock."""
+        """Run UNSET TBLPROPERTIES under the table's EXCLUSIVE lock. Raise AnalysisError for a
+        property that the table does not have, without IF EXISTS, and UnsupportedError for one that
+        describes its files."""
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.check_unset(table, statement, text)
@@ -319,8 +333,9 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.ConvertTable)
     def _convert_table(self, statement: st.ConvertTable, text: str) -> Receipt:
-        """Turn a plain table of the metastore into a full-ACID table, in place: its files get
-        Hive's names, and are counted."""
+        """Turn a plain table of the metastore into a full-ACID table, in place and under its
+        EXCLUSIVE lock: files without a bucket id in their names get Hive's names, and the rows are
+        counted. The receipt has notes about them."""
         name = self._convertible_table(
             statement, text
         ).name  # raises before a transaction is opened
@@ -332,8 +347,10 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id, notes=notes)
 
     def _convertible_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
-        """Return the plain table that ALTER TABLE … SET TBLPROPERTIES ('transactional'='true')
-        names. Raise UnsupportedError if it cannot become full-ACID in place."""
+        """Look up the plain table that CONVERT TO ACID, or SET TBLPROPERTIES
+        ('transactional'='true'), names, and return it with its partitions. Raise UnsupportedError
+        if there is no such table in the metastore, if Spark has it or it is an ACID table already,
+        or if it cannot become full-ACID in place."""
         parts = statement.name.parts
         entry, foreign_table = self._names.peek_entry(parts), None
         if isinstance(entry, ForeignTable) and not self._names.is_in_spark(parts):
@@ -357,7 +374,8 @@ class TableStatements(ConstraintStatements):
     @runs(st.RenameTable)
     def _rename_table(self, statement: st.RenameTable, text: str) -> Receipt:
         """Run RENAME TO: rename a table, and AUTO CDC's tables beside it. Its directory stays.
-        Raise TxnError if this session holds a lock on the table."""
+        Raise TxnError if this session holds a lock on the table, and CatalogError if the new name
+        is taken."""
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         new_name = self._names.new_table_name(statement.new_name, text)
         new_name = (
@@ -384,10 +402,8 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id)
 
     def _cdc_names(self, name: TableName) -> list[TableName]:
-        """Return the names of the existing tables beside a table that are called like AUTO CDC's.
-
-        The store drops and renames them together with the table.
-        """
+        """Return the names of the existing tables that are called like AUTO CDC's tables beside
+        this table, whoever made them. The store drops and renames them together with the table."""
         if not self._metastore.abilities.keeps_state_tables:
             return []
         return [
@@ -399,12 +415,12 @@ class TableStatements(ConstraintStatements):
     # ── parts of several statements ──────────────────────────────────────────────────────────
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
-        """Whether a table or view of the name exists, so that IF NOT EXISTS leaves nothing to do.
-
-        With OR REPLACE, the result is False, although an ACID table may exist.
+        """Whether IF NOT EXISTS leaves nothing to do, because a table or view of the name exists.
+        With OR REPLACE the result is False, although an ACID table may exist.
 
         Raises:
-            CatalogError: The table or view exists, and there is no IF NOT EXISTS.
+            CatalogError: The name is taken, and the statement has neither IF NOT EXISTS nor an OR
+                REPLACE that can replace what has the name: a view and a table of Spark's stay.
             UnsupportedError: OR REPLACE, and the metastore cannot replace tables.
         """
         entry = self._metastore.find(name)
@@ -430,9 +446,9 @@ class TableStatements(ConstraintStatements):
             self._names.require_free_name(statement.name, name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
-        """Return the directory of a new table: its LOCATION, or a directory with its name in the
-        database's. Raise CatalogError if there is no such database, or the LOCATION cannot be used.
-        """
+        """Return the directory of a new table: its LOCATION, or a directory with the table's name
+        in the database's. Nothing is made. Raise CatalogError if there is no such database, or the
+        LOCATION cannot be used."""
         if statement.location is not None:
             return normalized_location(statement.location)
         database = self._metastore.get_database(name.database)
@@ -444,8 +460,8 @@ class TableStatements(ConstraintStatements):
         return f"{real_location(database.location)}/{directory_name(name.name)}"
 
     def _clean_tables(self, names: Sequence[TableName]) -> None:
-        """Delete the directories of these dropped tables, if nobody reads them any more. Errors are
-        only logged."""
+        """Delete the directories of these dropped tables, except those that a reader may still
+        need. Errors are only logged."""
         try:
             pending = self._metastore.pending_cleanups()
         except AcidSqlError as error:

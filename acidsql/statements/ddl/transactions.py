@@ -53,7 +53,7 @@ class TransactionStatements(Family):
 
         Raises:
             UnsupportedError: The statement cannot be undone (Hive: 20007 OP_NOT_ALLOWED_IN_TXN).
-            TxnError: Only reads are allowed here.
+            TxnError: The statement changes something, and only reads are allowed here.
         """
         if self._transactions.is_autocommit:
             return
@@ -72,10 +72,11 @@ class TransactionStatements(Family):
             )
 
     def replay_receipt(self, statement: Any, text: str) -> Receipt | None:
-        """Return the receipt of a statement that a replay skips; None: this is no replay, or the
-        statement runs.
+        """Return the receipt of a statement that is not run, because an earlier run of the
+        transaction has committed it. None: the statement runs, as this is no such replay, or it
+        only reads.
 
-        A replay skips statements that change rows, and LOCK. The receipt has a count for each
+        A replay skips statements that change something, and LOCK. The receipt has a count for each
         target of the statement. All counts are zero.
         """
         current = self._transactions.current
@@ -97,7 +98,8 @@ class TransactionStatements(Family):
     @runs(st.Commit)
     def _commit(self, statement: st.Commit, text: str) -> Receipt:
         """Run COMMIT, and return a receipt of all changes of the transaction. Raise TxnError in a
-        ``with acid.transaction()`` block."""
+        ``with acid.transaction()`` block, if no transaction is open, or if it cannot be
+        committed."""
         self._refuse_in_block("COMMIT")
         transaction = self._transactions.commit()
         writes = [write for work in transaction.works for write in work.published]
@@ -105,8 +107,8 @@ class TransactionStatements(Family):
 
     @runs(st.Rollback)
     def _rollback(self, statement: st.Rollback, text: str) -> None:
-        """Run ROLLBACK, or ROLLBACK TO a savepoint. Only the latter is allowed in a ``with
-        acid.transaction()`` block."""
+        """Run ROLLBACK, or ROLLBACK TO a savepoint. In a ``with acid.transaction()`` block only the
+        latter is allowed. Raise TxnError if it is not, or there is no transaction or savepoint."""
         if statement.savepoint is not None:
             self._transactions.require_transaction().rollback(statement.savepoint.parts[-1])
             return
@@ -135,8 +137,9 @@ class TransactionStatements(Family):
 
     @runs(st.LockTable)
     def _lock_table(self, statement: st.LockTable, text: str) -> None:
-        """Run LOCK TABLE, or the lock of the partitions that it names, for the open transaction or
-        else for the session."""
+        """Run LOCK TABLE, for the open transaction or else for the session; with PARTITION, lock
+        the partitions that it means. This may wait. Raise AnalysisError if there is no such
+        partition."""
         table = self._names.require_table(statement.name, text)
         partitions: Sequence[str | None] = [None]
         if statement.partition:
@@ -153,7 +156,8 @@ class TransactionStatements(Family):
         self._acquire_locks([LockComponent(kind, name)], text)
 
     def _acquire_locks(self, locks: Sequence[LockComponent], text: str) -> None:
-        """Acquire locks for the open transaction, or for the session if there is no transaction."""
+        """Acquire locks for the open transaction, or for the session if there is no transaction.
+        This waits while others hold conflicting locks."""
         if self._transactions.current is not None:
             self._transactions.current.txn.lock(locks, agent_info=text)
         else:
@@ -161,8 +165,9 @@ class TransactionStatements(Family):
 
     @runs(st.UnlockTable)
     def _unlock_table(self, statement: st.UnlockTable, text: str) -> None:
-        """Run UNLOCK TABLE, which ends locks of the session; the table may be gone. Raise TxnError
-        if a transaction is open, or the session holds no such lock."""
+        """Run UNLOCK TABLE, which ends the session's locks on a table and its partitions or, with
+        PARTITION, on those partitions; the table may be dropped. Raise TxnError if a transaction is
+        open, or the session holds no such lock."""
         session_locks = self._session_locks("UNLOCK TABLE")
         name = self._names.qualify(statement.name.parts)  # the table may be gone
         if name is None or statement.partition:
@@ -205,8 +210,8 @@ class TransactionStatements(Family):
 
     @runs(st.SetOption)
     def _set_option(self, statement: st.SetOption, text: str) -> DataFrame | None:
-        """Change a setting of the session and return None; without a value, return the setting as a
-        row."""
+        """Change a setting of this session and return None. A statement without a value changes
+        nothing, and returns the setting as a row of its key and value."""
         if statement.value is None:
             row = statement.key, dict(self._txns.settings.items())[statement.key]
             return rows_frame(self._spark, "key string, value string", [row])
@@ -220,7 +225,8 @@ class TransactionStatements(Family):
 
     @runs(st.AbortTransactions)
     def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
-        """Run ABORT TRANSACTIONS. A transaction that is unknown or has ended is no error."""
+        """Run ABORT TRANSACTIONS, which may be those of other sessions. The number of a transaction
+        that is unknown or has ended is no error."""
         for txn_id in statement.txn_ids:
             # As in Hive, the number of a transaction that is unknown or has ended is no error.
             try:
@@ -239,8 +245,8 @@ def _targets(statement: st.Statement) -> list[st.Name]:
 
 
 def _release_locks(session_locks: SessionLocks, locks: Sequence[LockInfo], place: str) -> None:
-    """Release these locks of the session. Raise TxnError if the session holds none of them.
-    ``place``: where, for the message."""
+    """Release these locks of the session. Raise TxnError if it holds none of them. ``place``: what
+    they are on, for the message."""
     if not session_locks.release(locks):
         raise TxnError(
             f"This session holds no lock {place}, outside of transactions. SHOW LOCKS has all "

@@ -76,8 +76,8 @@ class ViewDefinitions:
     def _comment_and_properties(
         self, statement: st.CreateView | st.AlterView, name: TableName
     ) -> tuple[str | None, Mapping[str, str]]:
-        """Return the comment and the user's properties of a view: those of CREATE VIEW, or those
-        that the view has at ALTER VIEW."""
+        """Return the comment and the user's properties of a view: for CREATE VIEW those of the
+        statement, for ALTER VIEW those that the view has (none if it is gone)."""
         if isinstance(statement, st.CreateView):
             return statement.comment, dict(statement.properties)
         old = view_of(self._transactions.find(name))
@@ -89,9 +89,9 @@ class ViewDefinitions:
     def _analyse_query(
         self, statement: st.CreateView | st.AlterView, text: str, *, double_quoted: bool
     ) -> DataFrame:
-        """Analyse the query over stand-ins without rows, and return it as a DataFrame. Errors point
-        into the user's text. Raise UnsupportedError for a parameter, AnalysisError for a variable.
-        """
+        """Analyse the view's query over stand-ins without rows, and return it as a DataFrame; no
+        job runs. Raise SqlError, which points into the user's text: UnsupportedError for a
+        parameter, AnalysisError for a variable of the session."""
         query = statement.query.span
         rewritten = rewrite(text, statement, self._names.find_readable, double_quoted=double_quoted)
         query_text = Text(text, rewritten.edits).verbatim(query)
@@ -112,11 +112,12 @@ class ViewDefinitions:
         return rows
 
     def _refuse_temporary(self, text: str, query: Span, *, double_quoted: bool) -> None:
-        """Refuse temporary views, tables and functions in the query, and IDENTIFIER(…) as a table.
+        """Refuse a query that names a temporary view, table or function, or uses IDENTIFIER(…) as a
+        table.
 
         Raises:
             AnalysisError: INVALID_TEMP_OBJ_REFERENCE: the query names such an object.
-            UnsupportedError: An expression names a table, and its value may change.
+            UnsupportedError: IDENTIFIER(…) is used as a table: its value may change.
         """
         query_references = references(text, query, double_quoted_identifiers=double_quoted)
         global_database = str(self._spark.conf.get(_GLOBAL_DATABASE)).lower()

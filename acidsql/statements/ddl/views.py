@@ -21,7 +21,8 @@ class ViewStatements(Family):
 
     @runs(st.CreateView)
     def _create_view(self, statement: st.CreateView, text: str) -> Receipt | None:
-        """Run CREATE VIEW. Return None if the view exists, and the statement has IF NOT EXISTS."""
+        """Run CREATE VIEW. OR REPLACE replaces a view, but no table. Return None if the name is
+        taken and the statement has IF NOT EXISTS; raise CatalogError if it has neither."""
         name = self._names.new_table_name(statement.name, text)
         if self._has_nothing_to_create_or_replace(statement, name):
             return None
@@ -35,7 +36,8 @@ class ViewStatements(Family):
 
     @runs(st.AlterView)
     def _alter_view(self, statement: st.AlterView, text: str) -> Receipt:
-        """Run ALTER VIEW … AS: replace a view's query, and keep its comment and properties."""
+        """Run ALTER VIEW … AS: replace a view's query, and keep its comment and properties. Raise
+        AnalysisError if there is no such view, and the errors of ``view_of_statement``."""
         name = self._require_view(statement.name, text)
         self._view_of_statement(statement, text, name)  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
@@ -48,7 +50,8 @@ class ViewStatements(Family):
 
     @runs(st.RenameView)
     def _rename_view(self, statement: st.RenameView, text: str) -> Receipt:
-        """Run ALTER VIEW … RENAME TO. Raise CatalogError if the new name is taken."""
+        """Run ALTER VIEW … RENAME TO. Raise CatalogError if the new name is taken, and
+        AnalysisError if the old name is no view's."""
         name = self._require_view(statement.name, text)
         new_name = self._names.new_table_name(statement.new_name, text)
         self._names.require_free_name(statement.new_name, new_name)
@@ -59,8 +62,9 @@ class ViewStatements(Family):
 
     @runs(st.DropView)
     def _drop_view(self, statement: st.DropView, text: str) -> Receipt | None:
-        """Run DROP VIEW. Return None if the view went meanwhile, and the statement has IF
-        EXISTS."""
+        """Run DROP VIEW. Return None if the statement has IF EXISTS and the view was dropped
+        between the look-up and the lock. Raise AnalysisError if there is no such view at the
+        look-up, or the name is that of a table."""
         name = self._require_view(statement.name, text)
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
             if statement.if_exists and view_of(self._metastore.find(name)) is None:
@@ -75,8 +79,8 @@ class ViewStatements(Family):
         return view.name
 
     def _has_nothing_to_create_or_replace(self, statement: st.CreateView, name: TableName) -> bool:
-        """Whether the name is taken, and CREATE VIEW … IF NOT EXISTS has nothing to do. False: the
-        name is free, or OR REPLACE replaces the view. Otherwise raise CatalogError."""
+        """Whether IF NOT EXISTS leaves nothing to do, because the name is taken. False: the name is
+        free, or OR REPLACE replaces a view. Raise CatalogError if the name is taken otherwise."""
         entry = self._metastore.find(name)
         if view_of(entry) and statement.or_replace:
             return False

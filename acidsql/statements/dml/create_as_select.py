@@ -24,7 +24,9 @@ class FilledTables:
     def create(
         self, statement: st.CreateTable, statement_text: StatementText, clock: Clock
     ) -> Receipt | None:
-        """Run a statement. None if IF NOT EXISTS leaves nothing to do."""
+        """Run CREATE TABLE … AS SELECT in a transaction of its own, whose commit creates the table,
+        or replaces it with OR REPLACE. Return None if the name is taken and the statement has IF
+        NOT EXISTS; raise CatalogError if it is taken and there is neither."""
         text = statement_text.text
         with clock("say"):
             prepared = self._phases.preparer.prepare_create_as_select(statement, statement_text)

@@ -32,7 +32,8 @@ class FilledColumns(Family):
     @runs(st.AddFilledColumns)
     def _add_filled_columns(self, statement: st.AddFilledColumns, text: str) -> Receipt:
         """Run ADD COLUMNS … WITH VALUES in a transaction of its own: an UPDATE of all rows, whose
-        commit adds the columns."""
+        commit adds the columns. Raise UnsupportedError for an insert-only table, on a Hive
+        Metastore, or if a new column has no DEFAULT."""
         clock = Clock()
         with clock("say"):
             table = self._names.require_table(statement.name, text)
@@ -50,7 +51,8 @@ class FilledColumns(Family):
         return receipt(text, transaction.id, work.published, clock.seconds, transaction.compaction)
 
     def _check_table(self, table: Table, statement: st.AddFilledColumns, text: str) -> None:
-        """Raise UnsupportedError if the table is insert-only, or a COMMIT cannot change columns."""
+        """Raise UnsupportedError if the table is insert-only, or the metastore cannot change
+        columns in the same step as a COMMIT."""
         if table.is_insert_only:
             raise _unsupported_error(
                 f"{table.name} is insert-only, so its rows cannot be changed (Hive 10414)",
@@ -65,8 +67,9 @@ class FilledColumns(Family):
     def _prepare_update(
         self, table: Table, columns: list[Column]
     ) -> tuple[st.Update, StatementText, PreparedStatement]:
-        """Return the UPDATE that sets the new columns to their DEFAULTs: the statement, its text,
-        and the prepared statement."""
+        """Compose the UPDATE of all rows that sets the new columns to their DEFAULTs, and whose
+        commit will add them. Return the statement, its text, and the prepared statement; nothing
+        runs."""
         path = quoted_path((table.name.database, table.name.name))
         sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
         statement_text = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)

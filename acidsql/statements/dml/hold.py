@@ -71,8 +71,9 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> LockedStatement:
-        """Take a statement's locks, then the snapshot. If a table or its partitions changed before,
-        prepare the statement again, and lock its tables as a whole."""
+        """Take a statement's locks, then the snapshot. If a target or its partitions have changed
+        since the statement was prepared, prepare it again, lock its tables as a whole, and take a
+        new snapshot; a snapshot of an earlier statement of the transaction stays."""
         is_first = not txn.has_snapshot
         possible_partitions = self._possible_partitions_by_query(prepared, statement_text)
         txn.lock(
@@ -113,8 +114,9 @@ class Holder:
         prepared: PreparedStatement,
         possible_partitions: Sequence[PossiblePartitions],
     ) -> list[LockComponent]:
-        """Return the locks to take for a statement, whose queries can change these partitions; an
-        EXCLUSIVE one if it changes the columns of a table."""
+        """Return the locks that a statement needs if its queries change these partitions (one item
+        for each query; None: any). An EXCLUSIVE lock comes first if the commit changes a table's
+        columns. Nothing is locked."""
         targets = zip(prepared.queries, possible_partitions, strict=True)
         altering_locks = (
             [] if prepared.table_before is None else [exclusive_lock(prepared.table_before.name)]
@@ -127,7 +129,7 @@ class Holder:
         self, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[PossiblePartitions]:
         """Return, for each query of the statement, the names of the partitions that it can change;
-        None if these may be any, or if the table has no partitions."""
+        None if these may be any, or if the table has no partitions. Spark may run a job."""
         return [
             self._context.partitions.possible_partitions(query, statement_text)
             for query in prepared.queries
@@ -139,8 +141,8 @@ class Holder:
         prepared: PreparedStatement,
         statement_text: StatementText,
     ) -> bool:
-        """Whether the statement, evaluated again, still changes no other partitions than the locked
-        ones."""
+        """Whether the conditions, evaluated again under the locks, still mean no other partitions
+        than those in ``possible_partitions``. None there covers all."""
         for query, locked_partitions in zip(prepared.queries, possible_partitions, strict=True):
             if query.partitions is not None and locked_partitions is not None:
                 current_partitions = self._context.partitions.possible_partitions(
@@ -159,8 +161,8 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> PreparedStatement:
-        """Prepare a CREATE TABLE … AS SELECT again, and lock what it reads, if its tables have
-        changed before its locks; otherwise return ``prepared``.
+        """Prepare a CREATE TABLE … AS SELECT again, and lock what it then reads, if a table or view
+        that it reads has changed since it was prepared; otherwise return ``prepared``.
 
         So the query is prepared over the tables as they are under the locks.
         """
@@ -171,8 +173,8 @@ class Holder:
         return prepared_again
 
     def _is_current(self, tables: Iterable[Table]) -> bool:
-        """Whether the catalog still has these ACID tables and views as they were looked up. Plain
-        tables are not compared."""
+        """Whether the catalog still has these ACID tables and views exactly as they were looked up.
+        Plain tables are not compared."""
         transactions = self._context.transactions
 
         def is_same(table: Table) -> bool:
@@ -183,11 +185,11 @@ class Holder:
 
 
 def _check_directory(table: Table) -> None:
-    """Raise CatalogError for a table without a directory: a new one would be in another place than
-    others see.
+    """Raise CatalogError if a table's directory cannot be seen from this machine: a new one would
+    be in another place than others see.
 
     Hive's server makes the directory together with the table. So if the directory is missing, its
-    file system may not be mounted on this machine, for example.
+    file system may not be mounted here, for example.
     """
     if not filesystem_for(table.location).exists(table.location):
         raise CatalogError(

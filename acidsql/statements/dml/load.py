@@ -63,8 +63,9 @@ class _LoadPlan:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether the rows are inserted anew instead of copying the files, because the files may
-        not be what the table demands."""
+        """Whether the rows are inserted anew instead of copying the files: the table has buckets,
+        NOT NULL or CHECK, the rows tell their partitions, there are too many files, or Spark would
+        read a file otherwise."""
         return (
             self.table.is_bucketed
             or self.partition is None
@@ -86,11 +87,12 @@ class LoadStatements(Family):
     @runs(LoadData)
     def load(self, statement: LoadData, text: str) -> Receipt:
         """Run LOAD DATA, in the session's transaction or its own. After the commit the source files
-        are deleted, except LOCAL ones.
+        are deleted, except LOCAL ones. A file that cannot be deleted is a note in the receipt.
 
         Raises:
             AnalysisError: There are no files to load, or they do not fit the table.
-            UnsupportedError: Files of this path, or into this table, cannot be loaded.
+            UnsupportedError: The table is not ORC, the files are those of an ACID table, or this
+                transaction has overwritten the partition.
         """
         plan = self._plan_load(statement, text, self._names.require_table(statement.name, text))
         unremoved_paths: list[str] = []
@@ -162,8 +164,8 @@ class LoadStatements(Family):
         return _LoadPlan(table, partition, equal_partitions, sources)
 
     def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
-        """Raise UnsupportedError if the files beside ``path`` belong to an ACID table: LOAD DATA
-        would take them away."""
+        """Raise UnsupportedError if the directory of the file ``path`` is an ACID table's, or is
+        named like a base or delta: LOAD DATA would take a table's files away."""
         directory = real_location(directory_of(path))
         is_acid = any(parse_directory(part) is not None for part in directory.split("/"))
         if is_acid or self._places.owners_of(directory):
@@ -179,13 +181,13 @@ class LoadStatements(Family):
     def _lock(
         self, transaction: Transaction, statement: LoadData, plan: _LoadPlan, text: str
     ) -> bool:
-        """Lock the directory of the files, and the target.
+        """Lock the target and, unless LOCAL, the directory of the files. This may wait.
 
         A second transaction locks the directory, because the files are removed after the commit,
         which ends all locks of the first transaction.
 
         Returns:
-            True if the locks had to wait.
+            True if one of the locks had to wait.
         """
         has_waited = False
         if not statement.local:
@@ -204,8 +206,9 @@ class LoadStatements(Family):
     def _write(
         self, transaction: Transaction, work: Work, statement: LoadData, plan: _LoadPlan
     ) -> None:
-        """Copy the files, or insert their rows if the files may not be what the table demands, and
-        publish them. This takes a statement id of the transaction."""
+        """Copy the files, or insert their rows (``is_rewritten``), and publish the new files;
+        nothing is committed. This uses up a statement id of the transaction. Raise UnsupportedError
+        if the transaction has overwritten one of the partitions."""
         txn, table = transaction.txn, plan.table
         statement_id = txn.next_statement_id()
         save = Save(
@@ -239,8 +242,8 @@ class LoadStatements(Family):
         return writing.copies(plan.sources, None if statement.local else self._spark)
 
     def _rows(self, plan: _LoadPlan, paths: Sequence[str]) -> DataFrame:
-        """Return the rows of the files, lazily, and the values of their partition, in the columns
-        of an INSERT."""
+        """Return the rows of the files, lazily: the table's data columns, then the partition values
+        as text, in the columns that an INSERT has for them."""
         table = plan.table
         if plan.partition is None:
             plain_table = replace(table, columns=table.all_columns, partition_columns=())
@@ -301,8 +304,8 @@ def _path_error(reason: str, statement: LoadData, text: str) -> AnalysisError:
 
 
 def _remove_files(sources: Sequence[SourceFile]) -> list[str]:
-    """Delete the loaded files after the commit. Return, and log, the paths of files that could not
-    be deleted or have changed."""
+    """Delete the loaded files. Return, and log, the paths of those that could not be deleted or
+    have changed since they were loaded; nothing is raised."""
     unremoved_paths = load.delete_sources(sources)
     for path in unremoved_paths:
         _log.warning("'%s' is loaded, but could not be removed or has changed since.", path)

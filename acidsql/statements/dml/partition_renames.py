@@ -43,7 +43,8 @@ class PartitionRenames(Family):
     @runs(st.RenamePartition)
     def _rename_partition(self, statement: st.RenamePartition, text: str) -> Receipt:
         """Run RENAME TO PARTITION in a transaction of its own, under the table's EXCLUSIVE lock: an
-        UPDATE moves the rows, and the old directories are deleted after the commit."""
+        UPDATE moves the rows, the commit drops the old partition, and then its directories are
+        deleted. Raise the errors of ``_old_and_new_partitions``."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         old_and_new = self._old_and_new_partitions(table, statement, text)
         update_statement, statement_text, prepared = self._moving_update(table, *old_and_new)
@@ -92,8 +93,9 @@ class PartitionRenames(Family):
 
         Raises:
             AnalysisError: There is no old partition, the new partition exists already, or a clause
-                does not name all columns.
-            UnsupportedError: A partition column has a type that has several texts for one value.
+                does not name all columns, or names another.
+            UnsupportedError: A partition column has a type that has several texts for one value,
+                such as double or timestamp.
         """
         for column in table.partition_columns:
             if parse_type(column.type).kind not in _RENAMABLE_TYPES:
@@ -119,8 +121,9 @@ class PartitionRenames(Family):
     def _moving_update(
         self, table: Table, old_partitions: list[str], new_partition: str
     ) -> tuple[Changing, StatementText, PreparedStatement]:
-        """Make and prepare the UPDATE that moves the rows. Return the statement, its text, and the
-        prepared statement."""
+        """Compose and prepare the UPDATE that gives the rows of the old partition the values of the
+        new one; nothing runs. All of ``old_partitions`` have the same values. Return the statement,
+        its text, and the prepared statement."""
         column_names = [quote(column.name) for column in table.partition_columns]
         types = [column.type for column in table.partition_columns]
         # Another program may have named the old directory otherwise than by its value's text.

@@ -44,8 +44,8 @@ class Preparer:
     def prepare_at_a_glance(
         self, statement: Changing, statement_text: StatementText, peek: Resolve
     ) -> PreparedStatement:
-        """Prepare a statement that changes rows, with tables as ``peek`` finds them; if that fails,
-        as the metastore has them now.
+        """Prepare a statement that changes rows, with tables as ``peek`` finds them, perhaps in a
+        cache; if that fails, as the metastore has them now. Nothing is locked or written.
 
         The holder compares these tables with the metastore's under the locks.
 
@@ -67,8 +67,8 @@ class Preparer:
         return self._prepare(statement, statement_text, self._names.find_readable)
 
     def prepare_text(self, text: str) -> tuple[Changing, StatementText, PreparedStatement]:
-        """Parse and prepare a statement of acidsql's own, which changes rows of ACID tables. All
-        names are taken for ACID tables.
+        """Parse and prepare a statement that acidsql itself has composed, and that changes rows of
+        ACID tables. All names are taken for ACID tables. Nothing is locked or written.
 
         Returns:
             The parsed statement, its text, and the prepared statement.
@@ -82,7 +82,8 @@ class Preparer:
         self, statement: Changing, statement_text: StatementText, resolve: Resolve
     ) -> PreparedStatement:
         """Prepare a statement that changes rows: AUTO CDC, RESTORE, REVERT or DML. ``resolve``
-        finds tables by name."""
+        finds tables by name. Nothing is locked or written; the result tells the queries that make
+        the events, and the tables that these read."""
         analyse = lower.Analysis(self._spark, statement_text.args, self._filler.empty_views).fields
         text, double_quoted = statement_text.text, statement_text.double_quoted
         case_sensitive = is_case_sensitive(self._spark)
@@ -108,8 +109,8 @@ class Preparer:
         return prepared
 
     def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
-        """Raise UnsupportedError if AUTO CDC's target is temporary, or the metastore keeps no state
-        tables."""
+        """Raise UnsupportedError if AUTO CDC's target is a temporary table, or the metastore cannot
+        keep the table of order values that AUTO CDC has beside its target."""
         refuse_temporary(self._names.qualify(statement.target.parts), "AUTO CDC")
         if not self._metastore.abilities.keeps_state_tables:
             raise UnsupportedError(
@@ -135,7 +136,7 @@ class Preparer:
         self, statement: st.Undo, statement_text: StatementText
     ) -> list[tuple[Table, ChangesToUndo]]:
         """Return the tables that RESTORE or REVERT changes back, each with the changes to undo.
-        Dropped tables are left out.
+        REVERT leaves out dropped tables; RESTORE may add the state table of AUTO CDC.
 
         Raises:
             AnalysisError: There is no such table, or the transaction to revert committed no change
@@ -165,8 +166,8 @@ class Preparer:
     def _tables_to_restore(
         self, table: Table, statement: st.Restore, statement_text: StatementText
     ) -> list[tuple[Table, ChangesToUndo]]:
-        """Return a table to restore, and its state table if it has one, each with the changes to
-        undo.
+        """Return a table to restore and, if AUTO CDC keeps a state table of order values beside it,
+        that table, too; each with the changes to undo: all since the statement's version or time.
 
         If the state table kept the order values of later records, AUTO CDC would take records for
         stale that the restored table does not have any more.

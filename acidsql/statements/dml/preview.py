@@ -52,8 +52,9 @@ class Previewer:
         self._filler, self._tables = filler, TableRows(context)
 
     def changes(self, prepared: PreparedStatement, statement_text: StatementText) -> DataFrame:
-        """Return the changes that a statement would make, lazily: the table's columns,
-        ``_change_type`` and ``row__id``.
+        """Return the changes that a statement would make, lazily, one row for each image: the
+        table's columns, ``_change_type`` and ``row__id`` (NULL for a row that is new). Nothing is
+        locked or written.
 
         AUTO CDC shows changes of its target, not of the tables beside the target.
 
@@ -84,8 +85,8 @@ class Previewer:
         return mark_char_columns(reduce(DataFrame.unionAll, changes_by_query), table)
 
     def _auto_cdc_changes(self, prepared: PreparedCdc, statement_text: StatementText) -> DataFrame:
-        """Return the changes that AUTO CDC would make in its target, lazily. The records are
-        folded, and decided about, in the query itself."""
+        """Return the changes that AUTO CDC would make in its target, lazily. No step writes files
+        between: one query folds the records, decides about them and makes the changes."""
         events, table = prepared.queries[0], prepared.queries[0].table
         need_names(table)
         # Only the records tell whether one of them truncates. If none does, both queries decide
@@ -167,7 +168,8 @@ _ROW_ID_OF = f"CAST({{}} AS {ROW__ID_TYPE})"
 
 
 def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
-    """Return SQL of an old row's values, by column. NULL for a column that the statement adds."""
+    """Return SQL of an old row's values by column, cast to the types that users see; NULL for a
+    column that ``rows`` does not have, because the statement adds it."""
     existing_columns = set(rows.columns)
     return {
         column.name: f"CAST({quote(column.name) if column.name in existing_columns else 'NULL'} AS "
@@ -177,8 +179,8 @@ def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
 
 
 def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
-    """Join the events with the target's old rows by row id. The old values get columns of their
-    own, with a prefix."""
+    """Add the target's old row to each event, by row id, in columns with a prefix; NULLs for an
+    event without an old row."""
     values = {key: key for key in ew.KEYS} | _old_values(target, table)
     old_rows = jvm.select(
         target, *(f"{sql} AS {quote(_OLD + name)}" for name, sql in values.items())
@@ -188,8 +190,8 @@ def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFr
 
 
 def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
-    """Return one row for each change. An update event becomes two rows, the images before and
-    after.
+    """Return the events as changes: an insert or delete event is one row, an update event two, the
+    images before and after. Only old rows have a ``row__id``.
 
     ``has_old``: whether the events have columns of the old values; if not, the new columns serve.
     """
@@ -210,15 +212,15 @@ def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFram
     return jvm.select(rows, f"{_CHANGE}.*")
 
 
-def _change_struct(table: Table, values: list[str], kind: str, row_id: str) -> str:
-    """Return SQL of a struct of a row's values, ``_change_type`` (SQL in ``kind``), and
-    ``row__id``."""
+def _change_struct(table: Table, values: list[str], change_type_sql: str, row_id_expression: str) -> str:
+    """Return SQL of a struct of a row's values, which are SQL in the order of the table's columns,
+    then ``_change_type`` and ``row__id``."""
     names = [column.name for column in table.all_columns]
     pairs = [
         f"CAST({value} AS {shown_type(column.type)}) AS {quote(name)}"
         for value, column, name in zip(values, table.all_columns, names, strict=True)
     ]
-    return f"struct({', '.join([*pairs, f'{kind} AS {CHANGE_TYPE}', f'{row_id} AS {ROW__ID}'])})"
+    return f"struct({', '.join([*pairs, f'{change_type_sql} AS {CHANGE_TYPE}', f'{row_id_expression} AS {ROW__ID}'])})"
 
 
 def _inserted_rows(events: DataFrame, table: Table) -> DataFrame:

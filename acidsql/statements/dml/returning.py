@@ -35,7 +35,7 @@ class ReturnedRows:
         self, held: LockedStatement, work: Work, statement_text: StatementText
     ) -> DataFrame | None:
         """Return the rows that RETURNING returns, lazily, over the files that the statement has
-        published; None without RETURNING.
+        published; None without RETURNING. ``work`` is marked as read by a DataFrame.
 
         Raises:
             SqlError: Spark cannot analyse the query; the error points into the statement.

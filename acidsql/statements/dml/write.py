@@ -51,8 +51,9 @@ class Writer:
         clock: Clock,
         work: Work,
     ) -> None:
-        """Write and publish the events of all targets of a statement, and note the directories in
-        ``work``. The transaction is not committed."""
+        """Write and publish the events of all targets of a statement, one target after another, and
+        note in ``work`` the directories and what else the commit needs. The transaction is not
+        committed."""
         if held.prepared.table_before is not None:
             work.altered = held.prepared.queries[0].table
         work.reverted = held.prepared.reverted_txn_id
@@ -74,11 +75,11 @@ class Writer:
         clock: Clock,
         work: Work,
     ) -> None:
-        """Write and publish the events of these queries, one after another. The partitions beside a
-        query are those that it can change.
+        """Write and publish the events of these queries, one after another. With each query comes
+        the list of partitions that it can change; None: any, or an unpartitioned table.
 
         Raises:
-            UnsupportedError: The transaction has overwritten a partition that a query changes.
+            UnsupportedError: The transaction has overwritten a partition to which a query writes.
         """
         for query, possible_partitions in targets:
             overwrite = query.overwrite
@@ -97,7 +98,8 @@ class Writer:
                     work.publish(query.table, writing)
 
     def _few_rows_limit(self, query: EventQuery, events: Events) -> int:
-        """Return how many rows the driver may collect and write without a job; 0: a job writes all
+        """Return up to how many rows the driver may collect and write without a job. 0: a job
+        writes them, as the query is not small by its form, or a second evaluation could give other
         rows."""
         is_tiny = query.source is not None and query.source.is_short
         if events.source is not None:
@@ -112,8 +114,9 @@ class Writer:
     def _evaluate_source(
         self, txn: Txn, prepared: PreparedStatement, views: Views, statement_text: StatementText
     ) -> Iterator[None]:
-        """Evaluate, once for the block, the source that several queries read (I9: one evaluation),
-        into temporary files. ``views`` gets these rows. Without such a source, do nothing."""
+        """If several queries of a statement read one source, evaluate it once, into temporary files
+        that exist as long as the block runs, and put their rows into ``views``. Otherwise do
+        nothing."""
         if prepared.source is None:
             yield
             return
@@ -128,12 +131,10 @@ class Writer:
     def _new_table_write(
         self, txn: Txn, query: EventQuery, possible_partitions: PossiblePartitions
     ) -> TableWrite:
-        """Make the TableWrite for a query's events, without writing yet. It takes new statement ids
-        from the transaction: one, or two if rows are deleted too.
-
-        Of ``touched``, the possible partitions, only the first is used, if the statement names a
-        partition: all new rows go there.
-        """
+        """Make the TableWrite for a query's events. Nothing is written yet, but the transaction
+        uses up a statement id, or two if the query deletes rows: the lower one is for the delete
+        events. If the statement gives values for all partition columns, all new rows go to the
+        first of ``possible_partitions``; otherwise the rows' values decide."""
         table, settings = query.table, self._context.txns.settings
         static_partition = (
             None
@@ -169,8 +170,8 @@ class Writer:
     def _write_events(
         self, writing: TableWrite, query: EventQuery, views: Views, statement_text: StatementText
     ) -> None:
-        """Write a query's events into hidden files: few rows by the driver, many by a job. Nothing
-        is published."""
+        """Write a query's events into hidden files: few rows by the driver, many by a job. An
+        overwrite also replaces all old rows there. Nothing is published."""
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return
