@@ -167,7 +167,7 @@ class AutoCdcStatements:
 
     def records_with_faults(self, text: str) -> DataFrame:
         """Return the unchanged records of the AUTO CDC statement ``text`` over a temporary view,
-        lazily.
+        lazily. Nothing is applied.
 
         The column ``cdc_fold.FAULT`` is the error condition with which the statement would refuse a
         record; NULL for a good record.
@@ -183,7 +183,9 @@ class AutoCdcStatements:
         return lower.frame(self._spark, self._prepare_again(statement, statement_text).faults, {})
 
     def make_pending_table(self, target: Table) -> Table:
-        """Return the pending table of a target, and create it if it is missing.
+        """Return the pending table of a target, in which records wait for the rest of their
+        source's transaction. If it is missing, it is created, in a transaction of its own; the
+        target's properties get the bond with it.
 
         Raises:
             AnalysisError: A table of another kind has the pending table's name, or the pending
@@ -214,14 +216,14 @@ class AutoCdcStatements:
         return pending
 
     def lock_targets(self, targets: Sequence[Table]) -> None:
-        """Lock the targets of later statements before anything is read. An empty list takes no
-        lock.
+        """Lock, for the open transaction, the targets of later statements before anything is read.
+        An empty list takes no lock.
 
         The snapshot is taken after the locks (I6: lock, then look), so the transaction waits for
         other appliers of these tables.
 
         Raises:
-            TxnError: No transaction is open.
+            TxnError: No transaction is open, or a lock was not granted in time.
         """
         txn = self._context.transactions.require_transaction().txn
         target_names = [target.name for target in targets]
@@ -252,8 +254,9 @@ class AutoCdcStatements:
     def _ensure_state_table(
         self, prepared: PreparedCdc, statement: AutoCdc, statement_text: StatementText
     ) -> Iterator[PreparedCdc]:
-        """Create a missing state table before the block, and drop it if the block fails. Note its
-        bond in the target.
+        """Create a missing state table before the block, and drop it if the block fails, unless it
+        has files or nobody knows whether the block's transaction is committed. Note the bond
+        between the two tables in the target's properties.
 
         Between BEGIN and COMMIT the state table stays: later statements of the transaction may use
         it.
@@ -294,9 +297,10 @@ class AutoCdcStatements:
         clock: Clock,
         work: Work,
     ) -> Tally:
-        """Fold the records, decide about them, and write the events of the target and of the state
-        table. Return the numbers of records and decisions. Raise ConstraintError for a bad record
-        or a key that the target has twice, TableChangedError if others dropped the state table."""
+        """Fold the records (the newest of each key), decide about them, and write and publish the
+        events of the target and of the state table; nothing is committed. Return the numbers of
+        records and decisions. Raise ConstraintError for a bad record or a key that the target has
+        twice, TableChangedError if others dropped the state table."""
         prepared = locked.prepared
         assert isinstance(prepared, PreparedCdc)
         if prepared.is_new:
@@ -349,8 +353,9 @@ class AutoCdcStatements:
         """Return the query that decides about these records, and the event queries over its
         decisions.
 
-        If the target and the state table are empty, the query reads only the records. If a record
-        truncates, the query is the one that knows truncations.
+        If the target has no files and the state table no visible write, the query reads only the
+        records. Otherwise, if a record truncates the target, it is the query that knows
+        truncations.
         """
         decisions = prepared.decisions
         if decisions.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
@@ -369,10 +374,11 @@ class AutoCdcStatements:
         statement_text: StatementText,
         demands: Mapping[str, Demand],
     ) -> EvaluatedRows:
-        """Evaluate the one query of a part of the statement, into temporary files or the driver.
+        """Evaluate the one query of a part of the statement: up to ``acidsql.few.rows`` rows into
+        the driver, more into temporary files, which ``files`` deletes when it closes.
 
         So all later steps see one evaluation of the source. Decisions over literal rows may be
-        evaluated several times. ``files`` deletes the temporary files when it closes.
+        evaluated several times. ``demands``: which rows the query needs of its views; {}: all.
         """
         (query,) = part.queries
         few_rows = self._context.txns.settings.few_rows
@@ -415,10 +421,11 @@ class AutoCdcStatements:
 
 
 def _demands_by_view(prepared: PreparedCdc, records: EvaluatedRows) -> Mapping[str, Demand]:
-    """Return the demand on each view of the target and the state table: the rows of the keys of few
-    records.
+    """Return which rows the decision needs of each view of the target and the state table: those of
+    the records' keys and, in the state table, the row with a NULL key, which has the order value of
+    the newest truncation.
 
-    Empty if the records are many, or if no key's values tell which rows the records need.
+    Empty, so all rows count, if the records are many, or if their keys' values tell no predicate.
     """
     keys = prepared.rules.keys
     if records.few is None:

@@ -56,7 +56,8 @@ class Tally:
 
 
 def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, int]:
-    """Refuse bad records before any table is changed. Return the counts of all records.
+    """Refuse bad records before any table is changed. ``records``: the folded ones, a row for each
+    key. A job may count them.
 
     Returns:
         Counts by name: ``keys``, ``orders`` (pairs of a key and an order value), ``records``,
@@ -125,8 +126,8 @@ def refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
 
 
 def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False) -> str:
-    """Return up to three keys as text, ``(k) = (1), (2)``; with ``is_tie``, each with the order
-    value that several records have."""
+    """Return the column names and up to three keys as text, ``(k) = (1), (2)``; with ``is_tie``,
+    each with the order value that several different records have."""
     keys = prepared.rules.keys
     columns = [f"CAST(k{i} AS STRING)" for i in range(len(keys))]
     sample_rows = rows.selectExpr(*columns, *(["tie"] if is_tie else [])).head(_SAMPLES)
@@ -140,7 +141,8 @@ def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False
 
 
 def count_decisions(decisions: EvaluatedRows) -> Tally:
-    """Count the decisions of AUTO CDC, and the records that they are about."""
+    """Count the decisions of AUTO CDC, and the records that they are about, by kind. A job runs
+    unless the decisions are few."""
 
     def one_if(condition: str) -> str:
         return f"CASE WHEN {condition} THEN 1 ELSE 0 END"

@@ -70,7 +70,8 @@ class Tombstones:
 
     def _run_delete(self, text: str) -> int:
         """Run a DELETE in a transaction of its own, and return the number of deleted rows. It fails
-        at once if it must wait for a lock: a later attempt deletes the same rows."""
+        instead of waiting if another holds a conflicting lock: a later attempt deletes the same
+        rows."""
         clock = Clock()
         statement, statement_text, prepared = self._phases.preparer.prepare_text(text)
         with (

@@ -62,7 +62,8 @@ class Partitions:
             condition cannot be evaluated.
 
         Raises:
-            SqlError: A value of the PARTITION clause cannot be evaluated.
+            AcidSqlError: A value of the PARTITION clause cannot be evaluated, or does not fit its
+                column.
         """
         table = query.table
         if not table.partition_columns:

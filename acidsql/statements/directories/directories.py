@@ -12,7 +12,7 @@ from acidsql.storage.files.filesystem import real_location
 
 def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bool) -> None:
     """Refuse INSERT OVERWRITE DIRECTORY into a table's directory, one inside of it, or one around
-    it. Another statement is no error.
+    it. A text that is no such statement is never refused.
 
     A dropped table's directory counts until it is deleted: the cleaner would delete new files.
 

@@ -116,8 +116,8 @@ class Move:
                 manager.close()
 
     def _run(self) -> None:
-        """Move the table by locks, marks and two transactions, or only remove the mark if an
-        interrupted move is to be ended."""
+        """Move the table by locks, marks and two transactions. If an interrupted move has only its
+        last step left (the old metastore has no such table any more), only remove the mark."""
         old_txn, new_txn = (manager.open(agent_info=self._call) for manager in self._managers)
         with old_txn, new_txn:
             old_txn.lock([exclusive_lock(self._old.name)], agent_info=self._call)
@@ -163,13 +163,15 @@ class Move:
     def _move_table(
         self, old_txn: Txn, new_txn: Txn, table: Table, new_table: Table | None
     ) -> None:
-        """Mark the table, create it in the new metastore, compare the files, and drop it from the
-        old metastore without its files. A failure is undone, unless a metastore did not answer.
+        """Check that the table can move, mark it, create it in the new metastore, compare the
+        files, and drop it from the old metastore without its files. A failure is undone, unless a
+        metastore did not answer. Directories may be renamed (``strip_visibility_txns``).
 
         Raises:
             UnsupportedError: The new metastore's readers would not see the same rows, or cannot
                 keep all of the table.
             MetastoreError: Nobody knows what a metastore has done; the marks stay.
+            CommitUnknownError: The same, about the creation of the new table.
         """
         partitions = self._old.store.partitions(self._old.name)
         snapshot = self._old.snapshot()
@@ -208,8 +210,9 @@ class Move:
         self, txn: Txn, table: Table, partitions: Sequence[Partition], new_table: Table | None
     ) -> None:
         """Commit the transaction that creates the table in the new metastore, with the mark, its
-        partitions, and write ids above those of its files. ``new_table``: the table that an earlier
-        attempt made there; it is used, unless the old table was written to since."""
+        partitions, and write ids above those of its files. If an earlier attempt has made
+        ``new_table`` there, only partitions are added; but if the old table was written to since,
+        ``new_table`` is dropped without its files, and the table is created anew."""
         last_write_id = self._old.high_water_mark
         if new_table is not None and self._new.high_water_mark < last_write_id:
             # The old metastore's table was written to after the first attempt.
@@ -266,7 +269,8 @@ class Move:
             _remove_label(table.location)
 
     def _require_same_files(self, table: Table, partitions: Sequence[Partition]) -> None:
-        """Raise UnsupportedError unless readers find the same files by both metastores."""
+        """Raise UnsupportedError unless readers find the same files by both metastores. Nothing is
+        checked if somebody has written to the new table already."""
         if self._new.high_water_mark > self._old.high_water_mark:
             return  # a program that does not know the mark has used the table already
         old_files = snapshot_files(table, partitions, self._old.snapshot(), self._old.name)
@@ -281,8 +285,9 @@ class Move:
             )
 
     def _undo(self, old_txn: Txn, location: str, is_made: bool) -> None:
-        """Undo the steps so far: delete the label and the new table (``is_made``), then the mark of
-        the old table. If somebody has written to the new table, all stays."""
+        """Undo the steps so far: delete the label and, if it ``is_made``, the new table without its
+        files; then the mark of the old table. If somebody has written to the new table, it and the
+        mark stay."""
         store = self._new.store
         if store.abilities.shared_with_hive:
             _remove_label(location)

@@ -31,8 +31,9 @@ from acidsql.txn import Snapshot
 def snapshot_files(
     table: Table, partitions: Sequence[Partition], snapshot: Snapshot, name: TableName
 ) -> list[tuple[str, str]]:
-    """Return the path and the kind of each file that a snapshot reads, sorted. Kinds: data,
-    deletes, original, and newer: a name of what the snapshot does not see."""
+    """Return the path and the kind of each file that a snapshot reads, sorted by path. Kinds: data,
+    deletes and original (a file that is in no base or delta); and newer, for a directory of events
+    that the snapshot does not see, with its name in the place of a path."""
     listings = list_table(
         filesystem_for(table.location), table.location, _partition_names(table, partitions),
         snapshot.write_ids[name], snapshot.valid_txns, plain=table.is_insert_only,
@@ -49,13 +50,19 @@ def snapshot_files(
 def require_settled_files(
     table: Table, partitions: Sequence[Partition], snapshot: Snapshot, *, for_hive: bool
 ) -> None:
-    """Raise UnsupportedError if files depend on what the new metastore will not know.
+    """Check that no file depends on what the new metastore will not know.
 
     Args:
         table: The table.
         partitions: The table's partitions.
         snapshot: The snapshot that a reader gets now.
-        for_hive: Programs other than acidsql will read the files.
+        for_hive: Programs other than acidsql will read the files, also those that a half compaction
+            has left.
+
+    Raises:
+        UnsupportedError: A write id is open or was never given out, a directory may have rows of an
+            aborted write id, or is of an aborted compaction; ``for_hive`` also a compaction that
+            did not end.
     """
     write_ids = snapshot.write_ids[table.name]
     if write_ids.open:
@@ -101,7 +108,7 @@ def _require_settled_directory(
     table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
 ) -> None:
     """Raise UnsupportedError if a base or delta has a write id that the metastore never gave out,
-    or may have rows of an aborted one."""
+    or may have rows of an aborted one. Compacted directories and bases have no such rows."""
     min_write_id, max_write_id = directory.min_write_id, directory.max_write_id
     if max_write_id > write_ids.high_water_mark:
         raise _move_refusal(
@@ -124,8 +131,8 @@ def _require_settled_directory(
 
 
 def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> None:
-    """Raise UnsupportedError if a directory is of a compaction that did not end: Hive would read
-    it."""
+    """Raise UnsupportedError if a directory is of a compaction that did not end: acidsql passes it
+    over, but Hive would read it."""
     fs = filesystem_for(table.location)
     for location in _partition_locations(table, partitions):
         listed = {entry.name for entry in fs.list(location) if not is_hidden(entry.name)}
@@ -190,7 +197,8 @@ def strip_visibility_txns(
 def _acid_directories(
     table: Table, partitions: Sequence[Partition]
 ) -> Iterator[tuple[Entry, AcidDirectory]]:
-    """Yield all bases and deltas of a table, whether a reader sees them or not."""
+    """Yield all bases and deltas of a table, whether a reader sees them or not: the entry of the
+    listing, and its parsed name."""
     fs = filesystem_for(table.location)
     for location in _partition_locations(table, partitions):
         for entry in fs.list(location):

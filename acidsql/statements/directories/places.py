@@ -63,7 +63,8 @@ def normalized_location(location: str, *, may_be_link: bool = False) -> str:
             link: DROP would empty the directory behind the link.
 
     Raises:
-        CatalogError: INVALID_LOCATION: the location cannot be the directory of a table or database.
+        CatalogError: INVALID_LOCATION: the location cannot be the directory of a table or database,
+            or is a link that it may not be.
     """
     reason = why_no_place(location)
     if reason is None:
@@ -91,8 +92,8 @@ def has_moved_away(location: str) -> bool:
 
 
 def _moved_away_error(location: str) -> CatalogError:
-    """Return the error of a directory whose table has moved to another metastore. This reads the
-    label in it."""
+    """Return the error that a directory's table has moved to another metastore, whose address is in
+    the label file there; this reads the label."""
     with filesystem_for(location).open_input(f"{location}/{MOVED_FILE}") as file:
         new_place = file.read(1000).decode(errors="replace").strip()
     return CatalogError(
@@ -120,7 +121,8 @@ class Places:
         return zip(owners, real_locations(owner.location for owner in owners), strict=True)
 
     def choose_location(self, table: Table, txn_id: int) -> Table:
-        """Return the same table, in a directory that no other table owns. Nothing is created.
+        """Return the same table, with a directory that no other table owns: its own, or one with
+        ``_<txn_id>`` at the end of its name. Nothing is created.
 
         Usually this is the directory with the table's name. Another table owns that directory if a
         table was renamed, was dropped and is not cleaned up yet, or moved to another metastore.
@@ -139,17 +141,20 @@ class Places:
         return table
 
     def prepare_directory(self, table: Table, *, adopt: bool) -> AdoptedFiles:
-        """Check that a new table's directory is empty or, with ``adopt``, take over its files,
-        which may be renamed.
+        """Check that a new table's directory is empty or missing or, with ``adopt``, that its files
+        can be the table's: some may be renamed (``_adopt_files``). The directory is not created.
 
         Call this method under the table's lock. The method first deletes the files that a dropped
         table of the same name has left in the directory. The files of a dropped table of another
         name stay: the holder of that table's lock may be deleting them.
 
+        Returns:
+            What was adopted; without ``adopt``, or without files, nothing.
+
         Raises:
-            CatalogError: LOCATION_ALREADY_EXISTS: another table owns the directory or owned it, or
-                the directory is a link, or is not empty and ``adopt`` is False.
-                LOCATION_CANNOT_BE_ADOPTED: the files do not fit the table.
+            CatalogError: LOCATION_ALREADY_EXISTS: the directory is a link, or is not empty and
+                ``adopt`` is False; with ``adopt``, another table owns the directory, or has moved
+                away from there. LOCATION_CANNOT_BE_ADOPTED: the files do not fit the table.
             UnsupportedError: The files may break the table's CHECK constraints.
         """
         for cleanup in self._metastore.pending_cleanups():
@@ -186,16 +191,16 @@ class Places:
     def convert(
         self, table: Table, partitions: Sequence[Partition]
     ) -> tuple[tuple[str, ...], dict[str, int]]:
-        """Check that the files of a plain table can be those of a full-ACID table, and give them
-        Hive's names. Call this method under the table's lock.
+        """Check that the files of a plain table can be those of a full-ACID table, and rename those
+        without a bucket id in their names. Call this method under the table's lock.
 
         Returns:
-            Remarks for the user, and how many rows are in each directory: the partitions', or the
-            table's own.
+            Remarks for the user, and how many rows are in each directory, by its path: the
+            partitions', or the table's own.
 
         Raises:
-            CatalogError: The files cannot be those of a full-ACID table, or the metastore has
-                other partitions than the table's directory.
+            CatalogError: Another table owns the directory, the files cannot be those of a full-ACID
+                table, or the metastore has other partitions than the table's directory.
         """
         for owner in self.overlapping_owners(table.location):
             raise owner.refusal(table.location)
@@ -241,11 +246,12 @@ class Places:
         ]
 
     def remove(self, table: Table, partitions: Sequence[str], directories: Sequence[str]) -> None:
-        """Delete these directories in this order, then the partition directories that are empty.
-        Errors are ignored.
+        """Delete these directories in this order, then the partition directories, and those above
+        them, that are empty. ``partitions``: names below the table's directory.
 
-        No reader needs the directories any more. So a failure is ignored: only litter is left. If a
-        partition directory is a link, only the link is deleted, and nothing behind the link.
+        No reader needs the directories any more. So an OSError is ignored, and what then stays is
+        only litter. If a partition directory is a link, only the link is deleted, and nothing
+        behind the link.
         """
         fs = filesystem_for(table.location)
         links = [fs.first_link_on_path(table.location, partition) for partition in partitions]
@@ -283,15 +289,17 @@ class Places:
                 )  # fmt: skip
 
     def _remove_empty(self, location: str, partition: str) -> None:
-        """Delete a partition's directory, and those above it up to the table's, while they are
-        empty."""
+        """Delete a partition's directory, and those above it below the table's, as long as they are
+        empty. ``location``: the table's directory."""
         fs = filesystem_for(location)
         while partition and fs.remove_empty_directory(f"{location}/{partition}"):
             partition = partition.rpartition("/")[0]
 
     def _adopt(self, table: Table) -> AdoptedFiles:
-        """Take over the files in a table's directory: check them, and give original files Hive's
-        names.
+        """Check that the files in a table's directory fit the table, then give Hive's names to
+        original files without a bucket id in theirs. Return the partitions, the first write id
+        above all of the files', and notes for the user. All rows in the files count as committed.
+        Nothing is renamed if a check fails.
 
         Raises:
             CatalogError: LOCATION_CANNOT_BE_ADOPTED: a file or directory does not fit the table.
@@ -334,8 +342,9 @@ class Places:
 def _check_directories(
     fs: FileSystem, table: Table, directories: Sequence[adopt.DirectoryContents]
 ) -> list[str]:
-    """Return remarks for the user about files that a table is to take over. Raise CatalogError if
-    the table's rows cannot be read from them."""
+    """Check that a table's rows can be read from the files that it is to take over, and return
+    remarks for the user: at most one, about columns with other names. Raise CatalogError if a file
+    does not fit, FormatError if its name or bucket does not."""
     notes: list[str] = []
     for directory in directories:
         if table.is_insert_only and directory.originals:
@@ -368,8 +377,9 @@ def _check_directories(
 
 
 def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryContents) -> None:
-    """Raise an error if Spark's reader would show values of an insert-only table's files as other
-    values."""
+    """Check that Spark's reader shows the values of an insert-only table's files as they are. Raise
+    CatalogError for ORC files with days that it shows as others, and an error for Parquet files
+    that it cannot read as these types."""
     paths = [entry.path for entry in adopt.plain_files(fs, directory)]
     if table.file_format == PARQUET:
         need_readable(
@@ -384,8 +394,8 @@ def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryC
 
 
 def _misfit_reason(file_columns: Sequence[tuple[str, str]], table: Table) -> str | None:
-    """Return why an original file does not fit the table, in words; None: it fits. The file may
-    lack the table's last columns, but may not have more."""
+    """Return why an original file does not fit the table, for a message; None: it fits. Columns are
+    matched by position. The file may lack the table's last columns, but may not have more."""
     if len(file_columns) > len(table.columns):
         return f"it has {len(file_columns)} columns, the table {len(table.columns)}"
     for (name, file_type), column in zip(file_columns, table.columns, strict=False):

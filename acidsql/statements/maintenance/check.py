@@ -49,8 +49,9 @@ class TableChecks(Family):
     """Checks the tables of one session."""
 
     def check(self, table: Table, *, all_rows: bool) -> DataFrame:
-        """Check a table's files, and return findings as rows, the worst first, at most 1,000.
-        ``all_rows``: also read each row. Nothing is changed."""
+        """Check a table's files, and return findings as rows, the worst first, at most 1,000, and
+        then one that there are more. ``all_rows``: also read each row. Nothing is changed. Raise an
+        error if the table is changed meanwhile, or another thread has the session's transaction."""
         self._transactions.require_same_thread()
         conf = composed_text_conf(self._spark)
         with file_errors(), conf, self._keep_files(table):
@@ -65,7 +66,8 @@ class TableChecks(Family):
         return rows_frame(self._spark, _FINDINGS, rows)
 
     def check_directories(self, table: Table) -> tuple[TableCheck, list[Finding]]:
-        """Compare the table's directories with the metastore. No file is opened.
+        """Compare the table's directories with the metastore. No file is opened. Raise an error if
+        the table is changed meanwhile.
 
         Returns:
             The check, for checks of files that follow, and its findings.
@@ -77,8 +79,8 @@ class TableChecks(Family):
             return checking, [*inspection.litter, *missing_findings.values(), *catalog_findings]
 
     def _findings(self, table: Table, *, all_rows: bool) -> list[Finding]:
-        """Return the findings of all checks, in no order, without directories that were removed
-        meanwhile. This runs jobs."""
+        """Return the findings of all checks, in no order. A directory that was to be deleted, and
+        was removed meanwhile, is left out. This runs jobs."""
         with self._inspect(table, all_rows=all_rows) as inspection, job_errors():
             findings = [
                 *inspection.litter,
@@ -92,7 +94,8 @@ class TableChecks(Family):
 
     @contextmanager
     def _inspect(self, table: Table, *, all_rows: bool = False) -> Iterator[_Inspection]:
-        """Take the inventory of a snapshot's files, and yield it with the metastore's facts.
+        """List the table's files in a snapshot, and yield them with the metastore's facts and the
+        litter (hidden directories that nobody needs).
 
         If the table is changed or dropped meanwhile, this raises an error at the end of the block:
         SnapshotTooOldError, TableChangedError or CatalogError.
@@ -142,8 +145,9 @@ class TableChecks(Family):
     def _committed_files(
         self, table: Table, visible_write_ids: ValidWriteIdList
     ) -> dict[int, CommittedFiles]:
-        """Return the numbers of files and bytes that each visible write id committed, by write id.
-        Those before a partition was dropped are left out; {} if the metastore keeps no versions."""
+        """Return how many files and bytes each visible write id committed, by write id. Write ids
+        up to the last drop of a partition are left out, as files are gone; {} if the metastore
+        keeps no versions."""
         if not self._metastore.abilities.keeps_versions:
             return {}
         versions = self._metastore.versions(table.name)
@@ -169,8 +173,8 @@ class TableChecks(Family):
         return self._metastore.oldest_version(table.name) if keeps_versions else math.inf
 
     def _litter(self, table: Table) -> list[Finding]:
-        """Return a finding for each hidden directory of a statement or compaction that has
-        ended."""
+        """Return a finding for each hidden directory in the table's that a statement or compaction
+        has left, and that has ended. None if the table's directory is a link."""
         fs = filesystem_for(table.location)
         if fs.is_link(table.location):
             return []  # nothing behind a link is deleted
@@ -182,8 +186,8 @@ class TableChecks(Family):
 
     @contextmanager
     def _keep_files(self, table: Table) -> Iterator[None]:
-        """Keep the cleaner from the snapshot's files in the block: by a read lock, if leases do not
-        keep them."""
+        """Keep the cleaner from deleting the snapshot's files in the block: by a read lock, in a
+        transaction of its own, if neither leases nor the open transaction keep them."""
         if self._metastore.abilities.leases_keep_files or self._transactions.current is not None:
             yield
             return
@@ -193,5 +197,6 @@ class TableChecks(Family):
 
 
 def _is_cleared_away(fs: FileSystem, finding: Finding) -> bool:
-    """Whether the directory of a finding was removed meanwhile: statements clear up after them."""
+    """Whether a finding is about a directory to delete (litter, or of an aborted transaction) that
+    is gone now: statements clear up after them."""
     return finding.condition in ("LITTER", "ABORTED_DIRECTORY") and not fs.exists(finding.path)

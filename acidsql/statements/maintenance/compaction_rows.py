@@ -67,8 +67,8 @@ def aborted_rows(
 
 
 def _abort_outcome(state: CompactionState | None) -> tuple[str, str]:
-    """Return the status and message, in Hive's words, of an abort. Only a compaction that has not
-    begun is aborted."""
+    """Return the status and message, in Hive's words, of the abort of a compaction that had this
+    state. Only one that has not begun is aborted; None: there is no such compaction."""
     if state is CompactionState.INITIATED:
         return "Success", "Successfully aborted compaction"
     if state is None:
@@ -162,7 +162,7 @@ ORDER_VALUES: dict[str, Callable[[CompactionInfo], _SortValue]] = {
 
 
 def _sort_key(column: str) -> Callable[[CompactionInfo], tuple[bool, int, str]]:
-    """Return the function that gives the sort key of a compaction, for a column of SHOW
+    """Return the function that gives a compaction's sort key, for ORDER BY this column of SHOW
     COMPACTIONS.
 
     NULL sorts after all values. All values of a column are numbers, or all are texts.

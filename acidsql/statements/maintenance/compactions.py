@@ -56,13 +56,14 @@ class CompactionStatements(Family):
 
     @runs(st.CompactTable)
     def compact_table(self, statement: st.CompactTable, text: str) -> Receipt:
-        """Run ALTER TABLE … COMPACT: queue a compaction of each partition, and run it if the
-        statement has AND WAIT.
+        """Run ALTER TABLE … COMPACT: queue a compaction of each partition and, if the statement has
+        AND WAIT, wait until all have ended; this session runs them if no other worker does. The
+        receipt has a note for each of the first ten.
 
         Raises:
             AnalysisError: PARTITION names no partition.
             UnsupportedError: The table cannot have a compaction of this kind.
-            WriteError: The statement has AND WAIT, and a compaction failed.
+            WriteError: The statement has AND WAIT, and a compaction failed; the others have ended.
         """
         table, partitions = self._table_and_partitions(statement, text)
         request = CompactionRequest(
@@ -94,7 +95,8 @@ class CompactionStatements(Family):
         self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
     ) -> DataFrame:
         """Queue compactions of a table or of one partition, and return their entries as rows of
-        SHOW COMPACTIONS. With ``wait``, run them first.
+        SHOW COMPACTIONS. With ``wait``, wait until all have ended first; this session runs them if
+        no other worker does.
 
         Raises:
             CatalogError: There is no such partition.
@@ -136,8 +138,8 @@ class CompactionStatements(Family):
 
     def clean(self) -> DataFrame:
         """Delete what no reader can see any more, in all tables, and abort transactions that timed
-        out. Return a row for each deleted directory or file: table, path, kind, bytes. Raise
-        TxnError if a transaction is open."""
+        out. Return a row for each deleted directory or file: table, path, kind, bytes. An error in
+        one table is only logged. Raise TxnError if a transaction is open."""
         self._transactions.require_autocommit("clean")
         # Transactions of dead processes would hold back the cleaner.
         keep_house(self._metastore, self._txns.settings)
@@ -169,8 +171,8 @@ class CompactionStatements(Family):
     def _plan_text(
         self, statement: st.CompactTable, table: Table, partition: str | None, snapshot: Snapshot
     ) -> str:
-        """Return the plan of the compaction of one partition, in words, from a listing of its
-        directories."""
+        """Return, as text, what a compaction of one partition would do now, by a listing of its
+        directories. ``partition``: None for an unpartitioned table."""
         write_ids = snapshot.write_ids[table.name]
         plan, state = plan_compaction(
             filesystem_for(table.location),
@@ -189,8 +191,9 @@ class CompactionStatements(Family):
     def _table_and_partitions(
         self, statement: st.CompactTable, text: str
     ) -> tuple[Table, Sequence[str | None]]:
-        """Return the table, and the partitions that PARTITION (…) names; without PARTITION all,
-        [None] if unpartitioned. Raise AnalysisError if there is no such table or partition."""
+        """Return the table, and the partitions that PARTITION (…) means, by name; without PARTITION
+        all of them, or [None] if unpartitioned. Raise AnalysisError if there is no such table or
+        partition."""
         table = self._names.require_table(statement.name, text)
         if not statement.partition:
             return table, self._target_partitions(table, None)
@@ -201,8 +204,9 @@ class CompactionStatements(Family):
         return None if requested_pool == _DEFAULT_POOL else pool_of(table, requested_pool)
 
     def _wait_for_compaction(self, number: int) -> None:
-        """Wait until a compaction has ended, and run it in this session if no other worker does.
-        Raise WriteError if it failed; a refused one is only logged.
+        """Wait, without a limit, until a compaction has ended, and run it in this session if no
+        other worker does. Raise WriteError if it failed; a refused one is only logged, and one that
+        the store has forgotten counts as ended.
 
         If sessions cannot compact, this waits for the metastore's own workers.
         """
@@ -229,9 +233,10 @@ class CompactionStatements(Family):
             )
 
     def _compact_unless_taken(self, number: int) -> None:
-        """Run a compaction, unless another worker has taken its entry. Raise its error.
+        """Run a compaction, unless another worker has taken its entry. Raise the error if it fails.
 
-        A Hive Metastore may return an older entry first. The error of that one is only logged.
+        A Hive Metastore may hand out an older entry, which is run instead. The error of that one is
+        only logged, and this compaction still waits.
         """
         try:
             self._worker.run_next(only=number)

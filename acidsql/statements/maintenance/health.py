@@ -103,8 +103,8 @@ class TableHealth(Family):
         self._table_rows = TableRows(context)
 
     def health_of_table(self, table: Table, partition: str | None = None) -> list[Health]:
-        """Return the health of each partition of a table, or of the named one; one row for an
-        unpartitioned table. Footers are read, no rows.
+        """Return the health of each partition of a table, sorted by name, or of the named one; one
+        item for an unpartitioned table. Footers are read, no rows.
 
         Raises:
             CatalogError: There is no such partition.
@@ -132,8 +132,8 @@ class TableHealth(Family):
     def _inspect_partitions(
         self, table: Table, outlook: Outlook, partitions: Sequence[str | None]
     ) -> list[Health]:
-        """Return the health of these partitions in one snapshot; [None] is an unpartitioned table.
-        Raise an error if the table is changed meanwhile."""
+        """Return the health of these partitions in one snapshot, sorted by name; [None] means an
+        unpartitioned table. Raise an error if the table is changed meanwhile."""
         snapshot = self._transactions.read_snapshot([table.name])
         partition_names = sorted(partition for partition in partitions if partition is not None)
         with check_after_block(
@@ -146,8 +146,8 @@ class TableHealth(Family):
             )
 
     def _health_of_whole_table(self, name: TableName, outlook: Outlook) -> Health:
-        """Return the health of a table as one row. An error is no error here: ``problem`` has
-        it."""
+        """Return the health of a table as one item. An error is not raised: it is the text of
+        ``problem``, also if the table was dropped."""
         try:
             table = acid_table(self._transactions.find(name))
             if table is None:
@@ -166,7 +166,8 @@ def health_of_partitions(
     write_ids: ValidWriteIdList,
     outlook: Outlook,
 ) -> list[Health]:
-    """Return the health of each partition, in their order. Files' footers are read, in threads.
+    """Return the health of each partition, in the order of ``partitions``; ``problem`` says if its
+    directory is missing. Files' footers are read, in threads.
 
     Args:
         table: The table.
@@ -200,8 +201,9 @@ def health_of_partitions(
 def _add_file_facts(
     health: Health, files: Sequence[FoundFile], write_ids: ValidWriteIdList
 ) -> Health:
-    """Return the health with what the files tell: rows, bytes, and numbers of directories and
-    files. Rows are None, and ``problem`` says why, if they are not known."""
+    """Return the health with what the files tell: rows, bytes, and numbers of directories and files
+    that readers see, and the bytes of obsolete ones. If the rows cannot be counted by the footers,
+    they are None, and ``problem`` says why."""
     visible_files = [file for file in files if file.state == "visible"]
     data_files = [file for file in visible_files if file.file is not None]
     sizes = dict.fromkeys(_KINDS, 0)
@@ -233,10 +235,11 @@ def _add_file_facts(
 def _count_rows(
     files: Sequence[FoundFile], write_ids: ValidWriteIdList
 ) -> tuple[int | None, int | None, str | None]:
-    """Count the rows and the deleted rows by the files' footers.
+    """Count, by the files' footers, the rows that are live and those that are deleted.
 
     Returns:
-        Both numbers, and None; or None twice, and the reason why they are unknown.
+        Both numbers, and None; or None twice, and the reason why they are unknown: a footer does
+        not tell, a file may have rows that readers skip, or there are more deletes than rows.
     """
     footers = run_in_threads(
         lambda file: rows_of(file.file, file.path, file.length, file.kind, file.problem), files
@@ -280,8 +283,9 @@ def _add_outlook(
     files: Sequence[FoundFile],
     outlook: Outlook,
 ) -> Health:
-    """Return the health with the oldest transaction, what keeps obsolete files and since when, and
-    the next compaction."""
+    """Return the health with the oldest transaction that is open on the partition, what keeps its
+    obsolete files from being deleted and since when, and the next compaction (None: none is due)
+    with the reason."""
     if (txn := outlook.oldest_txn(table.name, partition)) is not None:
         health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_timestamp(txn.started_ms))
     states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE
@@ -297,9 +301,9 @@ def _timestamp(milliseconds: int | None) -> datetime | None:
 
 
 def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
-    """Return the health of a table as one row: sums of its partitions, the oldest holder, the
-    oldest transaction, and the compaction of the largest partition that needs one, major before
-    minor."""
+    """Return the health of a table as one item: sums of its partitions (None if one is unknown),
+    the holder that has kept obsolete files longest, the oldest transaction, the first problem, and
+    the compaction of the largest partition that needs one, major before minor."""
     totals: dict[str, Any] = {field: _field_total(parts, field) for field in _SUMMED_FIELDS}
     no_health = Health(str(name))
     held_parts = [part for part in parts if part.held_by is not None]
@@ -324,8 +328,9 @@ def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
 
 
 def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> str | None:
-    """Return why the next compaction is due: of the first of ``due_parts``; without any, the reason
-    that all parts have in common."""
+    """Return why the next compaction is due: of the first of ``due_parts``, which has the largest,
+    and how many more there are. Without any, the reason that all ``parts`` have in common, or that
+    no partition needs one."""
     if not due_parts:
         reasons = dict.fromkeys(part.why for part in parts)
         return next(iter(reasons)) if len(reasons) == 1 else "no partition needs a compaction"

@@ -34,8 +34,9 @@ class HistoryStatements(Family):
 
     @runs(st.DescribeHistory)
     def _describe_history(self, statement: st.DescribeHistory, text: str) -> DataFrame:
-        """Run DESCRIBE HISTORY. If the name is no table of acidsql's, but Spark may know it or a
-        column ``history``, Spark runs the statement."""
+        """Run DESCRIBE HISTORY. Spark runs the statement if the name is no table of acidsql's, and
+        Spark has a table of this name (of another format), or one called ``history`` (the name is
+        then a column's)."""
         parts = statement.name.parts
         if self._names.peek_table_or_view(parts) is None and (
             self._names.is_in_spark(parts) or self._names.is_in_spark(("history",))
@@ -75,7 +76,8 @@ class HistoryStatements(Family):
         return rows_frame(self._spark, _HISTORY, [row for _, row in rows[:limit]])
 
     def _compaction_rows(self, table: Table) -> list[tuple[int, tuple[Any, ...]]]:
-        """Return the highest write id and the row of each finished compaction, the newest first."""
+        """Return a pair for each finished compaction of a table, the last one to end first: its
+        highest write id (0: unknown), and its row in DESCRIBE HISTORY."""
         finished_states = (CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED)
         compactions = [
             compaction
@@ -98,8 +100,8 @@ class HistoryStatements(Family):
         return self._metastore.oldest_version(table.name)
 
     def _write_ids_on_disk(self, table: Table) -> set[int]:
-        """Return the visible write ids of directories that have the events of one write id only. A
-        delta of several write ids, as a compaction makes, is left out."""
+        """Return the visible write ids that a directory's name tells, also of obsolete directories.
+        A directory of several write ids, as a compaction makes, is left out."""
         listings, visible = self._table_rows.list_files(
             table, self._transactions.read_snapshot([table.name])
         )
@@ -140,8 +142,9 @@ def _compaction_row(entry: CompactionInfo) -> tuple[Any, ...]:
 
 
 def _version_row(version: Version, oldest_version: int | None) -> tuple[Any, ...]:
-    """Return the row of a version in DESCRIBE HISTORY. ``isAvailable`` is NULL if
-    ``oldest_version`` is None: then the metastore keeps no versions."""
+    """Return the row of a version in DESCRIBE HISTORY. ``isAvailable`` is whether it is at least
+    ``oldest_version``, the oldest that can be read; NULL if that is None: the metastore keeps no
+    versions."""
     change = version.change
     return (
         version.write_id,

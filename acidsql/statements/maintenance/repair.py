@@ -65,8 +65,9 @@ class TableRepairs(TableChecks):
     """Checks and repairs the tables of one session."""
 
     def repair(self, table: Table, *, dry_run: bool) -> DataFrame:
-        """Repair a table, in transactions of its own, and return what was done as rows of findings;
-        with ``dry_run`` what would be done.
+        """Repair a table, in transactions of its own, and return what was done as rows of findings,
+        also for partitions that were left as they are; with ``dry_run`` change nothing, and return
+        what would be done.
 
         Raises:
             TxnError: A transaction is open.
@@ -91,8 +92,8 @@ class TableRepairs(TableChecks):
         return self.findings_frame(sort_findings(findings))
 
     def _delete_unneeded(self, table: Table, plan: _RepairPlan) -> list[Finding]:
-        """Run the cleaner on the table, and return the findings of the plan's directories that are
-        gone now."""
+        """Run the cleaner on the table, unless the plan has nothing to delete. Return the findings
+        of the plan's directories that are gone now."""
         if not plan.deletable_directories:
             return []
         end_leases = self._txns.end_old_leases
@@ -106,8 +107,9 @@ class TableRepairs(TableChecks):
     # ── partitions ───────────────────────────────────────────────────────────────────────────
 
     def _plan_repair(self, table: Table) -> _RepairPlan:
-        """Check the table's directories, and return which repairs are possible, with reasons for
-        partitions that must stay as they are. Nothing is changed."""
+        """Compare the table's directories with the metastore, and return which repairs are
+        possible, with reasons for partitions that must stay as they are. Footers may be read;
+        nothing is changed."""
         checking, findings = self.check_directories(table)
         findings_by_condition: dict[str, dict[str, Finding]] = {}
         for finding in findings:
@@ -159,8 +161,9 @@ class TableRepairs(TableChecks):
         return checking.fs.first_link_on_path(table.location, name) is not None
 
     def _partition_obstacle(self, checking: TableCheck, table: Table, name: str) -> str | None:
-        """Return why an unknown directory cannot be a partition, in words; None if it can. This
-        reads footers."""
+        """Return why a directory that the catalog does not know cannot be a partition, for a
+        message; None if it can. It must have rows, a value in its name, and no link on its path.
+        This reads footers."""
         if self._is_behind_a_link(checking, table, name):
             return "it is behind a link"
         listing = checking.listed(name)
@@ -179,8 +182,9 @@ class TableRepairs(TableChecks):
         return None if has_rows else "it has no rows: perhaps a DROP PARTITION left it"
 
     def _repair_catalog(self, table: Table, plan: _RepairPlan) -> _RepairPlan:
-        """Drop and add the plan's partitions in the catalog, under the table's EXCLUSIVE lock.
-        Return the plan that was carried out, which is made anew under the lock."""
+        """Drop and add the plan's partitions in the catalog, in a transaction under the table's
+        EXCLUSIVE lock. Return the plan that was carried out, which is made anew under the lock;
+        ``plan`` itself if it has nothing to drop or add."""
         if not plan.partitions_to_drop and not plan.partitions_to_add:
             return plan
         name = table.name
@@ -212,8 +216,8 @@ class TableRepairs(TableChecks):
 
 
 def _partition_findings(plan: _RepairPlan, verb: str) -> list[Finding]:
-    """Return the findings about partitions, each with the repair that was made or would be made.
-    ``verb``: ``was`` or ``would be``."""
+    """Return a finding for each missing or unknown partition of the plan, with what was (or would
+    be) done: dropped, added, or left, and why. ``verb``: ``was`` or ``would be``."""
     outcomes = dict.fromkeys(
         plan.partitions_to_drop, f"The partition {verb} dropped from the catalog."
     )

@@ -44,7 +44,8 @@ class StatisticsStatements(Family):
     @runs(st.AnalyzeTable)
     def _analyze_table(self, statement: st.AnalyzeTable, text: str) -> Receipt:
         """Run ANALYZE TABLE under a read lock, and note the statistics in the metastore. A job
-        reads the rows, unless the statement says NOSCAN."""
+        reads the rows, unless the statement says NOSCAN. The counts are a note in the receipt.
+        Raise the errors of ``_analyzed_columns`` before a transaction begins."""
         table = self._names.require_table(statement.name, text)
         _analyzed_columns(table, statement, text)  # raises before a transaction is opened
         with self._locked_transaction(text, read_lock(table.name)) as txn:
@@ -56,8 +57,9 @@ class StatisticsStatements(Family):
 
     @runs(st.AnalyzeTables)
     def _analyze_tables(self, statement: st.AnalyzeTables, text: str) -> Receipt | None:
-        """Analyze each ACID table of a database, under a read lock, and let Spark analyze its own
-        tables of this database. Return None for a database of another catalog."""
+        """Analyze each ACID table of a database, each under a read lock in a transaction of its
+        own, and let Spark analyze its own tables of this database. The receipt has a note for each
+        ACID table. Return None for a database of another catalog, which is left to Spark."""
         if self._spark_databases.is_elsewhere(statement.database):
             self._spark.sql(text)
             return None
@@ -81,8 +83,8 @@ class StatisticsStatements(Family):
     def _note_statistics(
         self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
     ) -> str:
-        """Count a table's statistics, and note them in the metastore. Return a note for the
-        receipt."""
+        """Count a table's bytes and files and, with ``reads_rows``, its rows and facts about these
+        columns; store them in the metastore. Return a note for the receipt: rows and bytes."""
         statistics = self._count_statistics(table, columns, txn, reads_rows=reads_rows)
         self._metastore.keep_statistics(table.name, statistics.entries(table), txn_id=txn.id)
         rows = "" if statistics.rows is None else f"{statistics.rows} rows, "
@@ -120,8 +122,8 @@ class StatisticsStatements(Family):
 
 
 def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:
-    """Return the columns to analyze. FOR ALL COLUMNS leaves out nested columns, for which Spark has
-    no statistics.
+    """Return the columns to analyze: those that the statement names, each once; () names none. FOR
+    ALL COLUMNS (None) means all but nested columns, for which Spark has no statistics.
 
     Raises:
         AnalysisError: The table has no column of a name.
@@ -142,8 +144,9 @@ def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> li
 
 
 def _fact_columns(column: Column) -> list[str]:
-    """Return SQL of a column's statistics, each a text, as Spark counts them, in the order of
-    ``COLUMN_FACTS``."""
+    """Return SQL of a column's statistics, each cast to text, in the order of ``COLUMN_FACTS``:
+    minimum, maximum, NULLs, distinct values, average and longest length. A text has no minimum and
+    maximum; another value has the length of its type."""
     name, column_type = quote(column.name), parse_type(column.type)
     nulls = f"count(*) - count({name})"
     distinct = f"least(approx_count_distinct({name}), count({name}))"

@@ -80,8 +80,9 @@ class ChangeFeed:
         *,
         net: bool,
     ) -> DataFrame:
-        """Return the changes of a table from a version or time until another one, lazily. Both ends
-        belong to the range.
+        """Return the changes of a table from a version or time until another one, lazily: a row for
+        each inserted or deleted row, or image of an updated one, with its version, time and
+        transaction. Both ends belong to the range. Its files are listed now.
 
         Args:
             table: The table.
@@ -93,6 +94,7 @@ class ChangeFeed:
             net: Only what is different in the end.
 
         Raises:
+            SettingError: A version is negative.
             VersionNotFoundError: There is no such version or time, or the range begins after its
                 end.
             UnsupportedError: The table is insert-only, or the metastore does not keep versions.
@@ -138,7 +140,8 @@ class ChangeFeed:
     def _changes_in_range(
         self, table: Table, change_range: ChangeRange, snapshot: Snapshot
     ) -> DataFrame:
-        """Return the changes of a table in a range, lazily, with the columns that the user sees."""
+        """Return the changes of a table in a range, lazily, with the columns that the user sees;
+        pairs with one key become updates. Raise the errors of ``changes_between``."""
         keys = change_keys(table, change_range.keys)
         need_row_ids(table)
         need_names(table)
@@ -162,8 +165,9 @@ class ChangeFeed:
     def _creating_version(
         self, table: Table, change_range: ChangeRange, versions: Sequence[Version]
     ) -> int | None:
-        """Return the version that created a table, if a range begins with this version or its
-        commit; otherwise None."""
+        """Return the version that created a table, if the range begins with this version, or at the
+        very time of its commit; otherwise None: its rows are then no changes. Raise
+        UnsupportedError if the metastore does not keep versions."""
         need_versions(self._metastore, table.name)
         first, start = self._metastore.first_version(table.name), change_range.start
         if start.version is not None:
@@ -178,7 +182,8 @@ class ChangeFeed:
         snapshot: Snapshot,
         creating_version: int | None = None,
     ) -> NewWriteIds:
-        """Return the write ids of a range, without the ``creating_version``, if there is one.
+        """Return the visible write ids of a range, as those before it and those until its end. The
+        ``creating_version``, if there is one, counts as before.
 
         Raises:
             VersionNotFoundError: There is no such version or time, or the range is empty.
@@ -229,14 +234,14 @@ class ChangeFeed:
         is_keyed: bool = False,
         creating_version: int | None = None,
     ) -> DataFrame:
-        """Return the changes of some write ids, lazily: as ``keyed_changes`` returns them if
-        ``is_keyed``, else as ``changes``. ``net``: only what is different in the end.
-
-        ``creating_version``: the version that created the table, if its rows are to be shown, too,
-        as inserted rows.
+        """Return the changes of some write ids, lazily, as ``changes`` returns them or, if
+        ``is_keyed``, as ``keyed_changes``, with the rows' ids. Files are listed now. ``net``: only
+        what is different in the end. ``creating_version``: the version that created the table, if
+        its rows are to be shown, too, as inserted rows.
 
         Raises:
-            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: needed files were deleted.
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: needed files were deleted. Or a partition
+                was dropped since the snapshot.
             CatalogError: Another session changed the table while its files were listed.
         """
         partition_names = self._transactions.partition_names(table)
@@ -262,8 +267,9 @@ class ChangeFeed:
     def _add_commit_columns(
         self, rows: DataFrame, table: Table, versions: Iterable[Version]
     ) -> DataFrame:
-        """Add the version, time and transaction of each change's commit. Columns other than the
-        table's and ``ADDED`` are dropped; unknown versions get NULLs."""
+        """Return the changes in the table's columns and ``ADDED``, with the version, time and
+        transaction of each change's commit; other columns are dropped. A change of a version that
+        is not in ``versions`` has NULLs."""
         version_by_id = {version.write_id: version for version in versions}
         commits = local_numbers(
             self._spark,
@@ -306,10 +312,10 @@ def _moment_text(when: PointInTime | None) -> str:
 def _pair_updates(
     rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool
 ) -> DataFrame:
-    """Turn a deletion and an insertion of one key, in one version with ``by_version``, into the two
-    images of an update. An action on the result fails if a key has two changes of one kind.
+    """Turn the deletion and the insertion of one key (with ``by_version``, in one version) into the
+    two images of an update. Rows of other keys, or with a NULL in their key, stay as they are.
 
-    Rows with a NULL in their key are no update, but stay as they are.
+    If a key has two deletions or two insertions, the result raises an error when it is read.
     """
     key_columns = [quote(key) for key in keys]
     partition_by = ", ".join([COMMIT_VERSION, *key_columns] if by_version else key_columns)

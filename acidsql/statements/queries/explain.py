@@ -103,7 +103,7 @@ class _PlannedFile:
 
 
 def _locks_section(locks: Iterable[LockComponent]) -> str:
-    """Return the section of EXPLAIN about the locks that a statement takes, a line for each
+    """Return the section of EXPLAIN about the locks that a statement would take, a line for each
     different lock; "" without locks."""
     lines = []
     for lock in locks:
@@ -133,7 +133,8 @@ def _list_beginning(match: re.Match[str]) -> str:
 def _tables_section(
     tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: ScannedFiles | None
 ) -> str:
-    """Return the section about the files that a plan reads of each ACID table; "" without tables.
+    """Return the section of EXPLAIN about the files that a plan reads of each ACID table; ""
+    without tables. Footers of delete files may be read.
 
     Args:
         tables: Each table with its files in the snapshot and its valid write ids.
@@ -151,8 +152,8 @@ def _table_lines(
     scans: ScannedFiles | None,
 ) -> list[str]:
     """Return the lines about a table: how much the plan reads of its files, directories and
-    partitions, its delete events, the snapshot, and up to 20 directories. This may read footers of
-    delete files."""
+    partitions, its delete events, the visible write ids, and the first 20 directories that it
+    reads. This may read footers of delete files."""
     files = [file for listing in listings for file in _snapshot_files(table, listing)]
     read_files = _files_of_plan(files, scans)
     directories = list(dict.fromkeys(file.directory for file in files))
@@ -188,7 +189,8 @@ def _table_lines(
 
 
 def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
-    """Return each file in a listing, with its directory below the table's."""
+    """Return each file of one partition's listing: data, deletes, then originals, which have no
+    known size and bucket."""
     files = []
     for event_files, has_deletes in ((listing.data, False), (listing.deletes, True)):
         for file in event_files:
@@ -207,8 +209,8 @@ def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
 
 
 def _files_of_plan(files: Sequence[_PlannedFile], scans: ScannedFiles | None) -> list[_PlannedFile]:
-    """Return those files that a plan reads of a table: row files, and delete files of the same
-    buckets; all files if ``scans`` is None."""
+    """Return those of a table's files that a plan reads: row files, and the delete files of the
+    same partitions and buckets. All files if ``scans`` is None."""
     if scans is None:
         return list(files)
     row_files = {file for file in files if not file.has_deletes and _is_read_by_plan(file, scans)}

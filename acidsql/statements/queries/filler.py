@@ -50,20 +50,23 @@ class Filler:
         self, prepared: PreparedStatement, snapshot: Snapshot, statement_text: StatementText, *,
         few: int = 0, explicit_demands: Mapping[str, Demand] = _NO_DEMANDS,
     ) -> Views:  # fmt: skip
-        """The lazy rows of a statement's stand-ins in a snapshot.
+        """Return the lazy rows of each view that a statement reads: of its tables, views and
+        changes in a snapshot. Files are listed now.
 
-        The views may lack rows that the statement's conditions rule out.
+        The views may lack rows that the statement's conditions rule out. To find which, a job may
+        run.
 
         Args:
             prepared: The statement.
             snapshot: What the transaction sees.
             statement_text: The statement's text, arguments and time.
-            few: See ``scan``, for the target and the views in ``explicit_demands``. The caller
-                gives more than 0 only if the statement reads its target once, or if the caller
-                gives an explicit demand on the target.
-            explicit_demands: The rows that the statement needs of these views, if the caller
-                knows them. Views of one table with equal demands share the rows of the first of
-                these views, with its virtual columns.
+            few: Up to how many rows the driver may find itself, without a job, of the target and of
+                the views in ``explicit_demands``; 0: none. The caller gives more than 0 only if the
+                statement reads its target once, or if the caller gives an explicit demand on the
+                target.
+            explicit_demands: The rows that the statement needs of these views, if the caller knows
+                them. Views of one table with equal demands share the rows of the first of these
+                views, with its virtual columns.
         """
         few = 0 if _FILE_FUNCTIONS.search(statement_text.text) else few
         demands = StatementDemands(
@@ -73,7 +76,9 @@ class Filler:
         return self.fill(demands, snapshot, few)
 
     def fill(self, demands: StatementDemands, snapshot: Snapshot, few: int = 0) -> Views:
-        """Fill the views of a statement, each after those whose rows it needs."""
+        """Make the rows of each view of a statement, each after those that it needs: changes,
+        tables and views, MERGE's source, the target. Return ``demands.views``, into which they are
+        written. ``few``: as in ``views``."""
         standins, views, statement_text = demands.standins, demands.views, demands.statement_text
         for standin in standins:  # nobody knows which changes a query needs, so they come first
             if standin.changes is not None:
@@ -135,7 +140,9 @@ class Filler:
         )
 
     def events(self, query: EventQuery, views: Views, statement_text: StatementText) -> Events:
-        """The lazy events of a query over filled views.
+        """Return the lazy events of a query over filled views. If MERGE's source is small, they
+        come from a reduced query, which reads only the target rows that have partners; this may
+        change the source's view in ``views``.
 
         Raises:
             SqlError: Spark cannot analyse the query; see ``lower.frame``.

@@ -20,15 +20,15 @@ def refuse_reverted(
     own_id: int,
     own_changes: Iterable[Change],
 ) -> None:
-    """Raise TxnError if a transaction was reverted in a table already, unless its revert was
-    reverted.
+    """Refuse to revert a transaction that was reverted in a table already, unless its revert was
+    itself reverted.
 
     Args:
         txn_id: The transaction.
         table: A table that the transaction changed.
         versions: The versions of the table.
         own_id: The current transaction, which is to revert ``txn_id``.
-        own_changes: The changes that the current transaction has made so far.
+        own_changes: The changes that the current transaction has made so far, in any table.
 
     Raises:
         TxnError: REVERT_CONFLICT: the transaction was reverted.

@@ -14,10 +14,9 @@ from acidsql.storage.reading.row_conflicts import changed_a_common_row
 def is_row_conflict(
     spark: SparkSession, catalog: Catalog, conflict: WriteConflict, own_directories: Sequence[str]
 ) -> bool:
-    """Whether another transaction updated or deleted a row that this transaction changed, too.
-
-    Also True if nobody can tell. ``own_directories``: this transaction has published them.
-    """
+    """Whether another transaction updated or deleted a row that this transaction changed, too, by
+    the row ids in both transactions' delete events. Also True if nobody can tell, as when the table
+    is gone. ``own_directories``: what this transaction has published."""
     table, partition = acid_table(catalog.find(conflict.table)), conflict.partition
     if table is None or conflict.write_id is None:
         return True

@@ -28,8 +28,8 @@ _DELETED_COUNT, _INSERTED_COUNT, _CHANGED_AGAIN_COUNT = (
 def exclude_conflicts(
     rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]
 ) -> DataFrame:
-    """Leave out, of the changes of a version, those of rows that were changed again. The result is
-    lazy.
+    """Return the changes of a version, lazily, without those of rows that were changed again:
+    neither the insertion of such a row is left, nor the deletions of rows with its key.
 
     Args:
         rows: The changes of the version, as ``keyed_changes`` gives them.
@@ -80,8 +80,10 @@ def unknown_twin_reason(
 
 
 def _count_keys(rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]) -> Row:
-    """Count keys by the fate of their rows, in one job. Return a row: ``lost``, ``new`` and
-    ``pairs`` are counts; ``several`` and ``without`` have the text of one doubtful key, or None."""
+    """Count keys by their changes, in one job. Return a row of counts: keys with more deletions
+    than insertions (``lost``), with fewer (``new``), and pairs of both (``pairs``); and the text of
+    a key, or None, that was changed again and has several rows (``several``) or no old one
+    (``without``)."""
     names = [f"`__acidsql_{number}`" for number in range(len(keys))]
     columns = [f"{quote(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
     changes = jvm.select(rows, CHANGE_TYPE, *columns).unionAll(

@@ -43,7 +43,16 @@ class SparkStatements:
     def run(
         self, statement: SparkStatement, statement_text: StatementText, args: Args, glance: Glance
     ) -> DataFrame:
-        """Run a statement. ``args`` has the arguments as the user gave them."""
+        """Run a statement that is Spark's, over the rows that it reads of ACID tables. ``args`` has
+        the arguments as the user gave them.
+
+        A query is returned lazily; another statement runs now, such as one that writes a table of
+        Spark's. ACID databases that the text names are created in Spark's catalog.
+
+        Raises:
+            UnsupportedError: Spark's statement would change an ACID table or its directory.
+            SqlError: Spark refuses the text, or it names a missing table.
+        """
         text, double_quoted = statement_text.text, statement_text.double_quoted
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
             is_ours = self._context.databases.is_acid_database
@@ -76,7 +85,9 @@ class SparkStatements:
     def _run_without_tables(
         self, statement_text: StatementText, args: Args, glance: Glance
     ) -> DataFrame:
-        """Run a statement in which no query reads a table."""
+        """Run a statement in which no query reads a table. Raise an error if it names an ACID
+        table, which Spark's statement cannot change. A DROP of what does not exist is an error or,
+        if the setting ``ignores_missing`` is on, has an empty result."""
         text, double_quoted = statement_text.text, statement_text.double_quoted
         is_in_spark = self._names.is_in_spark
         need_relations(text, double_quoted=double_quoted)
@@ -90,7 +101,8 @@ class SparkStatements:
         return self._run_verbatim(text, args)
 
     def _run_over_frames(self, text: Text, statement_text: StatementText) -> DataFrame:
-        """Run a statement that names DataFrames but no ACID tables."""
+        """Run a statement that names DataFrames but no ACID tables; errors point into the user's
+        text."""
         with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
             return settle(self._run_verbatim(text.sql, statement_text.args))
 

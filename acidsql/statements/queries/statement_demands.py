@@ -68,7 +68,8 @@ class StatementDemands:
         return None if self.query is None else self.query.source
 
     def shared_rows(self, standin: StandIn) -> DataFrame | None:
-        """The rows of an earlier view of the same table with an equal explicit demand."""
+        """Return the rows of an earlier view of the same table with an equal explicit demand; None
+        if there is no such view, or no explicit demand on this one."""
         if (demand := self.explicit.get(standin.view)) is None:
             return None
         for twin in self.standins:
@@ -78,7 +79,9 @@ class StatementDemands:
         return None
 
     def demand_on(self, standin: StandIn) -> Demand:
-        """The rows of a stand-in that matter. For MERGE's target, this may run a job."""
+        """Return which rows and columns of a stand-in the statement needs, by its text and Spark's
+        plan; for MERGE's target also by the partitions for which the source has rows, which may run
+        a job."""
         text_predicate = self._text_predicate(standin)
         demand = self._plan_demands.get(standin.view, EVERYTHING).with_condition(text_predicate)
         if not standin.is_target or self.query is None:
@@ -117,7 +120,8 @@ class StatementDemands:
         return {view: merge_demands(view_demands) for view, view_demands in demands_by_view.items()}
 
     def _unread_views(self) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
-        """Views over relations that stand for the tables' files, and all views of the queries."""
+        """Return views for an analysis that reads no files: those over relations that stand for the
+        tables' files, and then all views of the queries, with changes and MERGE's source."""
         changes = {
             standin.view: self.views[standin.view] for standin in self.standins if standin.changes
         }
@@ -139,10 +143,9 @@ class StatementDemands:
         return unread_views, views
 
     def _source_predicate(self, query: EventQuery, condition: Predicate) -> Predicate:
-        """A predicate for the target partitions for which MERGE's source has rows.
-
-        To find the partitions, this may run a job.
-        """
+        """Return a predicate that the target's partition columns have one of the values that
+        MERGE's source joins with; ``ANYTHING`` if the source is not small, or ``condition`` leaves
+        few values already. This may run a job, and then notes it in ``views.is_pruned``."""
         if (reduction := query.reduction) is None or not self.context.txns.settings.fast_paths:
             return ANYTHING
         reduced_query, source_view = reduction

@@ -72,7 +72,7 @@ class TableRows:
         demand: Demand | Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
-        """Return the rows of one stand-in, lazily. Files are listed at once.
+        """Return the rows of one stand-in, lazily. Its files are listed immediately.
 
         Args:
             standin: The stand-in, of an ACID table or a plain one.
@@ -81,7 +81,7 @@ class TableRows:
                 of ``snapshot``.
             demand: The rows that the query needs, or a function that returns it; others may be left
                 out.
-            few: How many rows the driver may find itself, without a job; 0: none.
+            few: Up to how many rows the driver may find itself, without a job; 0: none.
 
         Raises:
             SnapshotTooOldError: Another session changed the table in the catalog after the
@@ -134,7 +134,8 @@ class TableRows:
         self, table: Table, snapshot: Snapshot, point_in_time: PointInTime | None = None
     ) -> tuple[list[Listing], ValidWriteIdList]:
         """List the files of a table in a snapshot or an older version, and return them with the
-        visible write ids: one listing for each partition.
+        visible write ids: one listing for each partition, also for an empty one. ``point_in_time``:
+        None means the version of ``acid.snapshot(…)``, or the snapshot itself.
 
         Raises:
             SnapshotTooOldError: A partition was dropped since the transaction's snapshot, or files
@@ -203,8 +204,8 @@ class TableRows:
 
 @contextmanager
 def check_after_block(check: Callable[[], None]) -> Iterator[None]:
-    """Call ``check`` after the block, also if the block fails with an error of ours or of a file:
-    then ``check`` may raise the better error."""
+    """Call ``check`` after the block, also if the block fails with an AcidSqlError or OSError: then
+    ``check`` may raise the better error. Other errors pass without the call."""
     try:
         yield
     except (AcidSqlError, OSError):
@@ -214,8 +215,8 @@ def check_after_block(check: Callable[[], None]) -> Iterator[None]:
 
 
 def select_standin_columns(rows: DataFrame, standin: StandIn) -> DataFrame:
-    """Return the rows with only the columns that a stand-in has, its virtual columns first. The
-    rows of a target stay as they are."""
+    """Return the rows with only the columns that a stand-in has: its virtual columns (such as
+    ``row__id``) first, then the table's. The rows of a statement's target stay as they are."""
     if standin.is_target:
         return rows
     columns = (quote(column.name) for column in standin.table.all_columns)

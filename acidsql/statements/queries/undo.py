@@ -76,8 +76,9 @@ class UndoneChanges:
     def _ids_at_older_version(
         self, table: Table, to_undo: ChangesSince, snapshot: Snapshot
     ) -> ValidWriteIdList:
-        """Return the write ids that the table, or the state table of ``to_undo.target``, showed at
-        the older version."""
+        """Return the write ids that the table showed at the version or time of RESTORE. If
+        ``to_undo.target`` is given, the table is its state table, and the version or time is the
+        target's."""
         when = PointInTime(to_undo.version, to_undo.timestamp_ms)
         if (target := to_undo.target) is None:
             return self._travel.write_ids(table, when, snapshot)
@@ -142,8 +143,8 @@ class UndoneChanges:
         conflicts: Sequence[tuple[int, int]],
         advice: str,
     ) -> TxnError:
-        """Return the error of rows that were changed again: ``conflicts`` are pairs of a version
-        and its number of such rows."""
+        """Return the error that rows of a version were changed again. ``conflicts``: pairs of a
+        later version and how many of the rows it changed; ``advice``: what the user can do."""
         versions = {version.write_id: version for version in self._metastore.versions(table.name)}
 
         def author(write_id: int) -> str:

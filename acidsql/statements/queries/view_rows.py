@@ -45,7 +45,8 @@ def view_rows(spark: SparkSession, standin: StandIn, views: Mapping[str, DataFra
 
 
 def need_no_version(view: Table, is_asked: bool) -> None:
-    """Raise UnsupportedError if a method asks for versions or row ids of a view."""
+    """Raise UnsupportedError if a version or row ids of a view ``is_asked`` for, which it does not
+    have."""
     if is_asked:
         raise UnsupportedError(
             f"{view.name} is a view: it has no versions and no row ids. In acid.snapshot("
@@ -56,8 +57,8 @@ def need_no_version(view: Table, is_asked: bool) -> None:
 
 @contextmanager
 def in_view(spark: SparkSession, view_query: ViewQuery | None) -> Iterator[None]:
-    """Let the block analyse the text of a view: under the view's settings, and errors name the
-    view.
+    """Let the block analyse a view's text: under the view's settings, and an SqlError becomes one
+    that names the view.
 
     ``view_query`` is None for the text of the statement itself; then nothing changes.
     """
@@ -84,7 +85,8 @@ def text_of_view_query(
 
 
 def view_type(column_type: HiveType) -> str:
-    """Return the type of a view's column, as Hive writes it, for the type in the query.
+    """Return the Hive type of a view's column whose query has this type; Spark's TIMESTAMP is a
+    TIMESTAMP WITH LOCAL TIME ZONE there.
 
     Raises:
         FormatError: Hive has no such type.
@@ -133,7 +135,8 @@ def _without_mark(field: T.StructField) -> Column:
 
 
 def _comparable_type(column_type: HiveType | str) -> str:
-    """Return the text of a type for comparisons: a CHAR or VARCHAR is a STRING, as in Spark."""
+    """Return a type as Spark's text, to compare a query's type with a view's: CHAR and VARCHAR are
+    STRING. A type that Spark cannot have is returned as it is."""
     text = (
         column_type.replace(_HIVES_INSTANT, _INSTANT)
         if isinstance(column_type, str)

@@ -11,8 +11,8 @@ from acidsql.storage.columns import quote, quoted_path
 
 
 def create_statement(table: Table) -> str:
-    """Return a statement that creates a table or view like this one, without its LOCATION. A NOT
-    NULL stands beside its column."""
+    """Return a statement that creates a table or view like this one, with its full name, but
+    without its LOCATION. A NOT NULL stands beside its column."""
     if table.view is not None:
         return _create_view(table, table.view)
     elements = [_column_sql(column, table) for column in table.columns]
@@ -39,8 +39,8 @@ def create_statement(table: Table) -> str:
 
 
 def _create_view(view: Table, text: ViewText) -> str:
-    """Return a CREATE VIEW with the view's columns, comment, the user's properties, and its
-    expanded query."""
+    """Return a CREATE VIEW statement with the view's columns, comment, the properties that the user
+    has set, and its expanded query, with full names."""
     columns = ",\n  ".join(
         quote(column.name)
         + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
@@ -59,7 +59,8 @@ def _quoted_name(table: Table) -> str:
 
 
 def _tblproperties(properties: Mapping[str, str]) -> str:
-    """Return the clause TBLPROPERTIES with these properties, sorted by key."""
+    """Return the clause TBLPROPERTIES of a CREATE statement. It lists the properties, of which
+    there is at least one, as string literals, sorted by key."""
     pairs = ",\n  ".join(
         f"{_string_literal(k)}={_string_literal(v)}" for k, v in sorted(properties.items())
     )
@@ -92,7 +93,8 @@ def _constraint_definition(constraint: Constraint) -> str:
 
 
 def _column_sql(column: Column, table: Table) -> str:
-    """Return a column's definition in CREATE TABLE, with NOT NULL, DEFAULT and COMMENT."""
+    """Return a column's definition in CREATE TABLE, with NOT NULL (enforced, or as a named
+    constraint), DEFAULT and COMMENT."""
     sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
     if not column.nullable:
         sql += " NOT NULL"
@@ -119,7 +121,8 @@ def column_row(column: Column) -> tuple[str, str, str]:
 
 
 def detail_rows(table: Table) -> list[tuple[str, str]]:
-    """Return the facts about a table or view that DESCRIBE EXTENDED adds, as pairs of texts."""
+    """Return the facts about a table or view that DESCRIBE EXTENDED adds, as pairs of a label and a
+    text; "" for what the table does not have."""
     if (text := table.view) is not None:
         return [
             ("Database", table.name.database),

@@ -60,8 +60,9 @@ class ShowStatements(Family):
         self._waiting, self._rows = WaitingRecords(context), TableRows(context)
 
     def files(self, table: Table) -> DataFrame:
-        """Return all files and directories below a table's directory as rows, with the state of
-        each in a snapshot."""
+        """Return a row for each file and directory below a table's directory, also those that no
+        reader sees, with its state in a snapshot. Raise SnapshotTooOldError if a partition was
+        dropped since."""
         files = self._rows.inventory(table, self._transactions.read_snapshot([table.name]))
         return files_frame(self._spark, files)
 
@@ -89,7 +90,8 @@ class ShowStatements(Family):
     @runs(st.ShowTables, st.ShowViews)
     def _show_tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
         """Run SHOW TABLES or SHOW VIEWS of a database, both of acidsql's and Spark's, sorted and
-        filtered by the pattern. Tables of AUTO CDC are left out. Spark answers for another catalog.
+        filtered by the pattern. The tables that AUTO CDC has made beside others are left out, and
+        SHOW TABLES has the views, too. Spark answers for another catalog.
 
         Raises:
             AnalysisError: There is no such database.
@@ -130,8 +132,8 @@ class ShowStatements(Family):
         )
 
     def _shown_tables(self, database: str) -> list[str]:
-        """Return the names of the ACID tables of a database, without those that AUTO CDC made
-        beside other tables."""
+        """Return the names of the ACID tables of a database that are neither temporary nor made by
+        AUTO CDC beside other tables."""
         tables = self._metastore.tables(database)
         table_names = frozenset(tables)
         return [
@@ -147,8 +149,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowPartitions)
     def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
-        """Run SHOW PARTITIONS: a row for each partition's name, or those that PARTITION means.
-        Raise AnalysisError if the table is unpartitioned."""
+        """Run SHOW PARTITIONS: a row for each partition's name, or for each that PARTITION means;
+        perhaps none. Raise AnalysisError if the table is unpartitioned."""
         table = self._names.require_table(statement.name, text)
         if not table.partition_columns:
             raise AnalysisError(
@@ -203,9 +205,9 @@ class ShowStatements(Family):
         return self._frame("col_name string, data_type string, comment string", rows)
 
     def _describe_column(self, table: Table, statement: st.DescribeTable, text: str) -> DataFrame:
-        """Return what DESCRIBE says of one column: name, type, comment, and with EXTENDED its
-        statistics. As Spark shows it, NULL is a text. Raise AnalysisError if there is no such
-        column."""
+        """Return what DESCRIBE says of one column, as rows of name and value: name, type, comment,
+        and with EXTENDED its statistics. As in Spark, NULL is the text "NULL". Raise AnalysisError
+        if there is no such column."""
         assert statement.column is not None
         column = require_column_of_ddl(text, table, statement.column)
         rows: list[tuple[str, str | None]] = [
@@ -240,8 +242,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowTransactions)
     def _show_transactions(self, _: st.ShowTransactions, __: str) -> DataFrame:
-        """Run SHOW TRANSACTIONS: the open and aborted ones, times in milliseconds as text, in
-        Hive's columns."""
+        """Run SHOW TRANSACTIONS: a row for each open or aborted transaction, in Hive's columns, all
+        texts; times are milliseconds since the epoch."""
         rows = [
             (
                 str(txn.txn_id),
@@ -261,8 +263,9 @@ class ShowStatements(Family):
 
     @runs(st.ShowStreams)
     def _show_streams(self, _: st.ShowStreams, __: str) -> DataFrame:
-        """Run SHOW STREAMS: the newest batch of each application and sink. A job may count the
-        records that wait."""
+        """Run SHOW STREAMS: a row for the newest batch of each application and sink (the tables
+        that it writes to). A job may count the records that wait for the rest of their source's
+        transactions."""
         entries = self._metastore.streams()
         rows = [
             (
@@ -282,7 +285,8 @@ class ShowStatements(Family):
     @runs(st.ShowLocks)
     def _show_locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """Run SHOW LOCKS of all tables, a database, or a table with its partitions, in Hive's
-        columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
+        columns; granted and waiting ones, sorted by state, then strength. EXTENDED has no effect,
+        as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.require_table(statement.name, text)
         database = statement.database and self._spark_databases.require_acid_name(
             statement.database, text
@@ -299,8 +303,9 @@ class ShowStatements(Family):
 
     @runs(st.ShowCompactions)
     def _show_compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
-        """Run SHOW COMPACTIONS, filtered by database, table and partition. A dropped table may be
-        named."""
+        """Run SHOW COMPACTIONS: the queue and the history, with the statement's filters, order and
+        limit. A dropped table may be named as long as there are entries of it; otherwise raise
+        AnalysisError."""
         if statement.database is not None:
             self._spark_databases.require_acid_name(statement.database, text)
         compactions = self._metastore.compactions()

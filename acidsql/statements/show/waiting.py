@@ -69,12 +69,12 @@ class WaitingRecords:
         self._rows = TableRows(context)
 
     def count_waiting(self, entries: Sequence[StreamEntry]) -> list[Waiting | None]:
-        """Count the records that wait for each entry, in one job. None for an entry: its tables
-        have no pending table.
+        """Count the records that wait for each entry of the ledger of streams, in one job. None for
+        an entry: its tables have no pending table, where records wait.
 
-        In a transaction also None: reading would fix the transaction's snapshot, which does not
-        show what waits now. And None if a pending table cannot be read: the other columns of SHOW
-        STREAMS do not depend on it.
+        In a transaction all are None: reading would fix the transaction's snapshot, which does not
+        show what waits now. So they are if a pending table cannot be read, which is only logged:
+        the other columns of SHOW STREAMS do not depend on it.
         """
         tables = (
             self._pending_tables(entries) if entries and self._transactions.is_autocommit else {}
@@ -89,7 +89,8 @@ class WaitingRecords:
     def _waiting_for_entry(
         self, entry: StreamEntry, tables: dict[TableName, Table], groups: Sequence[_WaitingGroup]
     ) -> Waiting | None:
-        """Return how many records wait for one entry; None: its tables have no pending table."""
+        """Return how many records wait for one entry, 0 included; None: its tables have no pending
+        table. ``tables``: the pending tables by their targets."""
         targets = {target for target in tables if may_write_to(entry.batch.sink, target)}
         if not targets:
             return None
@@ -113,8 +114,8 @@ class WaitingRecords:
         return next((version.commit for version in versions if version.write_id == group.since), 0)
 
     def _pending_tables(self, entries: Sequence[StreamEntry]) -> dict[TableName, Table]:
-        """Return the pending tables beside the tables of these entries, by their targets. An entry
-        whose sink names no tables means all targets of the metastore."""
+        """Return the existing pending tables beside the tables of these entries: target → pending
+        table. An entry whose sink names no tables means all targets of the metastore."""
         if not self._metastore.abilities.keeps_state_tables:
             return {}
         targets_of_sinks = [tables_of(entry.batch.sink) for entry in entries if entry.batch.sink]
@@ -130,8 +131,8 @@ class WaitingRecords:
         return pending_tables
 
     def _count_groups(self, tables: dict[TableName, Table]) -> list[_WaitingGroup]:
-        """Count, in one job, the records in these pending tables by application. Without tables or
-        records no job runs."""
+        """Count, in one job, the records in these pending tables (by target): one group for each
+        table and application that has some. Without tables or visible writes no job runs."""
         if not tables:
             return []
         snapshot = self._transactions.read_snapshot([table.name for table in tables.values()])
