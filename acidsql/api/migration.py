@@ -70,7 +70,8 @@ class Migration(SessionCore):
         self._move_table(session_name, hive_name, metastore, to_hive=False)
 
     def _movable_name(self, given_name: str) -> TableName:
-        """Return the full name of the table that a call wants to move. It need not exist.
+        """Return the full name of the table that a call wants to move. Whether there is such a
+        table is not checked.
 
         Raises:
             AnalysisError: The text is not ``table`` or ``database.table``, or names what is

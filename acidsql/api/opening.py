@@ -42,8 +42,8 @@ def conf_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
-    """Open acidsql's own metastore at a URL; None: an SQLite file in the warehouse. The warehouse's
-    directory is made if it is missing.
+    """Open acidsql's own metastore at a URL; None: an SQLite file in the warehouse, which is made
+    if it is missing. So is the warehouse's directory.
 
     Raises:
         SettingError: The warehouse cannot be made, or cannot have an SQLite file.
@@ -67,10 +67,11 @@ def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metas
 
 
 def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
-    """Open the Hive Metastore at a URL, and return it with its warehouse.
+    """Open the Hive Metastore at a URL, and return it with the warehouse that it names.
+    ``warehouse`` is what the user gave; it must be None, because the metastore decides.
 
     Raises:
-        SettingError: Thrift is not installed, the URL is wrong, or the session names a warehouse.
+        SettingError: Thrift is not installed, the URL is wrong, or ``warehouse`` is given.
         MetastoreError: The metastore cannot be opened.
     """
     if warehouse is not None:
@@ -85,7 +86,8 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
 
 
 def open_store(url: str | None, warehouse: str | None) -> Metastore:
-    """Open the metastore at a URL, or in a warehouse, without Spark: only to look at what goes on.
+    """Open the metastore at a URL or, without one, in a warehouse, without Spark: only to look at
+    what goes on. No directory or file is made.
 
     Raises:
         SettingError: Neither is given, there is no metastore in the warehouse, or the URL of a Hive

@@ -61,8 +61,9 @@ class Picture:
 
 
 def health_cells(health: Any) -> tuple[str, ...]:
-    """Return a row of ``Session.health`` as texts, under the heads ``CELLS``; "" for what is not
-    known."""
+    """Return a row of ``Session.health`` as texts, under the heads ``CELLS``; "" for a number that
+    is not known. The last one is the problem or, if there is none, why the next compaction is
+    due."""
     return (
         _row_name(health),
         "" if health.rows is None else f"{health.rows:,}",
@@ -89,8 +90,8 @@ def _row_name(health: Any) -> str:
 
 
 def _health_line(health: Health) -> str:
-    """Return a row as a line of text: ``p=1: 1,204 rows, 3.2 MB in 3 files · 12 deltas (34%)
-    · …``"""
+    """Return a row as a line of text, ``p=1: 1,204 rows, 0 deleted, 3.2 MB in 3 files · …``, with
+    the problem in the place of rows that are not known."""
     if health.rows is None or health.deleted_rows is None:
         facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
     else:
@@ -135,10 +136,10 @@ def _legend_svg() -> str:
     return "".join(parts)
 
 
-def _bar_svg(health: Health, number: int, longest: int) -> str:
-    """Return SVG of a name, a bar of four colours, and its bytes; the whole line of text comes up
-    as a tip."""
-    y, x = _LINE * number, float(_NAMES)
+def _bar_svg(health: Health, line_number: int, most_bytes: int) -> str:
+    """Return SVG of one line: a name, a bar of four colours, and its bytes; the whole line of text
+    comes up as a tip. ``most_bytes``: the bytes of the longest bar."""
+    y, x = _LINE * line_number, float(_NAMES)
     name = (
         _row_name(health)
         if len(_row_name(health)) <= _LONGEST_NAME
@@ -146,7 +147,7 @@ def _bar_svg(health: Health, number: int, longest: int) -> str:
     )
     parts = [f"<g><title>{html.escape(_health_line(health))}</title>", _svg_text(0, y, name)]
     for _, field, colour in _PARTS:
-        width = (getattr(health, field) or 0) / longest * _BARS
+        width = (getattr(health, field) or 0) / most_bytes * _BARS
         if width:
             parts.append(
                 f'<rect x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="14" fill="{colour}"/>'

@@ -194,15 +194,16 @@ class Session(
 
     @checked_while_open
     def clean(self) -> DataFrame:
-        """Delete now, in all tables, what no open transaction, lease or later reader can see.
+        """Delete now, in all tables, what no open transaction, lease or later reader can see. An
+        error in one table is only logged.
 
         These are directories that a compaction replaced, directories of aborted transactions,
         hidden directories of statements that crashed, and dropped tables. On a Hive Metastore only
         the hidden directories: Hive's cleaner deletes the rest.
 
         Returns:
-            One row for each deleted directory or file: ``table`` string, ``path`` string,
-            ``kind`` string (obsolete, aborted, litter, dropped), ``bytes`` bigint.
+            One row for each deleted directory or file: ``table`` string, ``path`` string, ``kind``
+            string (obsolete, aborted, litter, dropped), ``bytes`` bigint.
 
         Raises:
             TxnError: A transaction is open. End it first.
@@ -214,16 +215,18 @@ class Session(
     def run_compactor(
         self, *, once: bool = False, pool: str | None = None, tell: Callable[[str], None] = print
     ) -> None:
-        """Run Hive's initiator, worker, cleaner and housekeeper on the metastore's queue.
+        """Run the compaction services, and block until interrupted: initiator, worker, cleaner and
+        housekeeper, as in Hive.
 
-        On a Hive Metastore only a worker runs, beside Hive's, and hidden directories of statements
-        that crashed are deleted. The server has the rest.
-        Several processes may do so at once. The command ``acidsql compactor`` calls this method.
+        On a Hive Metastore run only a worker, and delete the hidden directories of crashed
+        statements: the server's own services do the rest. Several processes may run the services at
+        the same time. An error of a step is logged, and the next round tries again. The command
+        ``acidsql compactor`` calls this method.
+
         Raises UnsupportedError on a metastore of Hive 3, where only Hive compacts.
 
         Args:
-            once: Check all tables once, compact and clean, then return. Otherwise go on until
-                interrupted.
+            once: Do one round (check all tables, compact and clean), and return.
             pool: Compact only entries of this pool. Default: entries without a pool.
             tell: Called with one line of text for each thing done.
         """
@@ -306,7 +309,8 @@ class Session(
         return self._closed
 
     def close(self) -> None:
-        """Abort an open transaction and disconnect from the metastore. May be called twice."""
+        """Abort an open transaction, end the session's locks, drop its temporary tables, stop its
+        compactor, and disconnect from the metastore. A second call does nothing."""
         if not self._closed:
             self._closed = True
             self._runner.close()

@@ -309,7 +309,7 @@ class StreamMethods(SessionCore):
         return self.metastore.forget_stream(txn_app_id, sink)
 
     def _setup(self, txn_app_id: str | None, retries: int) -> Setup:
-        """Return what all sinks need.
+        """Return what all sinks need. ``txn_app_id`` and ``retries``: as in ``sink``.
 
         Raises:
             SettingError: The session is closed, or an argument is wrong.
@@ -337,7 +337,8 @@ class StreamMethods(SessionCore):
             )
 
     def _full_name(self, table: str) -> str:
-        """The name with its database, because USE may change the current one."""
+        """Return a table's name with its database, because USE may change the current one; a name
+        of Spark's as it is. Raise UnsupportedError for a temporary table."""
         full_name = self._runner.qualify(table_parts(table))
         refuse_temporary(full_name, "A stream")
         return table if full_name is None else str(full_name)
@@ -355,8 +356,9 @@ class StreamMethods(SessionCore):
         txn_version: int | None,
         frames: Mapping[str, Rows],
     ) -> DataFrame:
-        """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``: it is skipped
-        if they were committed before."""
+        """Run one statement in a transaction of its own with this ``txn_app_id`` and
+        ``txn_version``: it is skipped if this number, or a higher one, was committed before.
+        ``retries``: how often to try again after a TransientTxnError."""
 
         def once() -> DataFrame:
             with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
@@ -365,8 +367,10 @@ class StreamMethods(SessionCore):
         return retry_transient(once, retries)
 
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
-        """Begin the transaction of a ``with acid.transaction()`` block. If its number was committed
-        before, its changes will be skipped. Raise TxnError if one is open."""
+        """Begin the transaction of a ``with acid.transaction()`` block, and return it. If its
+        number, or a higher one, was committed before, its changes will be skipped. Raise TxnError
+        if one is open, SettingError for a wrong name or number, UnsupportedError if the metastore
+        keeps none."""
         begin, text = self._runner.transactions.begin, "acid.transaction()"
         batch = numbered_batch(txn_app_id, txn_version)
         if batch is None:

@@ -218,6 +218,7 @@ class Runner:
         return empty_frame(self._spark)
 
     def _literal_rules(self) -> LiteralRules | None:
+        """Return how the parser may read VALUES of literals itself; None if fast paths are off."""
         settings = self._txns.settings
         rules = LiteralRules(settings.values_max_rows, lambda: is_utc(self._spark))
         return rules if settings.fast_paths else None

@@ -113,8 +113,9 @@ class CdcClauses:
         return "\n".join(parts)
 
     def _list_clause(self, words: str, prefix: str = "") -> list[str]:
-        """Return the clause with a list of columns, or with the columns that it excepts; [] if
-        neither list was passed."""
+        """Return a list of one clause: ``words``, then the list of columns that was passed, or ``*
+        EXCEPT`` and the excepted ones. [] if neither was passed. ``prefix``: the beginning of the
+        two fields' names."""
         names: Sequence[str] | None = getattr(self, f"{prefix}column_list")
         excluded: Sequence[str] | None = getattr(self, f"{prefix}except_column_list")
         if names is None and excluded is None:
@@ -187,7 +188,8 @@ class Applier(BatchWriter[Target]):
         return F.lit(False)
 
     def check(self, rows: DataFrame, target: Target) -> None:
-        """Refuse records, now, that a later ``write`` would refuse because of their table."""
+        """Raise, now, the error by which a later ``write`` would refuse records that are for no
+        table. By default nothing is refused."""
 
     def make_tables(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         """Make all state tables and other tables that are missing, before the transaction of a
@@ -206,8 +208,8 @@ class Applier(BatchWriter[Target]):
     def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
-        """Run the batch in a transaction, and then forget old deletes of its tables, which never
-        fails. Return the receipt."""
+        """Write the batch in a transaction, and then forget old deletes of its tables; an error of
+        that is only logged and noted. Return the receipt, with these notes."""
         receipt = super()._run_in_transaction(runner, target, rows, text, batch)
         for table in self.tables(target):
             note = runner.auto_cdc.tombstones.forget(table, self._forgot_at)
@@ -250,6 +252,8 @@ class AutoCdc(Applier[Table]):
             self._bad_records.create_if_missing(runner)
 
     def make_tables(self, runner: Runner, target: Table, rows: DataFrame) -> None:
+        """Make the table of bad records and the state table, as far as they are missing, in
+        transactions of their own. ``rows``: only their columns matter."""
         self.prepare_target(runner, target, rows)
         if self.lacks_state(runner, target):
             self.apply_all(runner, target, rows.where(F.lit(False)))
@@ -260,8 +264,9 @@ class AutoCdc(Applier[Table]):
         return runner.resolve((state.database, state.name)) is None
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
-        """Apply a batch's records in the runner's transaction. Bad records are an error or, if
-        there is a table for them, put aside there."""
+        """Apply a batch's records in the runner's transaction, and return the receipt. A bad record
+        raises ConstraintError or, if there is a table for bad records, is put aside there; the
+        records are then evaluated once before."""
         if self._bad_records is None:
             return self.apply_all(runner, target, rows)
         few_rows = runner.settings.few_rows
@@ -274,15 +279,17 @@ class AutoCdc(Applier[Table]):
             return self._apply_and_put_aside(runner, target, staged_records, self._bad_records)
 
     def apply_all(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
-        """Apply records. A bad record is an error."""
+        """Apply records by one AUTO CDC statement, and return its receipt. A bad record raises
+        ConstraintError, and nothing is applied."""
         with temporary_view(rows) as view:
             return run_statement(runner, self._clauses.text(table_name(target.name), view))
 
     def _apply_and_put_aside(
         self, runner: Runner, target: Table, judged_records: DataFrame, bad_records: BadRecords
     ) -> Receipt | None:
-        """Apply the good records, then put the bad records aside, and return one receipt.
-        ``judged_records`` have the column ``FAULT``.
+        """Apply the good records, then put the bad records aside, in the runner's transaction, and
+        return one receipt. ``judged_records`` have the column ``FAULT``, which is NULL for good
+        ones.
 
         Good records come first, because only the first statement of a transaction can make the
         state table.
@@ -297,6 +304,8 @@ class AutoCdc(Applier[Table]):
         return receipt if bad_receipt is None else combined_receipt([receipt, bad_receipt], txn_id)
 
     def _apply_unnumbered(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
+        """Apply records without an entry in the ledger: by one statement or, if bad records are to
+        be put aside, in a transaction. Return the receipt."""
         if self._bad_records is None:  # one statement needs no transaction around it
             return self.write(runner, target, rows, 0)
         return super()._apply_unnumbered(runner, target, rows)
@@ -311,7 +320,7 @@ def _quoted_list(names: Sequence[str] | str | None) -> str:
 
 def combined_receipt(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt:
     """Make one receipt of several statements'. None, a statement without a receipt, is left out.
-    Each note names its first table."""
+    Each note begins with the name of its statement's first table."""
     statement_receipts = [receipt for receipt in receipts if receipt is not None]
     return Receipt(
         "; ".join(receipt.statement for receipt in statement_receipts),

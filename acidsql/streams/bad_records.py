@@ -54,8 +54,8 @@ class BadRecords:
         resolve_table(runner, self.table)
 
     def put_aside(self, runner: Runner, bad_rows: DataFrame, target: str) -> Receipt | None:
-        """Insert records into the table, in the runner's transaction, with their fault, the batch
-        and the time.
+        """Insert bad records as JSON into the table, in the runner's transaction, with their fault,
+        the batch and the time. A job counts them before.
 
         Args:
             runner: Has a transaction.
@@ -63,7 +63,7 @@ class BadRecords:
             target: SQL of the name of the table that the records are for.
 
         Returns:
-            The receipt, which counts the records by fault; None if there are no records.
+            The receipt, whose note counts the records by fault; None if there are no records.
         """
         counts = {row[0]: row[1] for row in bad_rows.groupBy(FAULT).count().collect()}
         if not counts:

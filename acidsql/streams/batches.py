@@ -137,8 +137,9 @@ class BatchWriter(Generic[Target]):
     def _write_once(
         self, runner: Runner, target: Target, rows: DataFrame, batch: Batch
     ) -> Receipt | None:
-        """Write a batch in a transaction, or skip it if the ledger says that it was committed.
-        Return the receipt, which says so if it was skipped."""
+        """Write a batch in a transaction, or skip it if the ledger says that it was committed; then
+        its entry gets this run. Return the receipt, which says so if it was skipped. Raise
+        StreamError if the batch is out of order."""
         entry = self._setup.metastore.stream(batch.app_id, batch.sink)
         if entry is not None and self._is_replay(entry, batch):
             if entry.batch.run_id != batch.run_id:
@@ -152,7 +153,8 @@ class BatchWriter(Generic[Target]):
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
         """Make the target ready, write the batch in a new transaction, and commit; after an error,
-        roll back. ``batch``: what COMMIT notes in the ledger; None: nothing."""
+        roll back, and raise it. ``batch``: what COMMIT notes in the ledger; None: nothing. Return
+        the receipt."""
         self.prepare_target(runner, target, rows)
         transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True
@@ -164,13 +166,16 @@ class BatchWriter(Generic[Target]):
         return receipt
 
     def _is_replay(self, entry: StreamEntry, batch: Batch) -> bool:
+        """Whether the ledger's entry says that the batch was committed before. Raise StreamError if
+        a stream's batch is out of order."""
         if not batch.query_id:  # no stream: a program that numbers its own batches
             return batch.version <= entry.batch.version
         return is_replay(entry, batch, first=batch.run_id not in self._runs)
 
     def _identity(self, rows: DataFrame, batch_id: int, target: Target) -> Batch:
-        """Return which batch this is: application, number, sink, and the running query. Raise
-        SettingError if neither a streaming query nor ``txn_app_id`` tells."""
+        """Return which batch this is, as the ledger knows it: application, number, sink and, if a
+        streaming query calls, its id, run and offsets. Raise SettingError if neither a streaming
+        query nor ``txn_app_id`` tells the application."""
         query = running_query(rows, self._setup.spark)
         if query is None:
             if self._setup.app_id is None:
@@ -204,8 +209,8 @@ class BatchWriter(Generic[Target]):
 
 
 def resolve_table(runner: Runner, name: str) -> Table:
-    """Return the ACID table or view of acidsql's that has this name. Raise AnalysisError if there
-    is none."""
+    """Return the ACID table that has this name. Raise AnalysisError if there is none, also for a
+    view or a table of Spark's."""
     table = runner.resolve(table_parts(name))
     if table is None:
         raise AnalysisError(
@@ -216,7 +221,8 @@ def resolve_table(runner: Runner, name: str) -> Table:
 
 
 def run_statement(runner: Runner, text: str) -> Receipt | None:
-    """Run one statement, once, and return its receipt."""
+    """Run one statement, without retries, and return the runner's last receipt: the statement's, if
+    it makes one."""
     runner.run(text, None, 0)
     return runner.last_receipt
 

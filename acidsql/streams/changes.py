@@ -65,9 +65,10 @@ def change_rows(
     sequence: str | None,
     absent: str,
 ) -> DataFrame:
-    """Return a tool's change records as rows for AUTO CDC, lazily. A bad record fails the query
-    that reads it. Raise SettingError for a wrong or missing argument, AnalysisError if the rows are
-    no records of the format, or lack a column."""
+    """Return a tool's change records as rows for AUTO CDC, lazily (see ``Session.changes_from``).
+    An update of the key becomes two rows; records that are no changes are left out. A bad record
+    fails the query that reads it. Raise SettingError for a wrong or missing argument, AnalysisError
+    if the rows are no such records, or lack a column."""
     if format not in FORMATS:
         format_names = ", ".join(FORMATS)
         raise SettingError(f"format='{format}' is not one of {format_names}.", name="format")
@@ -122,8 +123,8 @@ def change_rows(
 
 
 def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, RecordFields]:
-    """Parse the rows' texts to JSON, in columns that are added. Return the rows, and the fields of
-    their records. Parsed rows stay as they are.
+    """Return the rows, and the means to read their records' fields. Rows that are texts are parsed
+    as JSON, lazily, in columns that are added; parsed rows stay as they are.
 
     Raises:
         AnalysisError: The rows are neither texts nor records of this format.
@@ -156,8 +157,8 @@ def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, RecordF
 def _table_columns(
     format: str, envelope: Envelope, schema: str | StructType | None
 ) -> list[StructField]:
-    """Return the table's columns: those of ``schema`` or, without a schema, those of the image
-    after the change.
+    """Return the table's columns: those of ``schema`` or, without it, those of the row after the
+    change, in parsed records (for DMS without its headers).
 
     Raises:
         SettingError: Texts have no schema, or a column is there twice or has a name of
@@ -231,7 +232,8 @@ class _RowSql:
         self._values = ValueConverter(envelope.days, envelope.binary)
 
     def row_sql(self, image: RowImage, fallback: RowImage | None, *, is_old: bool = False) -> str:
-        """Return SQL of the row of an image as a struct; NULL if there is no image.
+        """Return SQL of an image (the record's copy of a row) as a struct of ``bad`` and ``c0`` …;
+        NULL if the record has no such image.
 
         Args:
             image: The image.
@@ -253,8 +255,8 @@ class _RowSql:
     def _column_sql(
         self, image: RowImage, fallback: RowImage | None, column: StructField, *, is_old: bool
     ) -> tuple[str, list[str]]:
-        """Return SQL of a column's value, and the branches of CASE that say what is wrong with the
-        value; NULL and [] if no image has the column.
+        """Return SQL of a column's value in the table's type, NULL if it does not fit, and the
+        branches of a CASE that say what is wrong with it. NULL and [] if no image has the column.
 
         ``fallback``: another image for a value that ``image`` lacks; or None. ``is_old``: the image
         is of the row before the change, and may lack columns.
@@ -300,7 +302,8 @@ class _RowSql:
 
 
 def _is_unavailable_sql(mark: str, text: str) -> str:
-    """Return SQL that is true if a text is the mark of a value that the tool does not know.
+    """Return SQL that is true if a value's text is the ``mark`` by which a tool says that it does
+    not know the value.
 
     The mark has another form for each type of a column: text, bytes, UUID, arrays of these types,
     arrays of integers, and maps (hstore).
@@ -315,8 +318,8 @@ def _is_unavailable_sql(mark: str, text: str) -> str:
 
 
 def _is_rounded_sql(sql: str, text: str, target_type: DataType) -> str:
-    """Return SQL that is true if Spark may have rounded a number of a column whose type is exact.
-    ``sql`` is a VARIANT.
+    """Return SQL that is true if Spark may have rounded a number when it parsed a record's JSON,
+    and the column's type is exact. ``sql``: the value, a VARIANT; ``text``: the value as a text.
 
     A FLOAT or DOUBLE column rounds every number, so there only an infinite value counts.
     """
@@ -356,8 +359,9 @@ def _record_rows_sql(columns: Sequence[StructField], keys: Sequence[int]) -> str
 
 
 def _record_fault_sql(format: str, row_images: dict[str, RowImage]) -> str:
-    """Return SQL of the text that says what is wrong with a record as a whole; NULL for a good
-    record."""
+    """Return SQL of the text that says what is wrong with a record as a whole: no JSON, no known
+    operation, or no image of the row that its operation needs. NULL for a good record, and for one
+    that is no change."""
     op = f"{_PREFIX}op"
     has_no_old_image = " AND ".join(
         f"{image.sql} IS NULL" for name, image in row_images.items() if name != "after"

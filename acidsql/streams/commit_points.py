@@ -125,16 +125,21 @@ class WholeTransactions(Applier[Target]):
         return self._applier.tables(target)
 
     def _sink_name(self, target: Target) -> str:
+        """Return the name that the applier's targets have in the ledger."""
         return self._applier._sink_name(target)
 
     def prepare_target(self, runner: Runner, target: Target, rows: DataFrame) -> None:
+        """Make the state tables, the pending tables and the table of bad records, as far as they
+        are missing, in transactions of their own."""
         self._applier.make_tables(runner, target, rows)
         for table in self.tables(target):
             runner.auto_cdc.make_pending_table(table)
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
         """Apply, in the runner's transaction, the records whose source transactions are complete
-        now, and let the other records wait. The targets are locked first."""
+        now, and put the others into the pending tables, where they wait. The rows are evaluated
+        once, and the targets are locked first. Raise WriteError if commit points contradict the
+        records."""
         location, few_rows = self.tables(target)[0].location, runner.settings.few_rows
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             runner.auto_cdc.lock_targets(self.tables(target))
@@ -151,8 +156,10 @@ class WholeTransactions(Applier[Target]):
     def _apply_complete(
         self, batch: _Batch, groups: DataFrame, target: Target, txn_id: int
     ) -> Receipt | None:
-        """Apply the records of complete transactions, and write or delete waiting ones. The
-        receipt's note counts the records that wait. ``groups``: the ``source_transactions``."""
+        """Apply the records of complete transactions, also those that waited; delete these where
+        they waited, and write the records that wait from now on. Return one receipt, whose note
+        counts all that wait. ``groups``: a row for each source transaction
+        (``source_transactions``)."""
         runner, counts = batch.runner, batch.count_records(groups)
         receipts = [
             self._applier.write(runner, target, records, txn_id)
@@ -174,8 +181,9 @@ class WholeTransactions(Applier[Target]):
         return receipt.with_note(f"{waiting:,} {waiting_text} transaction{'s' * (waiting > 1)}")
 
     def _records_with_facts(self, staged_rows: DataFrame, target: Target) -> DataFrame:
-        """Return the records of the batch, lazily, with columns of what each record tells of its
-        transaction.
+        """Return the batch's records, lazily, with columns of what each tells of its source
+        transaction: id, place, end, number of records; its target's position; whether it is a
+        commit point and no change; and the record as JSON.
 
         Raises:
             AnalysisError: ``ends`` is neither a whole number nor a BOOLEAN.
@@ -239,8 +247,9 @@ class _Batch:
         self._waiting = self._read_waiting()
 
     def _read_waiting(self) -> DataFrame:
-        """Return the records of this application that have waited, lazily: ``_FACTS``, ``_SINCE``
-        and ``_HOME``."""
+        """Return this application's records that wait in the pending tables of all targets, lazily:
+        ``_FACTS``, the write id that has added the record (``_SINCE``), and the target's position
+        (``_HOME``)."""
         names, waiting = ", ".join((*_NAMES, "row__id.writeid")), None
         for number, table in enumerate(self.tables):
             text = f"SELECT {names} FROM {_pending_table(table)} WHERE {self._is_ours}"
@@ -251,8 +260,9 @@ class _Batch:
         return waiting
 
     def _arrived_records(self) -> DataFrame:
-        """Return the batch's records that have a transaction, lazily, with the columns of waiting
-        records. The record of a commit point is NULL."""
+        """Return the batch's records that have a source transaction, lazily, in ``_FACTS`` and
+        ``_HOME``, as waiting records are. A commit point that is no change has NULL as its
+        record."""
         is_mark = F.col(_MARK)
         record = F.when(~is_mark, F.col(_RECORD)).alias(_RECORD)
         fact_names = [name for name in (*_FACTS, _HOME) if name != _RECORD]
@@ -263,8 +273,9 @@ class _Batch:
         return self._records.where(~F.col(_MARK)).select(*map(quote, self._staged_rows.columns))
 
     def source_transactions(self) -> DataFrame:
-        """Return one row for each source transaction, lazily: its numbers of records, and whether
-        it is complete.
+        """Return, lazily, one row for each source transaction of the batch's records and of those
+        that waited: its numbers of records, whether it is ``complete``, and whether the numbers are
+        ``wrong``.
 
         ``seen`` is the number of different records so far; ``low`` and ``high`` are the smallest
         and largest number that commit points state. A commit point is not counted as a record.
@@ -283,12 +294,14 @@ class _Batch:
         )  # fmt: skip
 
     def count_records(self, groups: DataFrame) -> list[Row]:
-        """Count, in one job, the records by their table, their schema if they waited, and whether
-        they waited and are complete.
+        """Count, in one job, the batch's records and those that waited, in groups: by table, by
+        schema (of those that waited), and by whether they waited and whether their transaction is
+        complete.
 
         Returns:
-            Rows of ``home``, ``schema``, ``waited``, ``complete``, ``n`` (the number), ``worst``
-            and ``since``.
+            A row for each group: ``home`` (the table's position), ``schema`` (NULL for the batch's
+            own), ``waited``, ``complete``, ``n`` (the number), ``worst`` (a transaction) and
+            ``since`` (the lowest write id by which one began to wait).
 
         Raises:
             WriteError: CDC_COMMIT_POINT_CONTRADICTION: a transaction has more records than its
@@ -317,7 +330,9 @@ class _Batch:
         return counts
 
     def ready_records(self, groups: DataFrame, counts: Sequence[Row]) -> list[DataFrame]:
-        """Return the records to apply, lazily, as DataFrames in the order in which to apply them.
+        """Return the records of complete transactions, and those without a transaction, lazily, as
+        DataFrames in the order in which to apply them. ``groups``, ``counts``: as in
+        ``count_records``.
 
         Records that waited may have other columns than the batch has. They come first, in the order
         in which they began to wait: a late record would not set the columns that newer records have
@@ -351,8 +366,8 @@ class _Batch:
         return [*older, newest]
 
     def keep_waiting(self, groups: DataFrame, table_number: int) -> None:
-        """Insert the batch's records of incomplete transactions into the pending table beside a
-        table."""
+        """Insert the batch's records of incomplete transactions, and their commit points, that are
+        for the table at this position into its pending table, in the runner's transaction."""
         incomplete_txns = groups.where("NOT complete").select(_TXN)
         rows = (
             self._arrived_records()
@@ -368,8 +383,8 @@ class _Batch:
             )
 
     def forget_applied(self, groups: DataFrame, table_number: int) -> None:
-        """Delete this application's records of complete transactions from the pending table beside
-        a table."""
+        """Delete this application's records of complete transactions from the pending table of the
+        table at this position, in the runner's transaction."""
         with temporary_view(groups.where("complete").select(_TXN).toDF("done")) as view:
             run_statement(
                 self.runner,

@@ -35,7 +35,8 @@ _Convert = Callable[[str, DataType, int], str]
 
 
 def packed_row(rows: DataFrame) -> Column:
-    """Return the column with the JSON of each row, lazily. ``unpacked_rows`` reads it.
+    """Return a column that has each row as JSON, without a change of any value. ``unpacked_rows``
+    reads it.
 
     Raises:
         UnsupportedError: A column holds a VARIANT.
@@ -56,7 +57,7 @@ def unpacked_rows(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
         text: The column's name.
         schema: The columns of the rows.
     """
-    json_type, root = _packed_type(schema), "__acidsql_packed"
+    json_type, root = _json_schema(schema), "__acidsql_packed"
     parsed = rows.select(F.from_json(F.col(text), json_type, _PARSING).alias(root))  # type: ignore[arg-type]
     return parsed.selectExpr(
         *(
@@ -66,26 +67,27 @@ def unpacked_rows(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
     )
 
 
-def _packed_type(data_type: DataType) -> DataType:
-    """Return the type of the JSON of a value of this type: texts, and arrays and structs of
-    texts."""
+def _json_schema(data_type: DataType) -> DataType:
+    """Return the schema with which ``from_json`` reads a packed value of this type: each simple
+    value is a STRING, and a map is an array of structs with the fields k and v."""
     if isinstance(data_type, ArrayType):
-        return ArrayType(_packed_type(data_type.elementType))
+        return ArrayType(_json_schema(data_type.elementType))
     if isinstance(data_type, MapType):
         entry = {"k": data_type.keyType, "v": data_type.valueType}
         return ArrayType(
-            StructType([StructField(name, _packed_type(kind)) for name, kind in entry.items()])
+            StructType([StructField(name, _json_schema(kind)) for name, kind in entry.items()])
         )
     if isinstance(data_type, StructType):
         return StructType(
-            [StructField(field.name, _packed_type(field.dataType)) for field in data_type]
+            [StructField(field.name, _json_schema(field.dataType)) for field in data_type]
         )
     return StringType()
 
 
 def _pack(sql: str, data_type: DataType, depth: int = 0) -> str:
-    """Return SQL of a value as texts, or arrays and structs of texts. Raise UnsupportedError for a
-    VARIANT. ``depth`` makes the names in lambda functions different."""
+    """Return SQL of a value as ``to_json`` is to get it: simple values as texts, arrays and structs
+    of these, and a map as an array of structs of k and v. Raise UnsupportedError for a VARIANT.
+    ``depth`` makes the names in lambda functions different."""
     element = f"__acidsql_x{depth}"
     match data_type:
         case ArrayType():

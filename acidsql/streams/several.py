@@ -68,8 +68,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return list(target.values())
 
     def target_index(self, rows: DataFrame, target: Mapping[str, Table]) -> Column:
-        """Return the column with the position in ``tables`` of the table that a record is for;
-        NULL: it is for none."""
+        """Return, lazily, the position in ``tables`` of the table that a record is for, as a
+        column; NULL: the record names no target."""
         value, table_number = self._value(self._column(rows)), F.lit(None).cast("int")
         for number, name in enumerate(target):
             table_number = F.when(value == name, F.lit(number)).otherwise(table_number)
@@ -85,7 +85,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         self.make_tables(runner, target, rows)
 
     def make_tables(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
-        """Make the table of bad records, and the missing state tables of all targets."""
+        """Make the table of bad records and the state tables of all targets, as far as they are
+        missing, in transactions of their own."""
         if self._bad_records is not None:
             self._bad_records.create_if_missing(runner)
         column, no_rows = self._column(rows), rows.where(F.lit(False))
@@ -99,8 +100,9 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame, txn_id: int
     ) -> Receipt | None:
         """Apply the batch's records to their tables, in the runner's transaction, and return one
-        receipt. The tables are locked first. Raise WriteError for records of no target, unless
-        there is a table for bad records."""
+        receipt. The rows are evaluated once, and the tables that they name are locked first.
+        Records of no target are put aside if there is a table for bad records; otherwise raise
+        WriteError."""
         column = self._column(rows)
         location, few_rows = next(iter(target.values())).location, runner.settings.few_rows
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
@@ -120,8 +122,9 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return combined_receipt(receipts, txn_id)
 
     def _records(self, staged_rows: DataFrame, column: str, value: str, table: Table) -> DataFrame:
-        """Return the records for one target, through ``transform`` if there is one; otherwise
-        without the column that names the target, unless the table has it."""
+        """Return the records for the target of this ``value``, through ``transform`` if there is
+        one; otherwise without the column that names the target, unless the table has a column of
+        that name."""
         rows = staged_rows.where(self._value(column) == value)
         if self._transform is not None:
             return self._transform(value, rows)
@@ -148,8 +151,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return F.col(quote(column)).cast("string")  # without a collation
 
     def _present_values(self, staged_rows: DataFrame, column: str) -> set[str]:
-        """Return, by a job, the values of the column that name a target. Values that name none are
-        left out if there is a table for bad records.
+        """Return, by a job, the values of the column that name a target and are in the rows. With a
+        table for bad records, the other values are passed over.
 
         Raises:
             WriteError: A record is for no target, and there is no table for such records.
@@ -182,7 +185,7 @@ def appliers_by_value(targets: Sequence[AutoCdc] | Mapping[str, AutoCdc]) -> dic
 
     Raises:
         SettingError: There is no target, a target is no result of ``auto_cdc`` for one table, or
-            two targets have one name.
+            two targets have one name or one table.
     """
     pairs = list(targets.items()) if isinstance(targets, Mapping) else [
         (getattr(applier, "table", "").rpartition(".")[2], applier) for applier in targets

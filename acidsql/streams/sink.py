@@ -49,8 +49,10 @@ class Sink(BatchWriter[Table]):
         return str(target.name)
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
-        """Insert, replace or upsert a batch's rows in the runner's transaction, by the sink's mode.
-        Raise AnalysisError if a column does not fit, ConstraintError for a NULL or double key."""
+        """Insert the batch's rows, replace all rows of the table by them, or upsert them, as the
+        sink's mode says, in the runner's transaction. An upsert evaluates the rows once. Raise
+        AnalysisError if a column does not fit, ConstraintError if an upsert has a NULL in a key or
+        a key twice."""
         rows = _fit_columns(target, rows)
         target_name = table_name(target.name)
         if self._mode == "upsert":

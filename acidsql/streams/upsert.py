@@ -22,8 +22,8 @@ from acidsql.storage.columns import quote
 
 
 def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the rows of a batch, with the key columns cast to the table's types. Columns without a
-    type get those of the table, too.
+    """Return the rows of a batch, with the key columns cast to the table's types. So are columns of
+    type VOID; the others stay as they are.
 
     Raises:
         AnalysisError: A key is not among the batch's columns, or has a type that its column does
@@ -70,8 +70,9 @@ def refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
 
 
 def merge_text(target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> str:
-    """Return the MERGE of the batch ``rows`` in the view ``view``: update what has the same keys,
-    insert the rest. ``target`` is SQL."""
+    """Return the text of a MERGE that updates the rows with the same keys, and inserts the others.
+    ``target`` is SQL; ``view`` has the batch, of which ``rows`` only tells the columns. If all
+    columns are keys, nothing is updated."""
     columns = [quote(name) for name in rows.columns]
     on = " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in keys)
     values = ", ".join(f"s.{column}" for column in columns)
@@ -85,8 +86,9 @@ def merge_text(target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> 
 
 
 def _typed_value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
-    """Return SQL of a batch's column in the type of the table's column, as INSERT casts it. Raise
-    an error if the types do not fit."""
+    """Return SQL of a batch's column in the type of the table's column, as INSERT casts it and a
+    reader reads it back (in a partition, '' is NULL). Raise AnalysisError if the types do not
+    fit."""
     source_type, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
     by_case = FieldRules(is_case_sensitive=is_case_sensitive(rows.sparkSession))
     sql = assignment_sql(

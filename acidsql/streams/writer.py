@@ -33,7 +33,7 @@ class AcidStreamWriter(DataStreamWriter):
 
     @checked
     def outputMode(self, outputMode: str) -> AcidStreamWriter:  # noqa: N802, N803 - PySpark's names
-        """Choose ``append``, ``complete``, or ``update`` (which needs keys)."""
+        """Choose ``append``, ``complete``, or ``update``, which upserts and needs keys."""
         super().outputMode(outputMode)
         self._mode = _MODES[outputMode.lower()]
         return self

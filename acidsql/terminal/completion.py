@@ -72,8 +72,9 @@ class StatementCompleter:
         return start, sorted(n for n in names if n.strip("`").lower().startswith(prefix))
 
     def _quoted_completions(self, text: str, cursor: int) -> tuple[int, list[str]]:
-        """Return the start of the word behind an open back quote, and the names that may replace
-        it; none if another quote is open."""
+        """Return the offset of the open back quote at the cursor, and the names, in back quotes,
+        that may replace the word behind it; no names if the cursor is in another open quote or in a
+        comment."""
         start = text.rfind("`", 0, cursor)
         try:
             before = tokenize(text[: max(start, 0)])
@@ -93,8 +94,10 @@ class StatementCompleter:
         return start, [n[:end] for n in quoted_names if n[1:].lower().startswith(prefix)]
 
     def _candidate_names(self, text: str, cursor: int, before: list[Token]) -> list[str]:
-        """Return the names that may stand at the cursor, whatever is typed of the word. ``before``:
-        the tokens before it."""
+        """Return the names and keywords that may stand at the cursor, whatever is typed of the
+        word: names below ``a.b.``, tables and databases after FROM and the like, else columns of
+        the statement's tables, the tables themselves, and keywords. ``before``: the tokens before
+        the word."""
         tables = _named_tables(_statement_tokens(text, cursor))
         path = _dotted_prefix(before)
         if path:
@@ -108,8 +111,9 @@ class StatementCompleter:
         return [*columns, *tables, *self._keywords]
 
     def _child_names(self, path: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> list[str]:
-        """Return the names that may stand behind ``path.``: columns of a table or of its alias,
-        else tables of a database."""
+        """Return the names that may stand behind ``path.``: columns, if it is a table of the
+        statement or its alias; else the tables of the database or, if there are none, the columns
+        of the table."""
         if len(path) == 1 and path[0].lower() in tables:
             return self._table_columns(tables[path[0].lower()])
         return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
@@ -122,6 +126,8 @@ class StatementCompleter:
         return self._column_of_query(f"SHOW TABLES{inside}", "tableName")
 
     def _table_columns(self, parts: tuple[str, ...]) -> list[str]:
+        """Return the names of a table's columns, as they are written in SQL; [] if there is no such
+        table."""
         names = self._column_of_query(f"DESCRIBE TABLE {quoted_path(parts)}")
         # What follows the columns begins with an empty line or a heading.
         return list(itertools.takewhile(lambda name: name[:1] not in ("", "#"), names))
@@ -131,8 +137,8 @@ class StatementCompleter:
         return sorted({*_OWN_WORDS, *self._column_of_query("SELECT keyword FROM sql_keywords()")})
 
     def _column_of_query(self, query: str, column: str | None = None) -> list[str]:
-        """Return a column of a query's rows, the first one by default; empty if the query fails: a
-        completion raises no errors."""
+        """Return one column of a query's rows, the first by default, as names are written in SQL;
+        empty if the query fails: a completion raises no errors."""
         with suppress(AcidSqlError, PySparkException), no_log():
             frame = self.run(query)
             rows = frame.select(column or frame.columns[0]).collect()
@@ -171,8 +177,8 @@ def _statement_tokens(text: str, cursor: int) -> list[Token]:
 
 
 def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
-    """Return the parts of the names of the tables that a statement names, by alias and by last
-    name, in lower case."""
+    """Return the tables that a statement names: alias, and last part of the name, in lower case →
+    the parts of the table's name."""
     tables: dict[str, tuple[str, ...]] = {}
     position = 0
     while position < len(tokens):

@@ -128,8 +128,8 @@ def check(
 
 
 def _server_facts(survey: Survey) -> Iterator[Fact]:
-    """Yield facts about the server: version, security, abilities, time-outs, and settings by which
-    Hive would take no locks."""
+    """Yield facts about the server: version, security, abilities, time-outs, and a warning for each
+    setting by which Hive would take no locks."""
     yield Fact("metastore", survey.url)
     yield Fact("version", survey.features.version)
     yield _judged_fact(
@@ -153,7 +153,7 @@ def _server_facts(survey: Survey) -> Iterator[Fact]:
 
 
 def _judged_fact(about: str, message: str, is_fine: bool, advice: str) -> Fact:
-    """Return a fact, with a warning and advice unless it is fine."""
+    """Return a fact without advice if it ``is_fine``, else one with a warning and the advice."""
     return Fact(about, message) if is_fine else Fact(about, message, Level.WARNING, advice)
 
 
@@ -200,7 +200,8 @@ _REQUIRED_SETTINGS_OF_HIVE3 = {
 
 
 def _compaction_facts(survey: Survey) -> Iterator[Fact]:
-    """Yield facts about the server's settings for compaction, with warnings for what is off."""
+    """Yield a fact for each of the server's settings for compaction; a warning with advice if it is
+    off, or the server does not tell."""
     required = _REQUIRED_SETTINGS_OF_HIVE3 if survey.features.is_hive3 else _REQUIRED_SETTINGS
     for name, (meaning, advice) in required.items():
         value = survey.setting(name)
@@ -240,8 +241,8 @@ def _database_lookups(
 def _directory_facts(
     places: dict[str, str], spark: Callable[[], SparkSession] | None
 ) -> Iterator[Fact]:
-    """Yield whether each directory can be read from this machine and, with ``spark``, from its
-    executors. ``places``: location → what it is."""
+    """Yield, for each directory, a fact that it can be read from this machine, or a warning; with
+    ``spark``, the same for each of its executors. ``places``: location → what it is, in words."""
     for location, place_name in places.items():
         yield _directory_fact(place_name, location, "this machine", problem_of(location))
     if spark is None:
@@ -278,8 +279,8 @@ def _judge_table(survey: Survey, table: FoundTable) -> Verdict:
 
 
 def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
-    """Return, in words, what acidsql can do with an ACID table, and how bad this is. Errors become
-    words, too."""
+    """Return, in words, what acidsql can do with an ACID table, and how bad this is. Its
+    directories are listed. An error is not raised, but returned as words with a warning."""
     try:
         catalog_table = acid_table(survey.find(table.name))
         if catalog_table is None:
@@ -318,8 +319,8 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
 
 
 def _old_delta(places: Sequence[str]) -> str | None:
-    """Return the path of a file of Hive 2's updates, in a sample of the directories; None: there is
-    none."""
+    """Return the path of a file that has updates in Hive 2's layout, looking into the first 20
+    directories only; None: none was found."""
     for place in places[:MOST_PARTITIONS]:
         files = filesystem_for(place)
         for entry in files.list_if_there(place):
@@ -329,7 +330,8 @@ def _old_delta(places: Sequence[str]) -> str | None:
 
 
 def _other_table_support(survey: Survey, table: FoundTable) -> str:
-    """Return, in words, what acidsql can do with a view or a table that is not ACID."""
+    """Return, in words, what acidsql can do with a view or a table that is not ACID. An error is
+    not raised, but returned as words."""
     if table.kind.name == "VIEW":
         return "reads in queries, if Spark understands its text"
     try:

@@ -135,8 +135,9 @@ class AcidSqlMagics(Magics):
         return outcome
 
     def _chosen_session(self, options: _Options) -> Session:
-        """Return the session that the options name, or the newest one, or a new one. Raise
-        UsageError if the variable holds no session."""
+        """Return the session of ``--connect`` (opened if there is none for this URL), or of
+        ``--session``, or else the newest one, or a new one. Raise UsageError if the variable of
+        ``--session`` holds no session."""
         if options.connect is not None:
             connected = self._connected.get(options.connect)
             if connected is None or connected.closed:
@@ -151,7 +152,8 @@ class AcidSqlMagics(Magics):
 
     def _run_statement(self, session: Session, text: str, options: _Options) -> Any:
         """Run one statement, or preview it. Return what the notebook is to show: a receipt, rows,
-        or None. Variables that the options or ``<<`` name get the DataFrame."""
+        or None with ``--quiet`` and after ``name <<``. The variables that ``--out`` or ``<<`` name
+        get the DataFrame. A receipt beside rows (RETURNING) is displayed here."""
         if options.preview:
             return self._preview(session, text, options)
         before, assigned = session.last, _ASSIGN.match(text)
@@ -173,8 +175,8 @@ class AcidSqlMagics(Magics):
             return _formatted_rows(frame, text, options)
 
     def _progress(self, session: Session, text: str) -> AbstractContextManager[None]:
-        """Show in the block what a statement does, if a person looks at a notebook or at a
-        terminal."""
+        """Show, in the block, what a statement does: in a notebook as a line of the cell's output,
+        else on the terminal; nothing if standard error is no terminal."""
         if hasattr(self.shell, "kernel"):
             return show_progress(session, text, _Line().show)
         return progress(session, text)
@@ -232,8 +234,8 @@ class _Line:
 
 
 def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
-    """Return the rows of a statement, in the form that the options say: the first rows to show or,
-    with ``--format``, all."""
+    """Return the rows of a statement: the first ones, to show, or with ``--format`` all of them, or
+    as many as ``--limit`` says, in that form."""
     if options.form is not None:
         rows = frame if options.limit is None else frame.limit(options.limit)
         return _FORMS[options.form](rows)

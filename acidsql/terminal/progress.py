@@ -64,8 +64,8 @@ def progress_line(session: Session, text: str, tasks: Tasks) -> str:
 
 
 def _waits_for(session: Session, text: str) -> str | None:
-    """Return the lock that a statement waits for, in words; None if it waits for none, or the
-    metastore does not answer. Locks are matched by the statement's text."""
+    """Return which lock keeps a statement waiting, in words; None if it waits for none, or the
+    metastore does not answer. The statement's locks are found by its text."""
     try:
         locks = session.metastore.show_locks()
     except AcidSqlError:

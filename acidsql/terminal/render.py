@@ -188,7 +188,8 @@ def first_changes(frame: DataFrame, limit: int) -> FirstChanges:
 def _old_and_new_values(
     old: _RowValues | None, new: _RowValues | None
 ) -> list[tuple[str | None, str | None]]:
-    """The old and the new value of each column, with the marks of a deleted or inserted row."""
+    """Return a pair of the old and the new value for each column. Without an old row, or without a
+    new one, both are the value of the row that there is."""
     if old is None or new is None:
         return [(value, value) for value in (new if old is None else old) or ()]
     return list(zip(old, new, strict=True))
@@ -203,20 +204,22 @@ def _old_and_new(old: str | None, new: str | None) -> str:
 
 
 def _marked_cell(pair: tuple[str | None, str | None]) -> str:
+    """Return an HTML cell of an old and a new value; if they differ, the old one is struck out."""
     old, new = (html.escape(_short_text(value)) for value in pair)
     shown = new if pair[0] == pair[1] else f"<del>{old}</del> <b>{new}</b>"
     return f'<td style="{_ALIGN_LEFT}">{shown}</td>'
 
 
 def _table_html(
-    kind: str,
+    css_class: str,
     columns: Sequence[str],
     rows: Iterable[str],
     summary: str,
     numeric: Sequence[bool] = (),
 ) -> str:
-    """Return a table as HTML, with the summary below. ``rows``: the cells of each row, as HTML.
-    ``numeric``: for each column, whether it is aligned to the right; empty: none is."""
+    """Return a table as HTML, with the summary below. ``css_class``: that of the table. ``rows``:
+    the cells of each row, as HTML. ``numeric``: for each column, whether it is aligned to the
+    right; empty: none is."""
     sides = [_ALIGN_RIGHT if number else _ALIGN_LEFT for number in numeric] or [_ALIGN_LEFT] * len(
         columns
     )
@@ -224,7 +227,7 @@ def _table_html(
     head = "".join(f'<th style="{side}">{html.escape(name)}</th>' for name, side in pairs)
     body = "".join(f"<tr>{cells}</tr>" for cells in rows)
     return (
-        f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
+        f'<table class="{css_class}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
         f"</table><small>{html.escape(summary)}</small>"
     )
 
@@ -247,8 +250,8 @@ def _table_lines(
 
 
 def with_times(frame: DataFrame) -> DataFrame:
-    """Return the rows of SHOW TRANSACTIONS, LOCKS or COMPACTIONS with times as text instead of
-    milliseconds."""
+    """Return the rows of SHOW TRANSACTIONS, LOCKS or COMPACTIONS with times as text, in the
+    session's time zone, instead of milliseconds. Other columns stay as they are."""
     columns = (field.name for field in frame.schema.fields)
     return frame.select(
         [_time_column(name) if name in _MILLISECONDS else F.col(name) for name in columns]
@@ -256,6 +259,8 @@ def with_times(frame: DataFrame) -> DataFrame:
 
 
 def _time_column(name: str) -> Column:
+    """Return a column of milliseconds, or texts of such, as times to the second; a value that is no
+    number above 0 stays as it is."""
     millis = F.col(name).try_cast("bigint")
     time = F.date_format(F.timestamp_millis(millis), "yyyy-MM-dd HH:mm:ss")
     return F.when(millis > 0, time).otherwise(F.col(name).cast("string")).alias(name)
@@ -312,50 +317,51 @@ def as_json(frame: DataFrame) -> DataFrame:
 
 
 def _with_distinct_names(frame: DataFrame) -> tuple[DataFrame, list[tuple[str, Column, DataType]]]:
-    """Return the DataFrame with its columns named c0, c1 …, and for each its name, Column and
-    type."""
+    """Return the DataFrame with its columns renamed c0, c1 …; and for each its new name, its Column
+    and its type. Two columns of a query may have one name."""
     names = [f"c{number}" for number in range(len(frame.columns))]
     plain, fields = frame.toDF(*names), frame.schema.fields
     pairs = zip(names, fields, strict=True)
     return plain, [(name, plain[name], field.dataType) for name, field in pairs]
 
 
-def _csv_column(column: Column, kind: DataType) -> Column:
-    """Return a column as strings: nested values as JSON, instants with their offset from UTC."""
-    if isinstance(kind, _NESTED):
-        return F.to_json(_json_column(column, kind), _JSON)
-    if isinstance(kind, TimestampType):
+def _csv_column(column: Column, data_type: DataType) -> Column:
+    """Return a column as strings: nested values as JSON, instants (TIMESTAMP) with their offset
+    from UTC, bytes as ``0x…``. NULL stays NULL."""
+    if isinstance(data_type, _NESTED):
+        return F.to_json(_json_column(column, data_type), _JSON)
+    if isinstance(data_type, TimestampType):
         return F.date_format(column, _INSTANT)
-    return _text_column(column, kind)
+    return _text_column(column, data_type)
 
 
-def _json_column(column: Column, kind: DataType) -> Column:
-    """Return the column with all keys of maps as strings. Other keys would get Spark's internal
-    form."""
-    if not _has_other_keys(kind):
+def _json_column(column: Column, data_type: DataType) -> Column:
+    """Return the column with all keys of its maps, at any depth, as strings, as ``as_csv`` writes
+    them: other keys would get Spark's internal form in JSON."""
+    if not _has_other_keys(data_type):
         return column
-    if isinstance(kind, ArrayType):
-        element = kind.elementType
+    if isinstance(data_type, ArrayType):
+        element = data_type.elementType
         return F.transform(column, lambda value: _json_column(value, element))
-    if isinstance(kind, StructType):
+    if isinstance(data_type, StructType):
         parts = [
-            _json_column(column.getField(f.name), f.dataType).alias(f.name) for f in kind.fields
+            _json_column(column.getField(f.name), f.dataType).alias(f.name) for f in data_type.fields
         ]
         return F.when(column.isNotNull(), F.struct(*parts))
-    assert isinstance(kind, MapType)
-    key, item = kind.keyType, kind.valueType
+    assert isinstance(data_type, MapType)
+    key, item = data_type.keyType, data_type.valueType
     values = F.transform_values(column, lambda _, value: _json_column(value, item))
     return F.transform_keys(values, lambda map_key, _: _csv_column(map_key, key))
 
 
-def _has_other_keys(kind: DataType) -> bool:
+def _has_other_keys(data_type: DataType) -> bool:
     """Whether the type has, at any depth, a map whose keys are not strings."""
-    if isinstance(kind, ArrayType):
-        return _has_other_keys(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_has_other_keys(field.dataType) for field in kind.fields)
-    if isinstance(kind, MapType):
-        return not isinstance(kind.keyType, StringType) or _has_other_keys(kind.valueType)
+    if isinstance(data_type, ArrayType):
+        return _has_other_keys(data_type.elementType)
+    if isinstance(data_type, StructType):
+        return any(_has_other_keys(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, MapType):
+        return not isinstance(data_type.keyType, StringType) or _has_other_keys(data_type.valueType)
     return False
 
 
@@ -368,13 +374,15 @@ def _csv_field(value: str | None) -> str:
     return value if is_plain and value else '"' + value.replace('"', '""') + '"'
 
 
-def _text_column(column: Column, kind: DataType) -> Column:
-    if isinstance(kind, BinaryType):
+def _text_column(column: Column, data_type: DataType) -> Column:
+    """Return a column as strings, as Spark writes them; bytes as ``0x`` and hexadecimal digits."""
+    if isinstance(data_type, BinaryType):
         return F.concat(F.lit("0x"), F.hex(column))
     return column.cast("string")
 
 
 def _short_text(value: str | None) -> str:
+    """Return a value on one line, of at most 60 characters; NULL for None."""
     if value is None:
         return "NULL"
     return shorten_text(" ".join(value.splitlines()) if "\n" in value else value, WIDEST_CELL)
@@ -385,11 +393,11 @@ def shorten_text(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _html_cell(value: Any, number: bool) -> str:
+def _html_cell(value: Any, is_numeric: bool) -> str:
     """Return a cell of an HTML table. ``number``: it is aligned to the right."""
     if value is None:
-        return f'<td style="{_ALIGN_RIGHT if number else _ALIGN_LEFT}"><i>NULL</i></td>'
+        return f'<td style="{_ALIGN_RIGHT if is_numeric else _ALIGN_LEFT}"><i>NULL</i></td>'
     breaks = _ON_ONE_LINE if len(value) <= WIDEST_CELL else _ON_SEVERAL
     return (
-        f'<td style="{_ALIGN_RIGHT if number else _ALIGN_LEFT}{breaks}">{html.escape(value)}</td>'
+        f'<td style="{_ALIGN_RIGHT if is_numeric else _ALIGN_LEFT}{breaks}">{html.escape(value)}</td>'
     )

@@ -73,8 +73,8 @@ class Shell:
             print("BEGIN without COMMIT: its changes are rolled back.")
 
     def take(self, text: str) -> None:
-        """Run what was typed: a shortcut or statements. Errors are printed, not raised; the first
-        one ends it."""
+        """Run what was typed: a shortcut or statements. The first error ends this, and is printed,
+        not raised; so is an interruption."""
         try:
             with no_log():  # the error is shown below
                 if (shortcut := _typed_shortcut(text)) is None:
@@ -94,8 +94,8 @@ class Shell:
         return f"{database}> " if txn_id is None else f"{database} (txn {txn_id})> "
 
     def _run_statements(self, text: str) -> None:
-        """Run the statements of a text, one after another, and show their results and times. Ctrl-C
-        ends only this."""
+        """Run the statements of a text, one after another, and print their results and times.
+        Ctrl-C ends them, but not the shell; an error is raised, and the later ones are not run."""
         for span in split_statements(text):
             start, before = time.perf_counter(), self._session.last
             try:
@@ -145,6 +145,8 @@ class Shell:
         print(f"Timing is {'on' if self._timing else 'off'}.")
 
     def _set_limit(self, argument: str) -> None:
+        """Set how many rows a query shows at most, if the argument is a whole number, and print
+        it."""
         if argument.isdecimal():
             self._limit = int(argument)
         print(f"A query shows at most {self._limit:,} rows.")

@@ -40,7 +40,8 @@ def run(
     limit: int,
     paged: bool = False,
 ) -> None:
-    """Run a statement, and print its receipt and its rows; csv and json print all rows.
+    """Run a statement, and print its receipt and its rows; csv and json print all rows. The errors
+    of ``Session.sql`` are raised.
 
     Args:
         session: The session.
@@ -48,7 +49,7 @@ def run(
         args: Values of its parameters.
         form: ``table``, ``csv`` or ``json``. With the last two, receipts go to standard error.
         limit: The greatest number of rows that a table shows.
-        paged: Show a table that is larger than the terminal in a pager.
+        paged: Show a table that is higher or wider than the terminal in a pager.
     """
     before = session.last
     with progress(session, text):
@@ -89,13 +90,14 @@ def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
     """Print a DataFrame: a table of at most ``limit`` rows, or all rows with ``form`` csv or
     json."""
     if form == "table":
-        _print_table(first_rows(frame, limit), paged=False)
+        _print_table(first_rows(frame, limit), use_pager=False)
     else:
         _write_frame(frame, form)
 
 
 def _write_frame(frame: DataFrame, form: str) -> None:
-    """Write all rows to standard output, as CSV with a head, or as lines of JSON."""
+    """Write all rows to standard output, as CSV with a head (``form`` csv), or else as lines of
+    JSON."""
     if form == "csv":
         _write(map(csv_line, [frame.columns]))
         _write(map(csv_line, as_csv(frame).toLocalIterator()))
@@ -130,14 +132,14 @@ def show_sections(sections: Iterable[Section]) -> None:
 def watch_sections(
     head: str, look: Callable[[], Sequence[Section]], interval_s: float, errors: type[Exception]
 ) -> None:
-    """Show tables on the whole terminal, again and again, until q is typed. Errors other than
-    ``errors`` end it.
+    """Show tables on the whole terminal, again and again, until q is typed. An error of ``look``
+    that is none of ``errors`` is raised.
 
     Args:
         head: The line above the tables.
         look: Gives the tables. If it fails, the error is shown until it succeeds again.
         interval_s: The time between two looks.
-        errors: The errors that ``look`` may raise.
+        errors: The class of the errors that are shown.
     """
     console = Console()
     with _key_reader() as key_in, Live(console=console, screen=True, auto_refresh=False) as live:
@@ -160,8 +162,9 @@ def watch_sections(
 
 @contextmanager
 def _key_reader() -> Iterator[Callable[[float], str]]:
-    """Yield a function that waits at most so many seconds for a key, and returns it, or "". Until
-    the block ends, the terminal gives keys at once, without Enter."""
+    """Yield a function that waits at most so many seconds for a key, and returns it, or "" if none
+    came; "q" if the terminal has gone. Until the block ends, the terminal hands over each key
+    without Enter. Without a terminal the function only waits."""
     if not sys.stdin.isatty():
         yield _wait_without_keys
         return
@@ -192,23 +195,23 @@ def _wait_without_keys(seconds: float) -> str:
     return ""
 
 
-def _section_group(section: Section, most: int, width: int) -> Group:
-    """Return a section with at most ``most`` lines, cut to the width of the terminal, and the
-    number of hidden lines."""
-    hidden_count = len(section.lines) - most
+def _section_group(section: Section, max_lines: int, width: int) -> Group:
+    """Return a section for the console: title, at most ``max_lines`` lines, cut to the width of the
+    terminal, and how many lines are hidden."""
+    hidden_count = len(section.lines) - max_lines
     parts: list[RenderableType] = [Text(_escape_controls(section.title), style="bold")]
     if section.lines:
-        parts.append(_section_table(section, most, width))
+        parts.append(_section_table(section, max_lines, width))
     if hidden_count > 0:
         parts.append(Text(f"and {hidden_count:,} more", style="dim italic"))
     return Group(*parts, "")
 
 
-def _section_table(section: Section, most: int, width: int) -> Table:
-    """Return the first lines of a section as a table. Columns but the last get at most an eighth of
-    the width; longer texts are cut."""
+def _section_table(section: Section, max_lines: int, width: int) -> Table:
+    """Return the first ``max_lines`` lines of a section, which has some, as a table. Columns but
+    the last get at most an eighth of the width; longer texts are cut."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    shown = [section.columns, *(map(_escape_controls, cells) for _, cells in section.lines[:most])]
+    shown = [section.columns, *(map(_escape_controls, cells) for _, cells in section.lines[:max_lines])]
     # The last column has the long texts, and all the room that is left.
     *narrow_columns, last = zip(*shown, strict=True)
     room = width - 2 * len(section.columns)
@@ -227,19 +230,20 @@ def _section_table(section: Section, most: int, width: int) -> Table:
     return table
 
 
-def _print_table(rows: FirstRows, paged: bool) -> None:
-    """Print rows as a table, or the text of a plan as it is. With ``paged``, a table larger than
-    the terminal goes to the pager."""
-    if rows.is_text:
-        print(rows)
+def _print_table(shown_rows: FirstRows, use_pager: bool) -> None:
+    """Print rows as a table with their summary below, or the text of a plan as it is. With
+    ``use_pager``, a table that is higher or wider than the terminal goes to the pager; a plan does
+    not."""
+    if shown_rows.is_text:
+        print(shown_rows)
         return
     table = Table()
-    for name, number in zip(rows.columns, rows.numeric, strict=True):
+    for name, number in zip(shown_rows.columns, shown_rows.numeric, strict=True):
         table.add_column(_plain_text(name), justify="right" if number else "left", overflow="fold")
-    for row in rows.rows:
+    for row in shown_rows.rows:
         table.add_row(*(Text("NULL", style="dim") if v is None else _plain_text(v) for v in row))
-    console, summary = _console(), Text(rows.summary, style="dim italic")
-    if paged and not _fits_on_terminal(table, console):
+    console, summary = _console(), Text(shown_rows.summary, style="dim italic")
+    if use_pager and not _fits_on_terminal(table, console):
         # The pager gets lines that are not folded; it scrolls sideways.
         with console.pager():
             console.print(table, summary, width=_WIDEST, crop=False, no_wrap=True)

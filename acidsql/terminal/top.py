@@ -65,7 +65,8 @@ def sections(store: Metastore) -> list[Section]:
 def _transaction_section(
     txns: Sequence[TxnInfo], locks: Sequence[LockInfo], now_ms: int
 ) -> Section:
-    """Return the open transactions, first those that wait, then those that others wait for."""
+    """Return the table of open transactions: first those that wait for a lock, then those that
+    others wait for, then the oldest."""
     waits: dict[int, set[int]] = defaultdict(set)
     holds_up: dict[int, set[int]] = defaultdict(set)
     waiting = {lock.txn_id for lock in locks if lock.state is LockState.WAITING}
@@ -97,7 +98,8 @@ def _transaction_section(
 
 
 def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
-    """Return all locks, first those that wait, each with the transaction that it waits for."""
+    """Return the table of all locks: first those that wait, each with the transaction for which it
+    waits."""
     blockers = {
         (lock.lock_id, lock.internal_id): blocker.txn_id for lock, blocker in _blocked_locks(locks)
     }
@@ -126,7 +128,8 @@ def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
 def _compaction_section(
     compactions: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_ms: int
 ) -> Section:
-    """Return the compactions of the queue, and the newest that have ended."""
+    """Return the table of compactions: those that run, then those that wait, then those to be
+    cleaned, and the first five of the history."""
     signs = {txn.txn_id: txn.last_heartbeat_ms for txn in txns if txn.state is TxnState.OPEN}
     queue = [
         compaction for state in _QUEUE for compaction in compactions if compaction.state is state
@@ -165,7 +168,8 @@ def _compaction_section(
 
 
 def _blocked_locks(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockInfo]]:
-    """Yield each waiting lock with the lock that it waits for, if that is still there."""
+    """Yield pairs: a lock that waits, and the lock for which it waits. A lock is left out if the
+    metastore does not tell for which it waits, or that one is gone."""
     locks_by_key = {(lock.lock_id, lock.internal_id): lock for lock in locks}
     for lock in locks_by_key.values():
         if lock.state is LockState.WAITING and lock.blocked_by in locks_by_key:
@@ -173,8 +177,9 @@ def _blocked_locks(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockIn
 
 
 def _last_sign_text(compaction: CompactionInfo, signs: Mapping[int, int], now_ms: int) -> str:
-    """Return how long ago a worker's transaction had its last heartbeat; ``gone`` if it is not
-    open, "" if the compaction does not run."""
+    """Return how long ago the transaction of a running compaction had its last heartbeat; ``gone``
+    if it is not open, "" if the compaction does not run. ``signs``: the last heartbeats of open
+    transactions, by id."""
     if compaction.state is not CompactionState.WORKING or compaction.txn_id is None:
         return ""
     return _age_text(signs[compaction.txn_id], now_ms) if compaction.txn_id in signs else "gone"

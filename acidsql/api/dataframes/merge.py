@@ -162,6 +162,8 @@ class MergeIntoWriter:
     def _add_clause(
         self, kind: str, clause: _Clause, values: Iterable[SqlOrColumn] = ()
     ) -> MergeIntoWriter:
+        """Add a clause behind those of its kind, and return this writer. ``values``: those that may
+        need advice in an error."""
         self._clauses[kind].append(clause)
         self._values += values
         return self
@@ -201,7 +203,8 @@ class WhenNotMatchedBySource(_WhenClause):
     @checked
     def update(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
         """Add the action UPDATE SET: columns, or fields of structs, with their new values as SQL
-        text or Columns. Return the writer. Raise SettingError without a column."""
+        text or Columns. Return the writer; nothing runs yet. Raise SettingError without a
+        column."""
         paths_of(assignments, "update()")
 
         def action(columns: ColumnSql) -> str:
@@ -228,7 +231,7 @@ class WhenNotMatched(_WhenClause):
     @checked
     def insert(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
         """Add the action INSERT: columns with their values as SQL text or Columns. Return the
-        writer. Raise SettingError without a column."""
+        writer; nothing runs yet. Raise SettingError without a column."""
         paths = ", ".join(paths_of(assignments, "insert()"))
 
         def action(columns: ColumnSql) -> str:

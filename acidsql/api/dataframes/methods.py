@@ -268,8 +268,8 @@ def _string(text: str) -> str:
 
 
 def _schema_fields(schema: T.StructType | str) -> list[T.StructField]:
-    """Return the fields of a schema: a StructType, or DDL. A type that is no struct has no
-    fields."""
+    """Return the fields of a schema, which is a StructType or DDL. DDL of a type that is no struct
+    has none. Spark raises its own error for wrong DDL."""
     if isinstance(schema, str):
         parsed = T.DataType.fromDDL(schema)
         schema = parsed if isinstance(parsed, T.StructType) else T.StructType()

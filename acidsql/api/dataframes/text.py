@@ -33,7 +33,8 @@ def name_list(columns: Sequence[str] | str, argument: str) -> str:
 
 
 def paths_of(values: Mapping[str, SqlOrColumn], call: str = "SET") -> list[str]:
-    """The columns that get new values, in a statement. They may have qualifiers.
+    """Return the columns that get new values, as names in a statement. They may have qualifiers.
+    ``call``: the method or clause, for the message.
 
     Raises:
         SettingError: There is no column.
@@ -80,8 +81,8 @@ def expression_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
 
 @contextmanager
 def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
-    """Let an SqlError of the block have advice, if it is about a value that looks like a text, and
-    not like SQL: how to pass a text.
+    """Add advice to an SqlError of the block if it is about a name or the syntax in one of these
+    values, and the value looks like a text and not like SQL: how to pass a text.
 
     ``{"city": "Rome"}`` sets the column to that of the column ``Rome``.
     """
@@ -100,8 +101,8 @@ def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
 
 
 def _is_bare_text_at(error: SqlError, value: str) -> bool:
-    """Whether an error is about a name or the syntax in a value, and the value has neither quotes
-    nor brackets."""
+    """Whether an error is about an unknown name or the syntax inside of this value in the
+    statement's text, and the value has neither quotes nor brackets."""
     is_about_names = error.condition.startswith(("UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR"))
     if error.text is None or not is_about_names or set(value) & set("'\"`()[]"):
         return False

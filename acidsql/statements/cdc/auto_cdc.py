@@ -283,6 +283,8 @@ class AutoCdcStatements:
             raise
 
     def _prepare_again(self, statement: AutoCdc, statement_text: StatementText) -> PreparedCdc:
+        """Prepare the statement with the tables as the metastore has them now; nothing is
+        locked."""
         prepared = self._phases.preparer.prepare_change(statement, statement_text)
         assert isinstance(prepared, PreparedCdc)
         return prepared
@@ -443,6 +445,7 @@ def _demands_by_view(prepared: PreparedCdc, records: EvaluatedRows) -> Mapping[s
 
 
 def _order_warnings(prepared: PreparedCdc) -> list[str]:
+    """Return a note for the receipt if the order values are, or contain, texts; else []."""
     if not prepared.sequence.holds("string"):
         return []
     return ["the order values are texts, which compare letter by letter ('10' is below '9')"]

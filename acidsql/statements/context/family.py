@@ -126,7 +126,7 @@ class Family:
         return partition_names if partition is None else [partition]
 
     def _has_nothing_to_create(
-        self, statement: st.CreateTable | st.CreateView, name: TableName, existing: str | None
+        self, statement: st.CreateTable | st.CreateView, name: TableName, existing_kind: str | None
     ) -> bool:
         """Whether IF NOT EXISTS leaves nothing to do, because the name is taken. False: the name is
         free.
@@ -134,20 +134,21 @@ class Family:
         Args:
             statement: The statement.
             name: The full name of the new table or view.
-            existing: What has this name in the metastore, in words; None: nothing.
+            existing_kind: What has this name in the metastore, in words, such as "a view"; None:
+                nothing.
 
         Raises:
             CatalogError: The name is taken, also by Spark, and there is no IF NOT EXISTS.
         """
         if statement.if_not_exists and (
-            existing or self._names.is_name_taken(statement.name, name)
+            existing_kind or self._names.is_name_taken(statement.name, name)
         ):
             return True
-        if existing is None:
+        if existing_kind is None:
             self._names.require_free_name(statement.name, name)
             return False
         raise CatalogError(
-            f"There is {existing} {name} already.",
+            f"There is {existing_kind} {name} already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
         )  # fmt: skip
 

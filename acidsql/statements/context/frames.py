@@ -32,7 +32,7 @@ def named_frames(
     """
     for name, rows in frames.items():
         if isinstance(rows, DataFrame):
-            _require_usable(spark, name, rows)
+            _check_frame(spark, name, rows)
     text = substitute_variables(spark, text) if frames else ""
     used_names = {token.text[1:-1] for token in frame_tokens(text, double_quoted=False)}
     views = {name: view_name() for name in frames if name in used_names}
@@ -43,7 +43,7 @@ def named_frames(
         yield {**(named_args(args) or {}), **{frame_argument(name): views[name] for name in views}}
 
 
-def _require_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:
+def _check_frame(spark: SparkSession, name: str, frame: DataFrame) -> None:
     """Raise AnalysisError, which shows the DataFrame's ``name`` in the statement, if the DataFrame
     is a stream, or belongs to another Spark session than ``spark``."""
     if frame.isStreaming:

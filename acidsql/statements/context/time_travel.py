@@ -198,6 +198,8 @@ class TimeTravel:
         return write_ids_at_commit(table.name, committed, versions, commit)
 
     def _committed_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
+        """Return the write ids that the snapshot sees, without those of the transaction that holds
+        it."""
         own_txns = [] if snapshot.held_by is None else [snapshot.held_by]
         valid_txns = snapshot.valid_txns.hide(own_txns)
         return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]

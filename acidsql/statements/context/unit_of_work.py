@@ -227,6 +227,7 @@ class Transaction:
         return savepoint
 
     def _forget_from(self, name: str) -> None:
+        """Forget the savepoint of this name, in lower case, and all later ones."""
         names = list(self._savepoints)
         for later in names[names.index(name) :]:
             del self._savepoints[later]
@@ -315,6 +316,7 @@ class Transaction:
         return True
 
     def _end(self) -> None:
+        """End the transaction that locks the source files of LOAD DATA, if there is one."""
         takes, self.source_lock_txn = self.source_lock_txn, None
         if takes is not None:
             takes.end_quietly()

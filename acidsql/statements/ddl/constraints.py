@@ -204,10 +204,10 @@ class _Binder:
         return name
 
     def bind_constraint(
-        self, definition: st.ConstraintDef, name: str, existing: Sequence[Constraint]
+        self, definition: st.ConstraintDef, name: str, existing_constraints: Sequence[Constraint]
     ) -> Constraint:
-        """Return the constraint of a definition, with this name. ``existing`` are the table's
-        constraints so far. Nothing is stored.
+        """Return the constraint of a definition, with this name. ``existing_constraints`` are the
+        table's so far. Nothing is stored.
 
         Raises:
             AnalysisError: There is a PRIMARY KEY already, a column or the parent is missing, a
@@ -233,7 +233,7 @@ class _Binder:
                 condition="UNSUPPORTED_FEATURE.KEY_CONSTRAINT",
             )  # fmt: skip
         if definition.kind is ConstraintKind.PRIMARY_KEY and any(
-            o.kind is ConstraintKind.PRIMARY_KEY for o in existing
+            o.kind is ConstraintKind.PRIMARY_KEY for o in existing_constraints
         ):
             raise self._error(
                 f"{self.table.name} has a PRIMARY KEY already.", definition.span,

@@ -336,17 +336,17 @@ class TableStatements(ConstraintStatements):
         """Turn a plain table of the metastore into a full-ACID table, in place and under its
         EXCLUSIVE lock: files without a bucket id in their names get Hive's names, and the rows are
         counted. The receipt has notes about them."""
-        name = self._convertible_table(
+        name = self._require_convertible_table(
             statement, text
         ).name  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
-            foreign_table = self._convertible_table(statement, text)
+            foreign_table = self._require_convertible_table(statement, text)
             notes, rows = self._places.convert(foreign_table.need_table(), foreign_table.partitions)
             self._metastore.make_transactional(name, rows, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=notes)
 
-    def _convertible_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
+    def _require_convertible_table(self, statement: st.ConvertTable, text: str) -> ForeignTable:
         """Look up the plain table that CONVERT TO ACID, or SET TBLPROPERTIES
         ('transactional'='true'), names, and return it with its partitions. Raise UnsupportedError
         if there is no such table in the metastore, if Spark has it or it is an ACID table already,

@@ -151,6 +151,7 @@ class TransactionStatements(Family):
 
     @runs(st.LockDatabase)
     def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
+        """Run LOCK DATABASE, for the open transaction or else for the session. This may wait."""
         name = self._spark_databases.require_acid_name(statement.name, text)
         kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
         self._acquire_locks([LockComponent(kind, name)], text)

@@ -74,6 +74,8 @@ class ViewStatements(Family):
         return Receipt(text, txn_id=txn.id)
 
     def _require_view(self, name: st.Name, text: str) -> TableName:
+        """Return the full name of a view. Raise AnalysisError if there is none, or it is a
+        table."""
         view = self._names.require_table_or_view(name, text)
         need_view(view, name, text)
         return view.name

@@ -305,6 +305,8 @@ class Move:
 
 
 def _remove_label(location: str) -> None:
+    """Delete the label that the table of this directory has moved to a Hive Metastore, if it is
+    there."""
     fs, label_path = filesystem_for(location), f"{location}/{MOVED_FILE}"
     if fs.exists(label_path):
         fs.delete_file(label_path)

@@ -208,6 +208,7 @@ def _acid_directories(
 
 
 def _partition_locations(table: Table, partitions: Sequence[Partition]) -> list[str]:
+    """Return the directories of the partitions; that of the table if it is unpartitioned."""
     if not table.partition_columns:
         return [table.location]
     return [partition.location for partition in partitions]

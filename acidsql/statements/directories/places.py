@@ -176,7 +176,7 @@ class Places:
                 condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
             )
         if adopt and not is_link:
-            return self._adopt(table) if names else AdoptedFiles()
+            return self._adopt_files(table) if names else AdoptedFiles()
         if not names and not is_link:
             return AdoptedFiles()
         raise CatalogError(
@@ -223,7 +223,7 @@ class Places:
                     "away.",
                     table,
                 )
-        notes = self._adopt(table).notes[1:]
+        notes = self._adopt_files(table).notes[1:]
         return notes, {
             path: adopt.count_originals(adopt.list_contents(fs, path))
             for path in sorted(directory_locations)
@@ -295,7 +295,7 @@ class Places:
         while partition and fs.remove_empty_directory(f"{location}/{partition}"):
             partition = partition.rpartition("/")[0]
 
-    def _adopt(self, table: Table) -> AdoptedFiles:
+    def _adopt_files(self, table: Table) -> AdoptedFiles:
         """Check that the files in a table's directory fit the table, then give Hive's names to
         original files without a bucket id in theirs. Return the partitions, the first write id
         above all of the files', and notes for the user. All rows in the files count as committed.

@@ -134,6 +134,7 @@ def _pool(compaction: CompactionInfo) -> str:
 
 
 def _duration(compaction: CompactionInfo) -> int | None:
+    """Return how long a compaction ran, in milliseconds; None if it has not begun or not ended."""
     if compaction.started_ms is None or compaction.ended_ms is None:
         return None
     return compaction.ended_ms - compaction.started_ms

@@ -252,6 +252,8 @@ class CompactionStatements(Family):
 
 
 def _note(number: int, entry: CompactionInfo | None) -> str:
+    """Return a line for the receipt about a compaction: number, state and message. ``entry`` None:
+    the store has forgotten it."""
     if entry is None:
         return f"compaction {number} is forgotten: its table was dropped, or no history is kept"
     return f"compaction {entry.id}: {entry.state.shown}: {entry.message or ''}".rstrip(": ")

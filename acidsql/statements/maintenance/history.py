@@ -95,6 +95,7 @@ class HistoryStatements(Family):
         ]
 
     def _oldest_version(self, table: Table) -> int | None:
+        """Return the oldest version that can be read; None if the metastore keeps no versions."""
         if not self._metastore.abilities.keeps_versions:
             return None
         return self._metastore.oldest_version(table.name)

@@ -160,17 +160,17 @@ class TableRepairs(TableChecks):
     def _is_behind_a_link(checking: TableCheck, table: Table, name: str) -> bool:
         return checking.fs.first_link_on_path(table.location, name) is not None
 
-    def _partition_obstacle(self, checking: TableCheck, table: Table, name: str) -> str | None:
+    def _partition_obstacle(self, checking: TableCheck, table: Table, partition_name: str) -> str | None:
         """Return why a directory that the catalog does not know cannot be a partition, for a
         message; None if it can. It must have rows, a value in its name, and no link on its path.
         This reads footers."""
-        if self._is_behind_a_link(checking, table, name):
+        if self._is_behind_a_link(checking, table, partition_name):
             return "it is behind a link"
-        listing = checking.listed(name)
+        listing = checking.listed(partition_name)
         if not isinstance(listing, Listing):
             return listing.message
-        (values,) = canonical_partition_values(self._spark, table, [name]).values()
-        pairs = zip(values, _partition_values(name), strict=True)
+        (values,) = canonical_partition_values(self._spark, table, [partition_name]).values()
+        pairs = zip(values, _partition_values(partition_name), strict=True)
         if any(value is None and name_value is not None for value, name_value in pairs):
             return "its name has a text that is no value of the column"
         try:

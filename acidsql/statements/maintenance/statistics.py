@@ -161,6 +161,7 @@ def _fact_columns(column: Column) -> list[str]:
 
 
 def _value_size(column_type: HiveType) -> int:
+    """Return the bytes that Spark assumes for a value of this type, which is not nested."""
     if column_type.kind == "decimal":
         return 8 if column_type.parameters[0] <= _LONG_DECIMAL else 16
     return _VALUE_SIZES[column_type.kind]

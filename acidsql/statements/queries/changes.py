@@ -304,6 +304,7 @@ def _is_in_order(change_range: ChangeRange) -> bool:
 
 
 def _moment_text(when: PointInTime | None) -> str:
+    """Return ``version n``, or a time in UTC to the millisecond, for a message."""
     if when is None or when.timestamp_ms is None:
         return f"version {when.version if when else None}"
     return datetime.fromtimestamp(when.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")

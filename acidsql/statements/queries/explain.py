@@ -232,6 +232,8 @@ def _files_of_plan(files: Sequence[_PlannedFile], scans: ScannedFiles | None) ->
 
 
 def _is_read_by_plan(file: _PlannedFile, scans: ScannedFiles) -> bool:
+    """Whether a plan reads a row file: by Spark, after its conditions on paths, or by Python
+    tasks."""
     path = _plain_path(file.path)
     # A file that Spark does not open is read by Python tasks, if the plan has any, or not at all.
     return path in scans.selected or (scans.has_python and path not in scans.opened)

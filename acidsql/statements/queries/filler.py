@@ -98,6 +98,8 @@ class Filler:
     def _change_rows(
         self, standin: StandIn, snapshot: Snapshot, statement_text: StatementText
     ) -> DataFrame:
+        """Return the rows of a call of ``table_changes``, or of the changes that RESTORE or REVERT
+        undoes, lazily. Errors in a view's text name the view."""
         table, changes, enclosing_view = standin.table, standin.changes, standin.enclosing_view
         assert changes is not None
         with in_view(self._spark, enclosing_view):
@@ -109,6 +111,9 @@ class Filler:
     def _rows(
         self, standin: StandIn, snapshot: Snapshot, demands: StatementDemands, few: int
     ) -> DataFrame:
+        """Return the rows of a view (whose own views are filled), or of a table, lazily. A table's
+        files are listed now, unless an earlier view of it has the same explicit demand. ``few``: as
+        in ``views``; it counts for the target and for explicit demands only."""
         if standin.query is not None:
             self._context.transactions.require_same_view(standin.table)
             return view_rows(self._spark, standin, demands.views)
@@ -129,6 +134,8 @@ class Filler:
         return views
 
     def _empty_view(self, standin: StandIn, views: Mapping[str, DataFrame]) -> DataFrame:
+        """Return a DataFrame without rows in the columns of a stand-in. ``views``: the empty views
+        before it, of which a view of the metastore may be made."""
         if standin.query is not None:
             return view_rows(self._spark, standin, views)
         if standin.returned is not None:

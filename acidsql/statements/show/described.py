@@ -35,7 +35,7 @@ def create_statement(table: Table) -> str:
         order = f" SORTED BY ({order})" if order else ""
         lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
     lines.append(f"STORED AS {table.file_format.upper()}")
-    return "\n".join([*lines, _tblproperties(table.properties)])
+    return "\n".join([*lines, _tblproperties_clause(table.properties)])
 
 
 def _create_view(view: Table, text: ViewText) -> str:
@@ -50,7 +50,7 @@ def _create_view(view: Table, text: ViewText) -> str:
     if view.comment:
         lines.append(f"COMMENT {_string_literal(view.comment)}")
     if properties := users_properties(view):
-        lines.append(_tblproperties(properties))
+        lines.append(_tblproperties_clause(properties))
     return "\n".join([*lines, f"AS {text.expanded}"])
 
 
@@ -58,7 +58,7 @@ def _quoted_name(table: Table) -> str:
     return quoted_path((table.name.database, table.name.shown))
 
 
-def _tblproperties(properties: Mapping[str, str]) -> str:
+def _tblproperties_clause(properties: Mapping[str, str]) -> str:
     """Return the clause TBLPROPERTIES of a CREATE statement. It lists the properties, of which
     there is at least one, as string literals, sorted by key."""
     pairs = ",\n  ".join(
@@ -155,6 +155,7 @@ def _properties_text(table: Table) -> str:
 
 
 def _constraint_description(constraint: Constraint) -> str:
+    """Return the SQL of a constraint without its name; for NOT NULL with its column before it."""
     if constraint.kind is ConstraintKind.NOT_NULL:
         return f"{quote(constraint.columns[0])} {_constraint_definition(constraint)}"
     return _constraint_definition(constraint)

@@ -70,7 +70,8 @@ def envelope(fields: RecordFields) -> Envelope:
 
 
 def _ends(fields: RecordFields) -> Ends:
-    """Return what says where a transaction ends: the record END has the number of events.
+    """Return what tells the end of a source transaction, as SQL: the record END has the number of
+    events. The fault is a change without ``transaction``.
 
     The connector sends END if ``provide.transaction.metadata`` is on.
     """
@@ -89,11 +90,11 @@ def _ends(fields: RecordFields) -> Ends:
 def _places(
     fields: RecordFields, is_change: str
 ) -> dict[tuple[str, ...], tuple[list[str], list[str], list[str]]]:
-    """Return the parts of the order value, by connectors.
+    """Return the parts of the order value, as SQL: names of connectors → three lists.
 
-    Three lists of SQL: the place of the commit, the place of the change within its transaction, and
-    the parts that no change may lack. All order values are structs of one type, so a shorter place
-    is padded with "0".
+    The lists are the place of the commit, the place of the change within its transaction, and the
+    parts that no change may lack. All order values are structs of one type, so a shorter place is
+    padded with "0".
 
     The connector sends changes when their transaction commits. So the LSN or SCN of a change may be
     below that of a snapshot that has not seen the change; but the LSNs of commits are in order. The

@@ -55,8 +55,8 @@ def envelope(fields: RecordFields) -> Envelope:
 
 
 def _ends(fields: RecordFields) -> Ends:
-    """Return what says where a transaction ends: the last row of a transaction has ``commit``, and
-    the others have an ``xoffset``."""
+    """Return what tells the end of a source transaction, as SQL: its last row has ``commit``, and
+    the others have an ``xoffset``. The fault is a change without ``xid``."""
     xid, is_last = fields.text("xid"), f"coalesce({fields.text('commit')} = 'true', false)"
     return Ends(
         txn=xid,

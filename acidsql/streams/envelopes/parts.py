@@ -34,8 +34,8 @@ class RecordFields:
         return self._columns is None
 
     def text(self, *path: str) -> str:
-        """Return SQL of a field as a text; NULL if the record lacks the field. ``path``: the names
-        that lead to it."""
+        """Return SQL of a field as a text; NULL if the record lacks the field, or it is no simple
+        value. ``path``: the names of the fields around it, then its own."""
         if self._columns is None:
             return f"try_variant_get({ROOT}, {_json_path(path)}, 'string')"
         column = self._find_column(path)
@@ -57,8 +57,8 @@ class RecordFields:
         return whole_number(self.text(*path))
 
     def has_long_numbers_sql(self) -> str:
-        """Return SQL that is true if a text among the images read so far has digits that look like
-        a number that Spark may round.
+        """Return SQL that is true if the record's text, or a text of an image that was asked for so
+        far, has what looks like a number that Spark may round.
 
         Spark keeps 38 digits of a number without an exponent. A number with an exponent is kept as
         a DOUBLE.
@@ -71,8 +71,9 @@ class RecordFields:
         return f"{self.text(*path)} IS NOT NULL"
 
     def image(self, *path: str) -> RowImage:
-        """Return the image of a row in a field; an image that is always NULL if there is no such
-        field. A text of JSON in a parsed record is noted for ``has_long_numbers_sql``."""
+        """Return the image of a row that a field has, with a struct or a JSON object; an image that
+        is always NULL if there is no such field. A text of JSON in a parsed record is noted for
+        ``has_long_numbers_sql``."""
         if self._columns is None:
             field_sql = f"try_variant_get({ROOT}, {_json_path(path)}, 'variant')"
             return RowImage(image_by_lower_names(field_sql), is_present=_is_present_sql(field_sql))
@@ -134,8 +135,8 @@ class RowImage:
         return None if field is None else (f"{self.sql}.{quote(field.name)}", field.dataType)
 
     def lacks_column(self, column: str) -> str:
-        """Return SQL that is true if the image leaves the column out. A NULL in the image is a
-        value."""
+        """Return SQL that is true if the image leaves the column out; for a struct, if its type
+        does, or GoldenGate's flag ``…_isMissing`` says so. A NULL in the image is a value."""
         if self.kind is None:
             return f"NOT map_contains_key({self.sql}, {literal(column.lower())})"
         flag = self.raw_value(f"{column}_isMissing")  # of GoldenGate's Avro
@@ -241,10 +242,10 @@ def file_number(sql: str) -> str:
 
 
 def hexadecimal(sql: str) -> str:
-    """Return SQL of the number of a place in a log: ``00000027:00000ac0:0002``,
+    """Return SQL of the number that a place in a log means, such as ``00000027:00000ac0:0002`` or
     ``0x00009a.0000e04c.10``.
 
-    The parts have 32, 32 and 16 bits. NULL if the text is no such place.
+    The three hexadecimal parts have 32, 32 and 16 bits. NULL if the text is no such place.
     """
     lower = f"trim(lower({sql}))"
     form = literal("^(0x)?[0-9a-f]{1,8}[:.][0-9a-f]{1,8}[:.][0-9a-f]{1,4}$")

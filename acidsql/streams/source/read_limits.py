@@ -27,7 +27,8 @@ else:
 
 
 def default_limit(*, is_limited: bool) -> Any:
-    """The limit that Spark passes to ``latestOffset``, unless a trigger reads all at once.
+    """Return the limit that Spark passes to ``latestOffset``, unless a trigger reads all in one
+    batch.
 
     Spark has no limit by versions. It only hands the object back, so any limit serves. Spark 4.1
     has no such limits: None.
@@ -48,8 +49,8 @@ def limited_end(
     max_versions: int | None,
     max_bytes: int | None,
 ) -> ValidWriteIdList:
-    """Return the snapshot at the end of a batch: it shows the first of the new versions, at least
-    one.
+    """Return the snapshot at the end of a batch: it shows the first of the new versions in the
+    order of write ids, at least one, up to the limits; all if there is none.
 
     A transaction gets its write id after its snapshot, so it changes only rows of lower write ids:
     in the order of write ids no row is deleted before it is inserted.

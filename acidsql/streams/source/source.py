@@ -125,8 +125,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Return the offset of the end of the next batch: the committed versions, up to the limits
-        of a batch.
+        """Return the offset of the end of the next batch: the newest committed version or, if
+        ``limit`` is one of ours, as many versions after ``start`` as the options allow. A first
+        batch, of the current rows, has no limit.
 
         Raises:
             CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
@@ -198,8 +199,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         current: ValidWriteIdList,
         txns: ValidTxnList,
     ) -> list[StreamRead]:
-        """Return what to read between two snapshots; ``before`` None: the live rows. If files were
-        deleted, raise SnapshotTooOldError or, with failOnDataLoss=false, read what is left."""
+        """Return what to read between two snapshots; ``before`` None: the live rows of ``after``.
+        If files were deleted, raise SnapshotTooOldError or, with failOnDataLoss=false, read what
+        the live rows of ``current`` still have of it."""
         directories = self._partition_names()
         try:
             if before is None:
@@ -230,8 +232,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [partition.location.removeprefix(prefix) for partition in partitions]
 
     def _require_history(self, shown: ValidWriteIdList) -> None:
-        """Raise SnapshotTooOldError if files since a snapshot were deleted. Call this after files
-        were listed: the cleaner notes the loss of a version before it deletes files."""
+        """Raise SnapshotTooOldError if files that came after a snapshot, or that it shows, were
+        deleted. Call this after files were listed: the cleaner notes the loss of a version before
+        it deletes files."""
         if (oldest := oldest_version_after_loss(self._metastore, self._name, shown)) is None:
             return
         needed = shown.complete_up_to
@@ -245,6 +248,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _metastore(self) -> Metastore:
+        """Return the metastore, which is opened by the first call."""
         if self._store is None:
             self._store = self._open()
         return self._store
@@ -254,7 +258,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             UnsupportedError: The metastore keeps no versions.
-            CatalogError: There is no such table, or it has other columns than Spark knows.
+            CatalogError: There is no such table, or it has other columns than Spark knows since the
+                stream began.
         """
         if not self._metastore.abilities.keeps_versions:
             raise UnsupportedError(
@@ -274,7 +279,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _columns_ddl(self, table: Table) -> str:
         """Return the DDL of the stream's columns: the table's or, for a change feed, with the
-        columns about changes. Raise an error if the table cannot be a stream."""
+        columns about changes. Raise an error if the table cannot be a stream, or lacks a key
+        column."""
         if not self._options.is_feed:
             return stream_ddl(table)
         need_names(table)
@@ -292,8 +298,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._metastore.valid_write_ids(txns, [self._name])[self._name], txns
 
     def _offset(self, snapshot: str) -> dict[str, Any]:
-        """Return the offset of a snapshot, as a dict: its text ("": none), its newest version and
-        transaction, and the table's identity.
+        """Return the offset of a snapshot, as a dict: its text ("": the current rows are still to
+        come), the highest version that it shows and that version's transaction, and the table's
+        identity.
 
         The version and the transaction are 0 if the snapshot has no version. They are needed
         because a restored store may have the same identity of the table, and other versions.
@@ -311,8 +318,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"snapshot": snapshot, "version": version, "txn": txn, "table": identity}
 
     def _require_same_table(self, *offsets: dict[str, Any]) -> None:
-        """Raise CatalogError unless the offsets are of this table, and none of them is after
-        now."""
+        """Raise CatalogError if the table was dropped and made again since an offset, or the store
+        was restored from a copy, by which the offset's version is another transaction's or is still
+        to come."""
         identity = self._metastore.identity(self._name)
         txn_ids = {
             table_version.write_id: table_version.txn_id
@@ -336,8 +344,9 @@ def _source_changed_error(message: str) -> CatalogError:
 
 
 def _snapshot_of_offset(text: str, current: ValidWriteIdList) -> ValidWriteIdList:
-    """Return the snapshot of an offset, in which write ids that were open then may be aborted by
-    now, as ``current`` tells."""
+    """Return the snapshot that an offset's text describes. Write ids that were open then, and were
+    aborted since (by ``current``), are aborted in it; others that were open stay open, so they
+    belong to a later batch."""
     snapshot = ValidWriteIdList.parse(text)
     aborted = tuple(write_id for write_id in snapshot.open if current.is_aborted(write_id))
     still_open = tuple(write_id for write_id in snapshot.open if write_id not in aborted)

@@ -54,7 +54,8 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
     the table is in ``default``.
 
     Raises:
-        SettingError: An option is unknown or wrong, or two of them contradict each other.
+        SettingError: An option is unknown or wrong, or two of them contradict each other. A missing
+            ``table`` is a KeyError.
         UnsupportedError: This version of Spark cannot limit a batch.
     """
     option_texts = {name.lower(): value for name, value in options.items()}
@@ -142,6 +143,7 @@ def _positive_number(option_texts: Mapping[str, str], name: str) -> int | None:
 
 
 def _key_columns(option_texts: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the names in the option ``keys``, separated by commas; None if it is not set."""
     if (text := option_texts.get("keys")) is None:
         return None
     return tuple(name for part in text.split(",") if (name := part.strip()))
