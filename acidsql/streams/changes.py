@@ -65,10 +65,9 @@ def change_rows(
     sequence: str | None,
     absent: str,
 ) -> DataFrame:
-    """Return a tool's change records as rows for AUTO CDC, lazily (see ``Session.changes_from``).
-    An update of the key becomes two rows; records that are no changes are left out. A bad record
-    fails the query that reads it. Raise SettingError for a wrong or missing argument, AnalysisError
-    if the rows are no such records, or lack a column."""
+    """Return a tool's change records as rows for AUTO CDC, lazily (see ``Session.changes_from``). A
+    bad record fails the query that reads it. Raise SettingError for a wrong or missing argument,
+    AnalysisError if the rows are no records of the format, or lack a column."""
     if format not in FORMATS:
         format_names = ", ".join(FORMATS)
         raise SettingError(f"format='{format}' is not one of {format_names}.", name="format")

@@ -345,7 +345,8 @@ def _json_column(column: Column, data_type: DataType) -> Column:
         return F.transform(column, lambda value: _json_column(value, element))
     if isinstance(data_type, StructType):
         parts = [
-            _json_column(column.getField(f.name), f.dataType).alias(f.name) for f in data_type.fields
+            _json_column(column.getField(f.name), f.dataType).alias(f.name)
+            for f in data_type.fields
         ]
         return F.when(column.isNotNull(), F.struct(*parts))
     assert isinstance(data_type, MapType)
@@ -393,11 +394,11 @@ def shorten_text(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _html_cell(value: Any, is_numeric: bool) -> str:
+def _html_cell(value: Any, numeric: bool) -> str:
     """Return a cell of an HTML table. ``number``: it is aligned to the right."""
     if value is None:
-        return f'<td style="{_ALIGN_RIGHT if is_numeric else _ALIGN_LEFT}"><i>NULL</i></td>'
+        return f'<td style="{_ALIGN_RIGHT if numeric else _ALIGN_LEFT}"><i>NULL</i></td>'
     breaks = _ON_ONE_LINE if len(value) <= WIDEST_CELL else _ON_SEVERAL
     return (
-        f'<td style="{_ALIGN_RIGHT if is_numeric else _ALIGN_LEFT}{breaks}">{html.escape(value)}</td>'
+        f'<td style="{_ALIGN_RIGHT if numeric else _ALIGN_LEFT}{breaks}">{html.escape(value)}</td>'
     )

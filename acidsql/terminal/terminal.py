@@ -211,7 +211,10 @@ def _section_table(section: Section, max_lines: int, width: int) -> Table:
     """Return the first ``max_lines`` lines of a section, which has some, as a table. Columns but
     the last get at most an eighth of the width; longer texts are cut."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    shown = [section.columns, *(map(_escape_controls, cells) for _, cells in section.lines[:max_lines])]
+    shown = [
+        section.columns,
+        *(map(_escape_controls, cells) for _, cells in section.lines[:max_lines]),
+    ]
     # The last column has the long texts, and all the room that is left.
     *narrow_columns, last = zip(*shown, strict=True)
     room = width - 2 * len(section.columns)

@@ -212,15 +212,15 @@ def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFram
     return jvm.select(rows, f"{_CHANGE}.*")
 
 
-def _change_struct(table: Table, values: list[str], change_type_sql: str, row_id_expression: str) -> str:
-    """Return SQL of a struct of a row's values, which are SQL in the order of the table's columns,
-    then ``_change_type`` and ``row__id``."""
+def _change_struct(table: Table, values: list[str], change: str, row_id: str) -> str:
+    """Return SQL of a struct of a row's values (SQL in the order of the table's columns), then
+    ``_change_type`` (SQL in ``change``) and ``row__id``."""
     names = [column.name for column in table.all_columns]
     pairs = [
         f"CAST({value} AS {shown_type(column.type)}) AS {quote(name)}"
         for value, column, name in zip(values, table.all_columns, names, strict=True)
     ]
-    return f"struct({', '.join([*pairs, f'{change_type_sql} AS {CHANGE_TYPE}', f'{row_id_expression} AS {ROW__ID}'])})"
+    return f"struct({', '.join([*pairs, f'{change} AS {CHANGE_TYPE}', f'{row_id} AS {ROW__ID}'])})"
 
 
 def _inserted_rows(events: DataFrame, table: Table) -> DataFrame:

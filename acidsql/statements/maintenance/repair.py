@@ -160,7 +160,9 @@ class TableRepairs(TableChecks):
     def _is_behind_a_link(checking: TableCheck, table: Table, name: str) -> bool:
         return checking.fs.first_link_on_path(table.location, name) is not None
 
-    def _partition_obstacle(self, checking: TableCheck, table: Table, partition_name: str) -> str | None:
+    def _partition_obstacle(
+        self, checking: TableCheck, table: Table, partition_name: str
+    ) -> str | None:
         """Return why a directory that the catalog does not know cannot be a partition, for a
         message; None if it can. It must have rows, a value in its name, and no link on its path.
         This reads footers."""
