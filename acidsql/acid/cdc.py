@@ -103,7 +103,8 @@ def is_cdc_table(table: Table) -> bool:
 
 
 def pending_table(target: TableName) -> Table:
-    """Make the pending table of a target, without a location, which is chosen when it is created.
+    """Make the value of a target's pending table, and create nothing: a full-ACID table without a
+    location, which is chosen when it is created.
 
     A row is a record, or a commit point that came without one: then ``record`` is NULL.
     """

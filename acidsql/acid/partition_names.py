@@ -83,9 +83,10 @@ class PartitionNames:
 
 def canonical(text: str | None, hive_type: str) -> str | None:
     """Return the canonical text of a value, for a directory's name, without escapes; ``text`` is
-    Spark's cast to STRING.
+    Spark's cast to STRING. Only DECIMAL (no exponent), CHAR (no blanks at the end) and -0.0 change.
 
-    None means the default partition, which holds NULL, the empty text and a CHAR of blanks.
+    None means the default partition, which holds NULL, the empty text, a CHAR of blanks, and a text
+    that is the default partition's own name.
     """
     if text is None or text in ("", DEFAULT_PARTITION):
         return None

@@ -130,7 +130,8 @@ def history_gone_error(newer: Sequence[str], write_ids: ValidWriteIdList) -> For
     """Make the error for a reader whose snapshot's files may have been deleted.
 
     Args:
-        newer: The names of the compacted bases that have replaced the files.
+        newer: The names of the compacted bases that have replaced the files, at least one. The
+            message shows the first in alphabetical order.
         write_ids: The write ids that the snapshot sees.
     """
     return FormatError(

@@ -44,7 +44,8 @@ class AnalyzedStatistics:
     columns: Mapping[Column, Sequence[str | None]] = field(default_factory=dict)
 
     def entries(self, table: Table) -> dict[str, str]:
-        """Return the entries for the metastore: key → JSON with the facts, the version and the
+        """Return the entries for the metastore, one for the size, one for the rows if they were
+        counted, and one for each analyzed column: key → JSON with the facts, the version and the
         time. ``table`` has the columns, whose ordinals are in the keys."""
         facts_by_key: dict[str, dict[str, Any]] = {
             _SIZE: {"bytes": self.bytes, "files": self.files}
@@ -87,8 +88,9 @@ def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
 def column_facts(
     table: Table, column: Column, entries: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
-    """Return the rows (name, text) of DESCRIBE EXTENDED about one column. A text is None if the
-    fact is not known, or if the column had another name or type when it was counted."""
+    """Return the rows (name, text) of DESCRIBE EXTENDED about one column: one for each of
+    ``COLUMN_FACTS``, then ``statistics_of``, the version and time. A text is None if the fact is
+    not known, or if the column had another name or type when it was counted."""
     entry = _entry(entries, _key(table, column))
     if (entry.get("name"), entry.get("type")) != (column.name, column.type):
         entry = {}

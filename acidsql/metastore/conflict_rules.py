@@ -169,7 +169,8 @@ def conflict_error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConf
 
     Args:
         txn_id: The transaction that lost.
-        conflicts: Its conflicts, at least one. The message describes the first.
+        conflicts: Its conflicts, at least one. The message describes the first, and tells how many
+            other transactions there are; the error's ``conflicts`` has all.
     """
     first = conflicts[0]
     where = f"{first.table}/{first.partition}" if first.partition else str(first.table)

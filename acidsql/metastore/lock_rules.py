@@ -85,7 +85,9 @@ def overlaps(first: LockObject, second: LockObject) -> bool:
 
 
 def must_wait(requested: TypedLockObject, earlier: TypedLockObject) -> bool:
-    """Whether ``requested`` cannot be granted while another transaction's ``earlier`` exists.
+    """Whether ``requested`` cannot be granted while another transaction's ``earlier``, granted or
+    waiting, exists: the two overlap, and their types exclude each other. EXCLUSIVE excludes all,
+    EXCL_WRITE itself and SHARED_WRITE; SHARED types share with each other.
 
     SHARED_READ on a whole database (LOCK DATABASE takes it, and Hive's CREATE TABLE) only keeps the
     database from being dropped. It and an EXCLUSIVE lock on a table of that database do not wait
@@ -101,7 +103,7 @@ def must_wait(requested: TypedLockObject, earlier: TypedLockObject) -> bool:
 
 
 def _only_keeps_database(requested: TypedLockObject, held: TypedLockObject) -> bool:
-    """Whether one lock is SHARED_READ on a database, and the other one EXCLUSIVE on a table."""
+    """Whether ``requested`` is SHARED_READ on a database, and ``held`` EXCLUSIVE on a table."""
     return (
         requested.lock_type is LockType.SHARED_READ
         and requested.table is None

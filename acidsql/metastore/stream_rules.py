@@ -89,8 +89,8 @@ def taken_over_error(batch: Batch, entry: StreamEntry | None) -> StreamError:
 def _stream_error(
     condition: str, message: str, batch: Batch, entry: StreamEntry | None
 ) -> StreamError:
-    """Make a StreamError with the facts of the batch and the entry in the message and the
-    parameters."""
+    """Make a StreamError with the facts of the batch and the entry: they fill the names in braces
+    in ``message``, and are the error's parameters. Facts of an entry that is None are ""."""
     last = None if entry is None else entry.batch
     facts = {
         "app": batch.app_id,

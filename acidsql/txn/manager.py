@@ -138,8 +138,8 @@ class TxnManager:
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
         """Return what is committed now in these tables, outside of any transaction.
 
-        A lease, opened before the snapshot is taken, keeps the snapshot's files from the cleaner
-        until the lease ends.
+        A lease, which was opened before the snapshot is taken, keeps the snapshot's files from the
+        cleaner until the lease ends: the newest one, or a new one if that is too old.
 
         Raises:
             TxnError: SESSION_LOCKS_LOST: the locks of the session have ended.

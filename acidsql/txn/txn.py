@@ -258,7 +258,8 @@ class Txn:
             self._end(Phase.COMMITTED)
 
     def abort(self, reason: str = "") -> None:
-        """Abort the transaction: nobody will ever see its writes. May be repeated.
+        """Abort the transaction: nobody will ever see its writes. Nothing happens if it has ended
+        otherwise than by COMMIT. May be repeated.
 
         Raises:
             TxnError: The transaction is committed.
@@ -325,10 +326,10 @@ class Txn:
             raise conflict_rules.conflict_error(self.id, certain)
 
     def _phase_in_store(self) -> Phase:
-        """Return how the transaction ended, if the store has no open transaction of this number.
+        """Ask the store how the transaction ended, after it has said that no open one has this
+        number: COMMITTED or ABORTED; UNKNOWN if it does not answer or does not know it.
 
         It may be committed, if the user interrupted COMMIT; then no file of it may be deleted.
-        UNKNOWN if the store does not answer or does not know it.
         """
         try:
             state = self._store.txn_state(self.id)

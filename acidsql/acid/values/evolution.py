@@ -17,8 +17,9 @@ _WITH_TEXT = (*_DIGITS, *TEXTS, "float", "double", "decimal", "boolean", "date",
 
 
 def can_change(old: HiveType, new: HiveType) -> bool:
-    """Whether ALTER TABLE may change a column of the type ``old`` to ``new``: a wider type, more
-    fields of a STRUCT, or a cast to a text, FLOAT or DOUBLE, in which values may be lost."""
+    """Whether ALTER TABLE may change a column of the type ``old`` to ``new``: to a wider type, to a
+    STRUCT with more fields, or, though values may be lost, from a simple type to a text, from a
+    number to FLOAT, or from a number or text to DOUBLE."""
     if can_widen(old, new) or adds_fields(old, new):
         return True
     if new.kind in TEXTS:

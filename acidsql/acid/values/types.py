@@ -142,8 +142,8 @@ class _Parser:
             raise self.error(f"'{token}' is missing")
 
     def match(self, pattern: str, expectation: str) -> str:
-        """Skip white space, and return the text that the pattern matches here. Raise FormatError,
-        which names ``expectation``, if it does not match."""
+        """Skip white space, return the text that the pattern matches here, and move past it. Raise
+        FormatError, which names ``expectation``, if it does not match."""
         self.skip_space()
         match = re.compile(pattern).match(self.text, self.at)
         if match is None:

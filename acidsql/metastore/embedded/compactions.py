@@ -334,8 +334,8 @@ class EmbeddedCompactions:
             return self._store.now_ms(connection)
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
-        """Delete the entries of the history that are not to be kept. Writers are blocked only if
-        there are such entries."""
+        """Delete the entries of the history that ``keep`` does not keep. Writers are blocked only
+        if there are such entries."""
         with self._store.read() as connection:  # usually there are none: do not block writers
             now_ms = self._store.now_ms(connection)
             if not compaction_history.outdated_entries(connection, keep, now_ms):

@@ -131,8 +131,10 @@ def drop(
 
 
 def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
-    """Remove a table, but not its tables of AUTO CDC, with all records about it, and return its
-    location. The directory is not queued. Raise CatalogError if there is no such table."""
+    """Remove a table, but not its tables of AUTO CDC, with the records of its changes, compactions
+    and streams, and return its location. Its write ids are left to the location. The drop is noted
+    for open snapshots; the directory is not queued. Raise CatalogError if there is no such
+    table."""
     table_id = rows.need_table(connection, name)
     location: str = connection.execute(
         select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
@@ -185,7 +187,7 @@ def need_free_location(connection: Connection, location: str) -> None:
 
 def owners(connection: Connection) -> list[Owner]:
     """Return all tables with their directories, and the directories of dropped tables that are not
-    deleted yet."""
+    deleted yet. Views have none, and are left out."""
     query = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
     query = query.where(TBLS.c.TBL_TYPE == MANAGED_TABLE)
     tables = [

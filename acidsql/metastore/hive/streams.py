@@ -102,9 +102,9 @@ class HiveStreams(HiveTxns):
     def _with_entry_locked(
         self, view: TableName, batch: Batch, pauses_s: Sequence[float] | None = None
     ) -> Iterator[OwnTxn]:
-        """Run a block in a transaction that has locked an entry and is aborted at the end. If its
-        process dies, the next run of the stream of ``batch`` ends it, and need not wait for the
-        lock."""
+        """Run a block in a transaction that has locked an entry and is aborted at the end, unless
+        the block has committed it. If its process dies, the next run of the stream of ``batch``
+        ends it, and need not wait for the lock."""
         own = OwnTxn(0, self._user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY)
         own.works_for = worker_text(batch)
         own.id = own.holder = self._open(own)

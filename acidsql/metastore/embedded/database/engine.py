@@ -83,8 +83,9 @@ class Store:
         self.engine.dispose()
 
     def _create_or_upgrade(self, warehouse: str) -> None:
-        """Make the schema, or bring it up to date, unless it is. ``warehouse``: the location of the
-        database ``default`` in a new store."""
+        """Make the schema, or bring it up to date, unless it is. Raise MetastoreError if the
+        database belongs to something else, or its schema is too new or too old. ``warehouse``: the
+        location of the database ``default`` in a new store."""
         with self.read() as connection:
             if is_up_to_date(connection):
                 return

@@ -150,8 +150,9 @@ class HiveConflicts(Calls):
     def _changes_of_components(
         self, components: Sequence[LockComponent]
     ) -> dict[tuple[TableName, str], set[Operation]]:
-        """Return the operations of components by table and partition ("" if unpartitioned).
-        Components of a partitioned table that name no partition are left out."""
+        """Return the operations of components by table and partition ("" if unpartitioned). SELECT,
+        NO_TXN and whole databases are left out, as are components of a partitioned table that name
+        no partition."""
         operations_by_partition: dict[tuple[TableName, str], set[Operation]] = {}
         for component in components:
             if component.table is None or component.operation in (
@@ -278,8 +279,8 @@ class HiveConflicts(Calls):
 
 
 def converted_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
-    """Return the WriteConflictError in an error of the server, which aborts a transaction that lost
-    a conflict; any other error itself."""
+    """Return, not raise, the WriteConflictError (it has ``ended``) for an error of the server,
+    which aborts a transaction that lost a conflict; any other error itself."""
     if "due to a write conflict" not in error.message:
         return error
     conflict = WriteConflictError(

@@ -144,7 +144,8 @@ def _sort_columns(sd: Any) -> tuple[SortColumn, ...]:
 
 
 def view_of(raw: Any) -> Table:
-    """Make the view of a struct of the server."""
+    """Make the view of a struct of the server, without a location. Columns by which Hive says that
+    a view is partitioned are its last columns."""
     parameters = dict(raw.parameters or {})
     return Table(
         TableName(raw.dbName, raw.tableName),
@@ -373,10 +374,11 @@ def partition_values(name: str) -> list[str] | None:
 
 
 def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | None) -> Any:
-    """Make the struct of a partition to add to a table.
+    """Make the struct of a partition to add to a table, with the table's storage but its own
+    location; NULL and "" become Hive's name of the default partition.
 
-    ``table`` is the server's struct of the table; ``rows`` is the number of rows in the partition,
-    if known.
+    ``table`` is the server's struct of the table; ``rows`` is the number of rows in the partition;
+    None: not known.
     """
     sd = hive.StorageDescriptor(**{
         name: getattr(table.sd, name) for name in hive.StorageDescriptor.__slots__

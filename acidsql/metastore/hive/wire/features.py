@@ -52,7 +52,8 @@ class Features:
 
 
 def probe(client: Client) -> Features:
-    """Ask the server for its version and settings.
+    """Ask the server for its version and settings. A setting that it does not tell counts as Hive's
+    default, but for the warehouse.
 
     Raises:
         MetastoreError: No server answers, or the server does not tell its warehouse.
