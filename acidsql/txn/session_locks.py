@@ -167,14 +167,14 @@ class SessionLocks:
         self._release(holder, lambda lock: lock.lock_id not in self._granted)
         self._is_unsure = False
 
-    def _forget_lost(self, holder: Txn, why: TxnError) -> TxnError:
-        """Forget all locks of the session, as the transaction that held them has ended (``why``:
-        the store's error), and return, not raise, the error SESSION_LOCKS_LOST."""
+    def _forget_lost(self, holder: Txn, store_error: TxnError) -> TxnError:
+        """Forget all locks of the session, as the transaction that held them has ended, which
+        ``store_error`` says; return, not raise, the error SESSION_LOCKS_LOST."""
         self._forget(holder)
         return TxnError(
             "This session has lost its locks, because the transaction that held them has ended. "
-            f"{why.message} Others may have changed what was locked: LOCK it again, and then look "
-            "at it again.",
+            f"{store_error.message} Others may have changed what was locked: LOCK it again, and then "
+            "look at it again.",
             condition="SESSION_LOCKS_LOST",
             txnId=holder.id,
         )

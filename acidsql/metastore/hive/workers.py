@@ -146,13 +146,13 @@ class HiveWorkers(HiveCompactions):
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
         self._mark("mark_refused", compaction_id, txn_id, message)
 
-    def _mark(self, how: str, compaction_id: int, txn_id: int, message: str) -> None:
-        """Call the server's method ``how`` (``mark_failed`` or ``mark_refused``) if this worker
-        still has the entry, which may have no transaction yet. Forget the entry in any case."""
+    def _mark(self, method: str, compaction_id: int, txn_id: int, message: str) -> None:
+        """Call the server's ``method`` (``mark_failed`` or ``mark_refused``) if this worker still
+        has the entry, which may have no transaction yet. Forget the entry in any case."""
         if self._is_ours(compaction_id, txn_id, None):
             raw = self._taken_entries[compaction_id]
             raw.errorMessage = message[:_MESSAGE_MAX]
-            self._call(how, raw)
+            self._call(method, raw)
         self._taken_entries.pop(compaction_id, None)
 
     def _is_ours(self, compaction_id: int, *txn_ids: int | None) -> bool:

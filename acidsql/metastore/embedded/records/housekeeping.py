@@ -133,26 +133,27 @@ def _forget_write_ids(connection: Connection, mark: int) -> None:
     connection.execute(delete(TXN_TO_WRITE_ID).where(txn_id < mark, txn_id.not_in(aborted)))
 
 
-def _forget_committed(connection: Connection, old: ColumnElement[bool], mark: int) -> None:
-    """Delete old rows of committed transactions below the mark that WRITE_SET does not name."""
+def _forget_committed(connection: Connection, is_old: ColumnElement[bool], mark: int) -> None:
+    """Delete the rows of committed transactions that are old (``is_old``: a condition on TXNS) and
+    below the mark, and that WRITE_SET does not name."""
     connection.execute(
         delete(TXNS).where(
             T.TXN_STATE == TxnState.COMMITTED.value,
             T.TXN_ID < mark,
-            old,
+            is_old,
             T.TXN_ID.not_in(select(WRITE_SET.c.WS_TXNID)),
         )
     )
 
 
-def _forget_aborted(connection: Connection, old: ColumnElement[bool]) -> None:
-    """Delete old rows of aborted transactions that have no data and no write id, but not of
-    compactions."""
+def _forget_aborted(connection: Connection, is_old: ColumnElement[bool]) -> None:
+    """Delete the rows of aborted transactions that are old (``is_old``: a condition on TXNS) and
+    have neither data nor a write id, but not of compactions."""
     connection.execute(
         delete(TXNS).where(
             T.TXN_STATE == TxnState.ABORTED.value,
             T.TXN_TYPE != TxnType.COMPACTION.value,
-            old,
+            is_old,
             T.TXN_ID.not_in(select(TXN_COMPONENTS.c.TC_TXNID)),
             T.TXN_ID.not_in(select(TXN_TO_WRITE_ID.c.T2W_TXNID)),
         )

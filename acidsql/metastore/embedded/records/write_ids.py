@@ -231,13 +231,14 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
     )
 
 
-def _retire_name(connection: Connection, name: TableName, keep: int | None = None) -> None:
-    """Delete a name's rows of a dropped table, except the write id ``keep``; write ids that never
-    committed stay hidden."""
-    _remember_dropped(connection, name, keep)
+def _retire_name(connection: Connection, name: TableName, kept_write_id: int | None = None) -> None:
+    """Delete the rows of TXN_TO_WRITE_ID that a dropped table has left under a name, except that of
+    ``kept_write_id``. Write ids of open and aborted transactions are remembered, so that later
+    tables of the name hide them."""
+    _remember_dropped(connection, name, kept_write_id)
     is_of_name = [is_of_table(TXN_TO_WRITE_ID, "T2W", name)]
-    if keep is not None:
-        is_of_name.append(T2W.T2W_WRITEID != keep)
+    if kept_write_id is not None:
+        is_of_name.append(T2W.T2W_WRITEID != kept_write_id)
     connection.execute(delete(TXN_TO_WRITE_ID).where(*is_of_name))
 
 
@@ -279,14 +280,17 @@ def _hand_on_write_ids(connection: Connection, name: TableName, heir: TableName)
     _set_next_write_id(connection, heir, next_id)
 
 
-def _remember_dropped(connection: Connection, name: TableName, keep: int | None = None) -> None:
-    _remember_hidden(connection, name, _uncommitted_write_ids(connection, name, keep))
+def _remember_dropped(
+    connection: Connection, name: TableName, kept_write_id: int | None = None
+) -> None:
+    _remember_hidden(connection, name, _uncommitted_write_ids(connection, name, kept_write_id))
 
 
 def _uncommitted_write_ids(
-    connection: Connection, name: TableName, keep: int | None = None
+    connection: Connection, name: TableName, kept_write_id: int | None = None
 ) -> Sequence[int]:
-    """Return a name's write ids, except ``keep``, of open and aborted transactions."""
+    """Return the write ids, except ``kept_write_id``, that open and aborted transactions have under
+    a name."""
     uncommitted = (
         select(T2W.T2W_WRITEID)
         .join_from(TXN_TO_WRITE_ID, TXNS, T2W.T2W_TXNID == TXNS.c.TXN_ID)
@@ -294,8 +298,8 @@ def _uncommitted_write_ids(
             is_of_table(TXN_TO_WRITE_ID, "T2W", name), TXNS.c.TXN_STATE != TxnState.COMMITTED.value
         )
     )
-    if keep is not None:
-        uncommitted = uncommitted.where(T2W.T2W_WRITEID != keep)
+    if kept_write_id is not None:
+        uncommitted = uncommitted.where(T2W.T2W_WRITEID != kept_write_id)
     return connection.execute(uncommitted).scalars().all()
 
 

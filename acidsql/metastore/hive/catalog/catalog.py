@@ -263,22 +263,22 @@ class HiveCatalog(HiveConstraints):
                 raise no_database(database) from error
             raise
 
-    def _seed_write_ids(self, name: TableName, last: int) -> None:
-        """Let a new table's write ids begin above ``last``.
+    def _seed_write_ids(self, name: TableName, last_write_id: int) -> None:
+        """Let a new table's write ids begin above ``last_write_id``.
 
         A creation that failed may have left write ids. The server does not seed a second time, so
-        transactions use up the write ids up to ``last``, at most 10,000. With more, the server's
-        refusal is raised.
+        transactions use up the write ids up to ``last_write_id``, at most 10,000. With more, the
+        server's refusal is raised.
         """
         request = hive.SeedTableWriteIdsRequest(
-            dbName=name.database, tableName=name.name, seedWriteId=last
+            dbName=name.database, tableName=name.name, seedWriteId=last_write_id
         )
         try:
             self._call("seed_write_id", request)
         except (CatalogError, MetastoreError, UnsupportedError):  # Hive 3 does not know the call
             ids_request = hive.GetValidWriteIdsRequest(fullTableNames=[str(name)], validTxnList="")
             (valid_ids,) = self._call("get_valid_write_ids", ids_request).tblValidWriteIds
-            missing = last - valid_ids.writeIdHighWaterMark
+            missing = last_write_id - valid_ids.writeIdHighWaterMark
             if missing > _MOST_USED_UP:
                 raise
             for _ in range(missing):

@@ -117,9 +117,9 @@ class _Loader:
             yield name, int(self._next())
             self._skip(",")
 
-    def _parse_fields(self, end: str) -> Iterator[_Field]:
-        """Yield the fields of a struct or of arguments, up to the token ``end``."""
-        while not self._skip(end):
+    def _parse_fields(self, end_token: str) -> Iterator[_Field]:
+        """Yield the fields of a struct or of arguments, and move past ``end_token`` behind them."""
+        while not self._skip(end_token):
             number = int(self._next())
             self._expect(":")
             self._skip(*_REQUIREDNESS)
