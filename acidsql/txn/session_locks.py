@@ -173,8 +173,8 @@ class SessionLocks:
         self._forget(holder)
         return TxnError(
             "This session has lost its locks, because the transaction that held them has ended. "
-            f"{store_error.message} Others may have changed what was locked: LOCK it again, and then "
-            "look at it again.",
+            f"{store_error.message} Others may have changed what was locked: LOCK it again, and "
+            "then look at it again.",
             condition="SESSION_LOCKS_LOST",
             txnId=holder.id,
         )
