@@ -37,7 +37,9 @@ class _Column:
     measured: dict[str, Any]
 
     def add(self, array: pa.Array) -> None:
-        """Count the values of an array, their bounds and their sum. NULLs do not count."""
+        """Add the values of an array to what was measured so far: their number; of integers the
+        bounds and the sum; of texts the bounds and the sum of their bytes. NULLs do not count.
+        """
         self._plus("values", len(array) - array.null_count)
         if array.null_count == len(array):
             return

@@ -143,7 +143,8 @@ def plan_compaction(
         The plan, or None if there are too few directories to compact; and the directories' state.
 
     Raises:
-        FormatError: The directory breaks Hive's rules.
+        FormatError, UnsupportedError: The directory breaks Hive's rules, or is in Hive 2's layout.
+        SnapshotTooOldError: The directory is missing.
     """
     # Rows of a plain file have no write ids. From a delta of several write ids, a snapshot could
     # not leave out the rows that it must not see. A base can be left out as a whole.

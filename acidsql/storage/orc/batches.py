@@ -185,7 +185,7 @@ def _footer_for_arrow(message: bytes, footer: Footer) -> bytes:
 
 def _rows_at_once(message: bytes, footer: Footer) -> int:
     """Estimate with how many rows a batch has about BATCH_BYTES, from the file's statistics; at
-    most BATCH_ROWS.
+    least 1, at most BATCH_ROWS.
     """
     columns = (as_bytes(value) for tag, value in decode_fields(message) if tag == _STATISTICS)
     size = 1

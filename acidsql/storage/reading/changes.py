@@ -184,7 +184,8 @@ def _all_inserted(
 
 
 def changed_files(request: ChangesRequest) -> ChangedFiles:
-    """List the files of the changes.
+    """List the files that the changes are read from, of each partition back to the version before
+    the changes. Files are not opened.
 
     Raises:
         SnapshotTooOldError: A directory is gone. Or ACID_NOT_ENOUGH_HISTORY: a rebalance in between

@@ -19,10 +19,10 @@ _NUMBER, _DELETED, _INSERTED = "__acidsql_number", "__acidsql_deleted", "__acids
 
 
 def drop_equal_pairs(rows: DataFrame, table: Table) -> DataFrame:
-    """Leave out of net changes the pairs of a deletion and an insertion of equal rows.
+    """Return net changes without the pairs of a deletion and an insertion of equal rows, lazily.
 
-    Values are equal as in a GROUP BY of Spark's: NULL is equal to NULL, NaN to NaN, -0.0 to 0.0. Of
-    several equal insertions, the last ones stay.
+    Values are equal as in a GROUP BY of Spark's: NULL is equal to NULL, NaN to NaN, -0.0 to 0.0. If
+    there are more equal insertions than deletions, or more deletions, the last ones stay.
 
     Args:
         rows: Net changes, as ``changes`` gives them.

@@ -109,8 +109,8 @@ def open_files(
     """Return the rows of exactly these files, by Spark's reader, lazily. A missing or damaged file
     is an error, now or when they are read.
 
-    ``of_file``: the facts about a row's file to add as columns: ``PATH``. ``by_position``: match
-    top-level columns by position; ORC matches nested fields by name.
+    ``of_file``: the columns about a row's file to add: only ``PATH``, the file's URL.
+    ``by_position``: match top-level columns by position; ORC matches nested fields by name.
 
     Raises:
         SnapshotTooOldError: A file is gone.

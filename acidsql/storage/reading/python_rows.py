@@ -33,13 +33,14 @@ def python_rows(
     of_file: Sequence[str] = (),
     may_change: bool = False,
 ) -> DataFrame:
-    """Return rows that Python tasks read, lazily: row id, partition directory, the user's columns.
+    """Return rows that Python tasks read, lazily: row id, partition directory, the user's columns,
+    then those of ``of_file``.
 
     Args:
         spark: The session.
         table: The table.
         reads: The files.
-        of_file: The facts about a row's file to add as columns: ``PATH``.
+        of_file: The columns about a row's file to add: only ``PATH``, the file's URL.
         may_change: Others may overwrite the files: they are not a transactional table's.
     """
     schema = flat_schema(table)

@@ -12,8 +12,8 @@ _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 
 def mark_char_columns(rows: DataFrame, table: Table) -> DataFrame:
-    """Mark the CHAR columns of a DataFrame, which Spark would take for strings. Values stay as they
-    are.
+    """Return a DataFrame with the table's CHAR columns marked as such, which Spark would take for
+    strings. Values stay as they are.
 
     Spark then pads the values that a CHAR is compared with, as it does for its own tables.
     """

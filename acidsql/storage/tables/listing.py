@@ -166,8 +166,8 @@ def list_directory(
 def list_published(
     fs: FileSystem, location: str, directories: Iterable[str], *, plain: bool = False
 ) -> list[Listing]:
-    """List the files of directories that a statement of this transaction has published, by
-    partition.
+    """List the files of directories that a statement of this transaction has published: one listing
+    for each partition. Without ``plain``, files without event columns are left out.
 
     Whether the directories' write ids are valid is not asked.
 
@@ -208,15 +208,16 @@ def list_plain(
     *,
     history_is_kept: bool = False,
 ) -> Listing:
-    """List one directory of an insert-only table: all files are originals, by directory.
+    """List one directory of an insert-only table: all files are originals, a group for each base or
+    delta.
 
     Files may lie deeper (``HIVE_UNION_SUBDIR_1``). Files beside the deltas are not read (Hive's
     ``hive.mm.allow.originals`` is false, too).
 
     Raises:
         FileNotFoundError: The directory is missing.
-        FormatError: The directory breaks Hive's rules; or a compacted directory has rows that the
-            snapshot must not see.
+        FormatError: The directory breaks Hive's rules, or has a directory ``name=value``; or a
+            compacted directory has rows that the snapshot must not see.
     """
     entries, children = visible_entries(fs, path)
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)

@@ -67,7 +67,8 @@ def list_contents(fs: FileSystem, path: str) -> DirectoryContents:
 
 
 def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> None:
-    """Raise an error for files beside partitions, because no reader would see them.
+    """Raise an error for files beside partitions, because no reader would see them. Hidden and
+    empty files do not count; without partition columns nothing is checked.
 
     Raises:
         FormatError: There is a file, a directory that is no partition, or a link to a directory.

@@ -62,7 +62,8 @@ def measured_batches(rows: DataFrame) -> Batches:
 
 
 def unmeasured_batches(rows: DataFrame) -> Batches | None:
-    """Return the same rows in batches that Spark does not measure; a long row fails the job.
+    """Return the same rows in batches that Spark does not measure; a row with more than 16 KiB of
+    text fails the job (``is_long_row``).
 
     Returns:
         The batches. None if the user has set the size of batches, if the query may call the user's

@@ -119,7 +119,8 @@ def publish(
     *,
     overwrite: bool,
 ) -> PublishedWrite:
-    """Put checked files into their directories; after a failure, try to delete these.
+    """Put checked files into their directories, and return what was published; after a failure, try
+    to delete the directories.
 
     Args:
         fs: The table's file system.

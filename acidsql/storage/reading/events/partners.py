@@ -61,7 +61,8 @@ def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) ->
 def few_delete_keys(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
 ) -> pa.Table | None:
-    """Read the row ids that the delete events name, if the driver should do it.
+    """Read the row ids that the delete events name now, in the driver, if their files have at most
+    64 KiB together.
 
     Args:
         listings: The delete events.
@@ -70,7 +71,7 @@ def few_delete_keys(
 
     Returns:
         WRITE_ID, BUCKET_PROPERTY, ROW_ID, VERSION and PARTITION_NUMBER, all BIGINT; None if the
-        files are large, or a number is NULL, which Hive does not write.
+        files are larger, or a number is NULL, which Hive does not write.
 
     Raises:
         SnapshotTooOldError: A file is gone.

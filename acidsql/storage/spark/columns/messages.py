@@ -159,8 +159,8 @@ class ColumnMessages(ColumnSql):
         )
 
     def _cast(self, message: Any) -> str:
-        """Return the SQL of CAST or TRY_CAST. Raises SqlSyntaxError if the type's text is no
-        type.
+        """Return the SQL of CAST or TRY_CAST. Raises SqlSyntaxError if the type's text is a list of
+        columns, and the server's error if it is no type at all.
         """
         is_try = message.eval_mode == proto.Expression.Cast.EvalMode.EVAL_MODE_TRY
         if message.WhichOneof("cast_to_type") == "type":

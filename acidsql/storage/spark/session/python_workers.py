@@ -36,6 +36,7 @@ _prepared: WeakSet[Any] = WeakSet()  # Spark contexts, and sessions of Spark Con
 
 def prepare_workers(spark: SparkSession) -> None:
     """Make sure that Spark's Python workers can find our code, and with a local master, run it.
+    Later calls for the same Spark context, or session of Spark Connect, do nothing.
 
     If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
     the virtual environment. For a local master the driver's own Python is right. On a cluster the

@@ -95,8 +95,9 @@ def _secret_names_on_connect_server(spark: SparkSession) -> set[str]:
 
 
 def _set_for_workers(spark: SparkSession, name: str, value: str | None) -> None:
-    """Set a setting for workers, unless Spark's conf has it with this value; None: take it
-    away.
+    """Set a setting of the session for its workers, under a name of ours; unset it if Spark's conf
+    has this value already, or ``value`` is None. The name of a secret one also goes into the
+    application's conf, so that the event log hides its value.
     """
     property_name = f"{_SECRET if is_secret(name) else _OURS}{name}"
     value_to_set = None if spark.conf.get(f"{_SPARKS}{name}", None) == value else value
@@ -132,7 +133,8 @@ def give_thread_store_settings(spark: SparkSession) -> None:
 
 def store_settings(spark: SparkSession) -> dict[str, str]:
     """Return Hadoop's settings of object stores in a session, name → value, without Hadoop's
-    defaults. Values of files of keys are among them.
+    defaults. Values of files of keys are among them. Over Spark Connect, they are only those of
+    Spark's conf.
 
     Raises:
         SettingError: A file of keys cannot be read.
