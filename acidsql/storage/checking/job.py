@@ -222,8 +222,8 @@ class TableCheck:
         )
 
     def _clustering(self) -> Clustering | None:
-        """Return the table's CLUSTERED BY; None if it has none, is insert-only, or has a type whose
-        hash is not known exactly.
+        """Return the table's CLUSTERED BY; None if it has none, is insert-only, or has a column
+        whose hash is not known exactly (timestamp, binary, nested types).
         """
         table = self.table
         if not table.is_bucketed or table.is_insert_only:

@@ -74,7 +74,9 @@ class _DeltaStep:
     kinds: set[DirectoryKind] = field(default_factory=set)
 
     def add(self, older: _DeltaStep) -> None:
-        """Add an older step to this one, which then begins where the older one does."""
+        """Add an older group of deltas to this one, which then begins at the older one's write id
+        and has the directories, bytes and kinds of both.
+        """
         self.first = older.first
         self.directories += older.directories
         self.bytes += older.bytes

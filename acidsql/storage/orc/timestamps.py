@@ -39,7 +39,8 @@ def needs_mending(array: pa.Array) -> bool:
     """Whether an array has, nested too, a timestamp before 1970 with a fraction of a second.
 
     Raises:
-        WriteError: A timestamp cannot be stored (see the module's docstring).
+        WriteError: A timestamp cannot be stored: it is in the last second before 1970, from .001
+            to .999999.
     """
     if pa.types.is_timestamp(array.type):
         micros = array.drop_null().cast(pa.int64()).to_numpy()

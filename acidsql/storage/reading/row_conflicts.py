@@ -67,7 +67,9 @@ def _changed_a_common_row(
 
 
 def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
-    """Whether a path is a delete delta; with ``write_id``, one of this write id alone."""
+    """Whether a path is that of a delete delta, by its name; with ``write_id``, of one of this
+    write id alone.
+    """
     directory = parse_directory(path.rpartition("/")[2])
     if directory is None or directory.kind is not DirectoryKind.DELETE_DELTA:
         return False

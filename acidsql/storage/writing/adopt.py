@@ -221,10 +221,10 @@ def _name(number: int) -> str:
 
 
 def unreadable_as_full_acid(fs: FileSystem, path: str) -> str | None:
-    """Return the path of a file in an insert-only table's directory that full-ACID readers read
-    otherwise.
+    """Return the path of a file or directory in an insert-only table's directory that full-ACID
+    readers would not see, or would read in another way.
 
-    They would not see the file, or read it in another way. None if there is no such file.
+    Hidden ones do not count. None if there is no such path.
     """
     for entry in fs.list(path):
         if is_hidden(entry.name):

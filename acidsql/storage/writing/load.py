@@ -152,8 +152,8 @@ def misfit(file_columns: Sequence[tuple[str, str]], columns: Sequence[Column]) -
 
 
 def mark_of(path: str) -> str:
-    """Return a text that differs between files: from the file's length and its last bytes. Raises
-    FileNotFoundError.
+    """Return a text by which a changed file is noticed: the file's length, and a hash of its last
+    64 KiB. Raises FileNotFoundError.
     """
     with filesystem_for(path).open_input(path) as file:
         size = length_of(file)

@@ -54,7 +54,7 @@ class NewDirectory:
 
 
 def fill_staged_directory(fs: FileSystem, staged: str, new: NewDirectory) -> None:
-    """Make a hidden directory, move the files into it, markers first, and sync it.
+    """Make a hidden directory, write the markers into it, then move the files there, and sync it.
 
     Raises:
         WriteError: A file is missing or has another length than its writer reported.

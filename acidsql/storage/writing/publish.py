@@ -192,7 +192,8 @@ def empty_file(spec: HowToWrite, partition: str) -> Record:
 
 
 def discard(fs: FileSystem, directories: Iterable[str]) -> None:
-    """Delete directories of a statement, as far as possible. It never raises.
+    """Delete directories of a statement, as far as possible. An error of the file system is
+    ignored.
 
     A hidden staging directory, and a directory of an aborted transaction, stay invisible if they
     cannot be deleted now; the cleaner deletes them later. If the transaction goes on, the caller

@@ -250,8 +250,8 @@ class _SearchedFile:
         return self._target.table.columns
 
     def _candidates(self, stripe: int) -> _Places:
-        """Return the places, in a stripe, of events of any kind for which the condition may
-        hold.
+        """Return the places, in a stripe, of the events of any kind, deleted and invisible ones
+        too, for whose rows the condition holds.
         """
         condition_columns = columns_of(self._target.condition)
         ordinals = [i for i, column in enumerate(self._columns) if column.name in condition_columns]

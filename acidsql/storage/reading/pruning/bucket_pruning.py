@@ -76,7 +76,10 @@ def _matching_buckets(table: Table, condition: Predicate) -> frozenset[int] | No
 
 
 def _bucketing_values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
-    """Return the values that a bucketing column can have; None if they are not known."""
+    """Return the values that a bucketing column can have in rows for which a condition holds. None
+    if the condition does not limit them, or a literal has not the type that the column needs.
+    ``kind``: the column's type.
+    """
     values = possible_values(condition, column)
     if values is None or any(
         typed_value.type != _needed_literal_type(kind) for typed_value in values

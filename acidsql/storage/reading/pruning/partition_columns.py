@@ -56,8 +56,8 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
 def matching_partitions(
     spark: SparkSession, table: Table, partitions: Sequence[str], condition: Predicate
 ) -> list[str]:
-    """Return the partitions that can have rows for which a condition holds, in the given order.
-    Conditions on CHAR columns do not count.
+    """Return the partitions that can have rows for which a condition holds, in the given order. A
+    job-less query of Spark's compares their values. Conditions on CHAR columns do not count.
     """
     columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
     partition_predicate = restrict_to_columns(condition, columns)
@@ -168,8 +168,8 @@ def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
 
 
 def partition_number_sql(directory: str, numbers: Mapping[str, int]) -> str:
-    """Return SQL of the number that belongs to a partition directory; NULL for a directory not in
-    ``numbers``. ``directory``: SQL of its name.
+    """Return SQL of the number that ``numbers`` has for a partition directory; for a directory that
+    is not there the SQL may give anything. ``directory``: SQL of its name.
     """
     if len(different := set(numbers.values())) == 1:
         return str(different.pop())

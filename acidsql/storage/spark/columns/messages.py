@@ -81,7 +81,7 @@ class ColumnMessages(ColumnSql):
         return part.alias.name[0] if part.WhichOneof("expr_type") == "alias" else None
 
     def _null_is_in_nothing(self) -> bool:
-        """Whether NULL is known to be in no empty list: Spark's own default depends on ANSI
+        """Whether NULL IN an empty list is false, and not NULL: Spark's own default depends on ANSI
         mode.
         """
         legacy = "spark.sql.legacy.nullInEmptyListBehavior"

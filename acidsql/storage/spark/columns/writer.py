@@ -75,7 +75,7 @@ class ColumnSql(ABC):
 
     @abstractmethod
     def _null_is_in_nothing(self) -> bool:
-        """Whether NULL is known to be in no empty list: ``legacy.nullInEmptyListBehavior``."""
+        """Whether NULL IN an empty list is false, and not NULL: ``legacy.nullInEmptyListBehavior``."""
 
     # ── what all trees have ──────────────────────────────────────────────────────────────────
 
@@ -157,8 +157,8 @@ class ColumnSql(ABC):
         return quote(self._of_variables + name)
 
     def _is_in(self, value: str, *values: str) -> str:
-        """Return the SQL of IN. For no values it is NULL or false if ``value`` is NULL, as Spark's
-        settings say.
+        """Return the SQL of IN. For no values it is false; if ``value`` is NULL, it is NULL or
+        false, as Spark's settings say.
         """
         if values:
             return f"({value} IN ({', '.join(values)}))"

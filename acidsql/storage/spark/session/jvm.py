@@ -253,7 +253,9 @@ _COMPOSED_TEXT = {
 
 @contextmanager
 def composed_text_conf(spark: SparkSession) -> Iterator[None]:
-    """Run a block in which Spark reads composed text as it is meant, whatever the user has set."""
+    """Run a block in which Spark reads text that this library composed as it is meant: with aliases
+    in the same SELECT, and quoted names as names, whatever the user has set.
+    """
     values = {name: users_conf(spark, name) for name in _COMPOSED_TEXT}
     differing = {
         name: value

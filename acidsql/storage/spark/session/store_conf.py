@@ -115,9 +115,11 @@ def _set_for_workers(spark: SparkSession, name: str, value: str | None) -> None:
 
 def give_thread_store_settings(spark: SparkSession) -> None:
     """Let workers open object stores in jobs that are none of Spark SQL's, if this thread, or one
-    that inherits its properties, begins them: those of ``DataFrame.rdd`` and ``toLocalIterator``.
+    that inherits its properties, begins them: those of ``DataFrame.rdd`` and
+    ``toLocalIterator``.
 
-    Such a job carries the thread's properties, and not the session's settings.
+    Such a job carries the thread's properties, and not the session's settings. Nothing happens over
+    Spark Connect, or if no settings were handed over to the session's workers.
     """
     if is_remote(spark) or (names := spark.conf.get(NAMES, None)) is None:
         return
