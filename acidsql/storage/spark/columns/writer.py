@@ -75,7 +75,7 @@ class ColumnSql(ABC):
 
     @abstractmethod
     def _null_is_in_nothing(self) -> bool:
-        """Whether NULL IN an empty list is false, and not NULL: ``legacy.nullInEmptyListBehavior``."""
+        """Whether NULL IN an empty list is false, not NULL: ``legacy.nullInEmptyListBehavior``."""
 
     # ── what all trees have ──────────────────────────────────────────────────────────────────
 
