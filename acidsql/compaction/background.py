@@ -192,7 +192,8 @@ class Background:
             self._do_one_round()
 
     def _begin(self) -> None:
-        """Start the thread. An error is only logged, because the transaction is committed."""
+        """Make the worker, and start the thread. An error is only logged, because the transaction
+        is committed already; the next commit tries again."""
         try:
             _ = self._worker  # made now, or two threads could each make one
         except Exception as error:
@@ -318,7 +319,8 @@ class Background:
                 _log.warning("The compactor could not look at the locks: %s", error)
 
     def _is_in_the_way(self) -> bool:
-        """Whether a transaction waits for a lock of the running compaction."""
+        """Whether a transaction of any process waits for a lock of the running compaction; False if
+        none runs."""
         if not self._worker.is_busy:
             return False
         locks = self._metastore.show_locks()

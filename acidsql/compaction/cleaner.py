@@ -412,7 +412,8 @@ class Cleaner:
     def _clean_quietly(
         self, name: TableName, clean: Callable[[TableName], list[RemovedPath]]
     ) -> list[RemovedPath]:
-        """Return what a cleaning of a table has removed; [] if it fails, which is only logged."""
+        """Call ``clean`` for a table, and return what it has deleted; [] if it fails, which is only
+        logged."""
         try:
             return clean(name)
         except (AcidSqlError, OSError) as error:

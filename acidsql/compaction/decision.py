@@ -150,7 +150,8 @@ def may_tier(metastore: Metastore, table: Table) -> bool:
 
 
 def size_tiered_request(settings: Settings) -> dict[str, str]:
-    """Return the properties of a request for a size-tiered minor compaction.
+    """Return the properties by which a request asks for a size-tiered minor compaction, one that
+    takes only the newest deltas of similar size.
 
     They name the number of deltas that is too many. A worker whose own settings allow more could
     find that there is nothing to merge, and the initiator would ask again for ever.
@@ -161,7 +162,8 @@ def size_tiered_request(settings: Settings) -> dict[str, str]:
 def max_remaining_deltas(
     metastore: Metastore, table: Table, requested: Mapping[str, str], settings: Settings
 ) -> int | None:
-    """Return the number of deltas that a size-tiered minor compaction may leave; None: compact all.
+    """Return the number of deltas that a size-tiered minor compaction may leave. None: compact all,
+    as the request is no size-tiered one, or the table takes none (`may_tier`).
 
     Args:
         metastore: The table's metastore.
@@ -208,7 +210,8 @@ def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
 
 
 def is_left_alone(table: Table) -> bool:
-    """Whether the table has the property ``NO_AUTO_COMPACTION=true``, in whatever letters."""
+    """Whether the table has the property ``NO_AUTO_COMPACTION=true``, whatever the case of both
+    words."""
     return any(
         name.lower() == NO_AUTO_COMPACTION.lower() and value.lower() == "true"
         for name, value in table.properties.items()
@@ -243,8 +246,8 @@ def apply_thresholds(settings: Settings, properties: Mapping[str, str]) -> Setti
 
 
 def _properties_with_prefix(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return the properties whose names begin with ``prefix`` (in lower case, while theirs may
-    differ), without it."""
+    """Return the properties whose names begin with ``prefix``, in whatever case, by their names
+    without it. ``prefix`` is in lower case."""
     return {
         name[len(prefix) :]: value
         for name, value in properties.items()

@@ -268,14 +268,8 @@ class Worker:
     def _locked_table(self, txn: Txn, entry: CompactionInfo) -> Table | None:
         """Take a lock that keeps the table's directory and columns unchanged (a rebalance also
         blocks UPDATE, DELETE and MERGE), and return the table. Return None if the table or
-        partition is gone; the entry is then marked as refused.
-
-        Return None if the table or partition is gone; the entry is then refused.
-
-        Raises:
-            UnsupportedError: The table is SORTED BY; or it is bucketed or insert-only, and is to be
-                rebalanced.
-        """
+        partition is gone; the entry is then marked as refused. Raise UnsupportedError if the table
+        is SORTED BY; or if it is bucketed or insert-only, and is to be rebalanced."""
         name = entry.table
         kind, operation = LockType.SHARED_READ, Operation.SELECT
         if entry.type is CompactionType.REBALANCE:
@@ -324,8 +318,8 @@ class Worker:
 
 
 def progress_of(work: CompactionRun, tasks: Tasks) -> str:
-    """Return the progress of a compaction, in at most 32 characters: ``merge 12/40, 4 run, 1.2
-    GB``."""
+    """Return the progress of a compaction, in at most 32 characters: ``merge 12/40, 4 run, 1.2 GB``
+    (tasks, and bytes written), or ``publish 1.2 GB``."""
     if work.phase == "publish":
         return f"publish {size_text(work.written[1])}"
     finished, total = tasks.finished, tasks.total

@@ -130,8 +130,8 @@ def _components(
     operations: Iterable[Operation],
     possible_partitions: PossiblePartitions,
 ) -> list[LockComponent]:
-    """Return a lock component for each operation, on each of the touched partitions; on the whole
-    table if these are unknown (None) or too many."""
+    """Return a lock component for each operation on each of the possible partitions; on the whole
+    table if these are None (any) or more than `PARTITION_LOCKS_MAX`."""
     are_few = possible_partitions is not None and len(possible_partitions) <= PARTITION_LOCKS_MAX
     return [
         LockComponent(kind, name.database, name.name, partition or None, operation)

@@ -356,7 +356,8 @@ def _refuse_insert_only(
 def _refuse_hiding_overwrite(
     text: str, branch: InsertBranch, table: Table, branch_queries: list[EventQuery]
 ) -> None:
-    """Refuse INSERT OVERWRITE of an unpartitioned table that another branch writes to.
+    """Raise UnsupportedError if one branch of a multi-insert overwrites an unpartitioned table that
+    another one writes to. ``branch_queries``: those of the branches before this one.
 
     The branches have one write id, and the base would hide the other branch's delta. The writer
     refuses the same for each partition (``Transaction.refuse_overwritten``).

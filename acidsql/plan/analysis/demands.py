@@ -101,8 +101,8 @@ def _mentioned_ids(value: Any) -> Iterator[int]:
 
 
 def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
-    """Yield all relations in a JSON value, each with the condition of the Filter directly above it,
-    or None."""
+    """Yield all relations in a JSON value (a plan, or what may contain plans), each with the
+    condition of the Filter directly above it, or None."""
     if isinstance(value, list):
         if value and isinstance(value[0], dict) and "num-children" in value[0]:
             yield from _relations_below(_Tree(iter(value)), None)
@@ -142,8 +142,8 @@ def _implied_predicate(tree: _Tree) -> Predicate:
 
 
 def _comparison(tree: _Tree) -> Comparison | None:
-    """Return the comparison of a column with literals that a condition is; None if it is any other
-    condition."""
+    """Return the comparison of a column with literals, or with IS NULL, that a condition is; a
+    BOOLEAN column alone is ``= true``. None for any other condition."""
     if tree.name == "AttributeReference":  # WHERE flag
         return Comparison(_name(tree), "=", (TypedValue("boolean", "true"),))
     if tree.name == "IsNull":

@@ -110,8 +110,8 @@ def keyed_query(
 
 
 def decide_truncation(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> EventQuery:
-    """Compose the deciding query for a batch in which a record truncates. It joins all rows of both
-    tables.
+    """Compose the deciding query for a batch in which a record truncates: one row for each key of
+    the batch, the target or the state table. It joins all rows of both tables.
 
     A row without a record has NULLs for the columns of the fold, but for its key.
     """
@@ -230,7 +230,9 @@ def joined_side(
 
 
 def _previous_order(rules: CdcRules, sides: CdcViews) -> str:
-    """Return SQL of the order value that a key had before this batch; NULL if there is none."""
+    """Return SQL of the order value that a key had before this batch: that of its row in the state
+    table, or in the target if it keeps order values, whichever is greater; NULL if there is none.
+    """
     state_order = f"x.{quote(sides.sequence)}"
     if not rules.order:
         return state_order
@@ -242,7 +244,9 @@ def _previous_order(rules: CdcRules, sides: CdcViews) -> str:
 
 
 def _new_values(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
-    """Return SQL of each column of the target after an insert or an update: column name → SQL."""
+    """Return column name → SQL of the target's value after an insert or an update: the newest
+    record's, for IGNORE NULL UPDATES the newest that is not NULL; columns that no record sets keep
+    theirs or get their DEFAULT."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
     fields = {column: i for i, column in enumerate(rules.columns)}
@@ -264,8 +268,8 @@ def defaults(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
 
 
 def newest_sql(path: str, old: str, kind: HiveType) -> str:
-    """Return SQL of the newest value that is not NULL since the newest delete, or else the old
-    value.
+    """Return SQL of the newest value that is not NULL among the records ``news`` since the newest
+    delete in them, or else the old value.
 
     For a struct, the newest value of each field is found in this way.
 

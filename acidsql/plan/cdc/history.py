@@ -237,8 +237,9 @@ def _decision_query(
 
 
 def _begins_run_sql(rules: CdcRules) -> str:
-    """Return SQL that tells whether a record begins a run, that is, a version or a delete. Each
-    delete is a run of its own."""
+    """Return SQL that tells whether a record begins a run, that is, a version or a delete: it is
+    its key's first, deletes, follows a delete, or differs from the record before in a tracked
+    column."""
     changed = [
         f"NOT {_comparable(f'rec.val.v{i}', column)} <=> {_comparable(f'prev.val.v{i}', column)}"
         for i, column in enumerate(rules.columns)
@@ -288,8 +289,8 @@ def _act_sql(changes: str, moves: str) -> str:
 
 
 def _note_sql() -> str:
-    """Return SQL of the `Act` on the state table, which keeps deletes, and the records of runs of
-    several records.
+    """Return SQL of the `RowAct` on the state table, which keeps deletes, and the records of runs
+    of several records: INSERT, DELETE or NOTHING.
 
     A row's __END_AT tells a delete, too. So a delete that only a row tells is noted if it is to
     come after no row.

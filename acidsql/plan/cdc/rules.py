@@ -225,8 +225,9 @@ def _bind_columns(
     statement: AutoCdc, context: RewriteContext, keys: Sequence[Column], source: Sequence[str]
 ) -> tuple[Column, ...]:
     """Return the target's columns, except for keys, that are set from the source's column of the
-    same name. Raise AnalysisError if the source lacks a named column or a key, or the target lacks
-    a column of the source that is not left out."""
+    same name. Raise AnalysisError if the source lacks a named column or a key, if the target lacks
+    a column of the source that is not left out, or if __START_AT or __END_AT would be set (SCD type
+    2)."""
     columns_by_name = {column.name: column for column in context.table.all_columns}
     requested_names = list(source)
     choice = statement.columns or EVERY
@@ -335,8 +336,8 @@ def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
 def _order_columns(
     sequence: RuleExpression, alias: str | None, columns: Sequence[Column]
 ) -> tuple[tuple[Column, ...], bool]:
-    """Return the target's columns that already hold the order value, if SEQUENCE BY names only such
-    columns: ``a`` or ``struct(a, b)``.
+    """Return the target's columns that already hold the order value, if SEQUENCE BY names nothing
+    but such columns: ``a`` or ``struct(a, b)``.
 
     Args:
         sequence: The expression.

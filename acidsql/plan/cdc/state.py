@@ -258,8 +258,8 @@ def _state_definition(
 
 
 def no_rows(state: Table) -> str:
-    """Return SQL of an empty relation that takes the place of a state table which does not exist
-    yet."""
+    """Return SQL of a relation without rows, with a state table's columns and ``row__id``, which
+    takes the place of a state table that does not exist yet."""
     types = {column.name: shown_type(column.type) for column in state.columns}
     types[ROW__ID] = ROW__ID_TYPE
     nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())

@@ -253,7 +253,8 @@ def _check_row(
 def _check_count(
     context: RewriteContext, columns: Sequence[Column], fields: Fields, place: Span
 ) -> None:
-    """Raise AnalysisError if the source has more or fewer columns than the INSERT fills."""
+    """Raise AnalysisError, at ``place``, if the source has more or fewer columns than the INSERT
+    fills."""
     if len(columns) == len(fields):
         return
     few = len(fields) < len(columns)

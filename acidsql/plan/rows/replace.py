@@ -109,8 +109,8 @@ def _need_boolean(context: RewriteContext, where: Span, condition: Text, old: Te
 
 
 def _checked_action(condition: Text) -> Text:
-    """Compose the action of a new row, which fails the job if the row does not satisfy the
-    condition of REPLACE WHERE."""
+    """Compose SQL of the action of a new row: INSERT; it fails the job if the row does not satisfy
+    the condition of REPLACE WHERE."""
     failure = raise_sql(
         "REPLACE_WHERE_MISMATCH",
         "44000",
@@ -122,8 +122,8 @@ def _checked_action(condition: Text) -> Text:
 
 
 def _new_rows(context: RewriteContext, inserts: Text) -> Text:
-    """Compose the rows of an INSERT, with all columns as they will be read, and the partitions'
-    texts."""
+    """Compose a query for the new rows of an INSERT: the table's columns as readers will see them,
+    then the partition values as texts."""
     table = context.table
     pairs = zip(new_values(table), table.all_columns, strict=True)
     columns: list[Text | str] = [f"{value} AS {quote(column.name)}" for value, column in pairs]

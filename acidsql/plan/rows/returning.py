@@ -144,7 +144,8 @@ class _Scope:
     def edits(self, item: Span, double_quoted: bool) -> Iterator[Edit]:
         """Yield the edits of one item: they put columns in the place of ``merge_action()``, leave
         our own columns out of each ``*``, and drop ``db.`` in ``db.t.c``. Raise UnsupportedError
-        for a subquery or a column of MERGE's source."""
+        for a subquery or a column of MERGE's source, and AnalysisError for ``merge_action()``
+        without MERGE, or an EXCEPT of columns that the ``*`` lacks."""
         table, text = self.shown.table, self.text
         item_references = references(
             text, item, double_quoted_identifiers=double_quoted, is_value=True
@@ -192,11 +193,7 @@ class _Scope:
 
     def _need_listed_columns(self, star: Star, own_names: Collection[str]) -> None:
         """Raise AnalysisError if the EXCEPT of a ``*`` names one of ``own_names``, which the ``*``
-        does not have. Spark's error would list our own columns, too.
-
-        Raises:
-            AnalysisError: EXCEPT has such a name.
-        """
+        does not have. Spark's error would list our own columns, too."""
         tokens = [] if star.excepted is None else tokenize(star.excepted.slice(self.text))
         for i, token in enumerate(tokens):
             is_whole = (i == 0 or tokens[i - 1].text == ",") and (

@@ -43,8 +43,9 @@ class Namesakes:
     outer_names: Collection[str]
 
     def alias(self, reference: Reference) -> str | None:
-        """Return the alias that a reference to an ACID table needs, ``db.t``; None if it has an
-        alias, or its name is unique."""
+        """Return the new alias that a reference to an ACID table needs, ``db.t``, because another
+        relation has its name or columns are qualified by the database; None if it has an alias, or
+        needs none."""
         if reference.alias is not None or reference.alias_at is None:
             return None
         at = reference.span.start

@@ -323,8 +323,8 @@ class _Draft:
         with_deleted: bool = False,
         text_and_reference: tuple[str, Reference] | None = None,
     ) -> StandIn:
-        """Add a stand-in for a table and return it; for a view, return the one that there is, or
-        add it.
+        """Add a stand-in for a table to the draft, and return it; for a view, return the one that
+        there is already, or add it and those of what it reads.
 
         ``virtual_names``: the virtual columns that the block of the table mentions.
         """

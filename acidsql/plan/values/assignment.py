@@ -112,7 +112,8 @@ def can_assign(
     policy: Policy = Policy.ANSI,
     field_rules: FieldRules = _BY_NAME,
 ) -> bool:
-    """Whether a column of type ``target`` takes values of type ``source``."""
+    """Whether a column of type ``target`` takes values of type ``source``, under the policy. NULL
+    (``void``) fits every column."""
     try:
         require_assignable(source, target, policy, field_rules, ("",))
     except TypeMismatchError:
@@ -371,7 +372,7 @@ def raise_dynamic_sql(condition: str, sqlstate: str, message: str) -> str:
 
 
 def _fitted_text_sql(sql: str, target: HiveType, column: str) -> str:
-    """Return SQL that fits a text into CHAR or VARCHAR: trailing blanks that do not fit are cut
+    """Return SQL that fits a text into CHAR or VARCHAR: trailing blanks beyond the length are cut
     off.
 
     A text that is still too long fails the job. The writer pads CHAR.

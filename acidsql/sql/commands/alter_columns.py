@@ -59,8 +59,8 @@ def parse_alter_columns(c: Cursor, name: Name) -> Statement | None:
 
 
 def _parse_added_columns(c: Cursor, name: Name) -> AddColumns:
-    """Parse the columns of ADD COLUMNS to the statement's end. With the clause of `_WITH_VALUES`,
-    which fills the columns of old rows, return AddFilledColumns."""
+    """Parse the columns of ADD COLUMNS to the statement's end. With WITH VALUES behind them, which
+    fills the columns of old rows, return AddFilledColumns."""
     columns, start = _parse_columns(c, _WITH_VALUES), c.index
     is_filled = c.accept(*_WITH_VALUES.split()) is not None
     place = c.span_from(start) if is_filled else None
@@ -94,7 +94,8 @@ def _accept_cascade(c: Cursor) -> None:
 
 
 def _parse_column_name(c: Cursor) -> Name:
-    """Parse the name of a column; refuse a field of a struct."""
+    """Parse the name of a column; a name of several parts, a field of a struct, raises
+    UnsupportedError."""
     name = c.take_name("the name of a column")
     if len(name.parts) > 1:
         c.refuse("Changing a field of a struct is not supported", name.span)
@@ -113,7 +114,7 @@ def _parse_column_rename(c: Cursor) -> ColumnChange:
 
 def _parse_hive_change(c: Cursor) -> ColumnChange:
     """Parse Hive's ``a b type [COMMENT '…'] [CASCADE|RESTRICT]`` after CHANGE [COLUMN], up to the
-    statement's end; refuse FIRST and AFTER."""
+    statement's end. FIRST and AFTER raise UnsupportedError."""
     start = c.index
     column = _parse_column_name(c)
     at = c.index
@@ -166,8 +167,8 @@ class _ChangeDraft:
 
 
 def _parse_spark_change(c: Cursor) -> ColumnChange:
-    """Parse Spark's ``a TYPE … | COMMENT '…' | SET|DROP DEFAULT … | SET|DROP NOT NULL``; refuse
-    FIRST and AFTER."""
+    """Parse one of Spark's changes ``a TYPE … | COMMENT '…' | SET|DROP DEFAULT … | SET|DROP NOT
+    NULL``. FIRST and AFTER raise UnsupportedError."""
     start = c.index
     column = _parse_column_name(c)
     draft = _ChangeDraft()
@@ -200,7 +201,7 @@ def _parse_spark_change(c: Cursor) -> ColumnChange:
 
 
 def _refuse_position(c: Cursor) -> None:
-    """Refuse FIRST and AFTER, if one comes next: files hold columns by position."""
+    """Raise UnsupportedError if FIRST or AFTER comes next: files hold columns by position."""
     if c.is_at("FIRST"):
         span = c.token.span
     elif c.is_at("AFTER"):
@@ -219,7 +220,7 @@ def _two_words(c: Cursor) -> Span:
 
 
 def _refuse_drop(c: Cursor) -> NoReturn:
-    """Refuse ALTER TABLE … DROP COLUMN, with advice."""
+    """Raise the UnsupportedError for ALTER TABLE … DROP COLUMN, with advice."""
     c.refuse(
         "ALTER TABLE … DROP COLUMN is not supported on an ACID table (Hive 10313): files hold "
         "columns by position, so that the columns after it, or a column that is added later, would "

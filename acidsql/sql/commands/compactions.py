@@ -118,8 +118,8 @@ def _parse_type(c: Cursor) -> CompactionType:
 
 
 def _parse_clustered(c: Cursor, draft: _CompactionDraft) -> None:
-    """Parse CLUSTERED INTO n BUCKETS into ``draft``, n from 1 to 4096; refuse it if the type is not
-    REBALANCE."""
+    """Parse CLUSTERED INTO n BUCKETS into ``draft``. Raise UnsupportedError if the type is not
+    REBALANCE, and SqlSyntaxError if n is not from 1 to 4096."""
     _need_rebalance(c, draft, "CLUSTERED INTO")
     c.expect("CLUSTERED", "INTO")
     at = c.token
@@ -149,8 +149,8 @@ def _parse_overwrite(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_order_by(c: Cursor, draft: _CompactionDraft) -> None:
-    """Parse the ORDER BY of COMPACT 'rebalance' into ``draft``, as a span; refuse it for other
-    types, and refuse words in it that may begin a clause."""
+    """Parse the ORDER BY of COMPACT 'rebalance' into ``draft``, as a span. Raise UnsupportedError
+    for other types, and for words in it that may begin a clause of a query, as WHERE."""
     _need_rebalance(c, draft, "ORDER BY")
     c.expect("ORDER", "BY")
     start = c.index
@@ -220,7 +220,9 @@ def parse_show_compactions(c: Cursor) -> ShowCompactions:
 
 
 def _is_at_clause(c: Cursor, ahead: int = 0) -> bool:
-    """Whether a clause begins here. Words such as POOL can also be the name of a table."""
+    """Whether a clause of SHOW COMPACTIONS begins ``ahead`` tokens after the next one: POOL, TYPE
+    or STATUS with a string, LIMIT with a number, ORDER BY, or ``PARTITION (``. Such words alone can
+    be the name of a table."""
     word, following = c.peek(ahead).upper, c.peek(ahead + 1)
     if word in ("POOL", "TYPE", "STATUS"):
         return following.kind is TokenKind.STRING

@@ -34,8 +34,8 @@ def is_at_table_constraint(c: Cursor) -> bool:
 
 
 def parse_table_constraint(c: Cursor) -> ConstraintDef:
-    """Parse ``[CONSTRAINT name] CHECK (…) | PRIMARY KEY (…) | UNIQUE (…) | FOREIGN KEY (…) …``;
-    refuse keys that are enforced."""
+    """Parse ``[CONSTRAINT name] CHECK (…) | PRIMARY KEY (…) | UNIQUE (…) | FOREIGN KEY (…) …``,
+    with the traits behind. A key that is to be enforced raises UnsupportedError."""
     start = c.index
     name = parse_constraint_name(c)
     if c.is_at("CHECK"):
@@ -48,7 +48,8 @@ def parse_table_constraint(c: Cursor) -> ConstraintDef:
 def parse_column_constraint(
     c: Cursor, start: int, name: Name | None, column: Name
 ) -> ConstraintDef:
-    """Parse a CHECK or a key behind a column's type; refuse keys that are enforced.
+    """Parse a CHECK or a key behind a column's type, with the traits behind. A key that is to be
+    enforced raises UnsupportedError.
 
     ``start``: the index of the constraint's first token. ``name``: the name behind CONSTRAINT,
     which is taken already.
@@ -129,7 +130,8 @@ def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstra
 
 
 def _parse_key_kind(c: Cursor) -> ConstraintKind:
-    """Take PRIMARY KEY, UNIQUE or FOREIGN KEY and return which; fail on any other words."""
+    """Take PRIMARY KEY, UNIQUE or FOREIGN KEY and return which; any other words raise
+    SqlSyntaxError."""
     for kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE, ConstraintKind.FOREIGN_KEY):
         if c.accept(*kind.value.split()):
             return kind
@@ -141,7 +143,7 @@ def _parse_key_constraint(
     c: Cursor, start: int, name: Name | None, kind: ConstraintKind, columns: tuple[Name, ...]
 ) -> ConstraintDef:
     """Parse the text behind a key's columns: the parent table of a FOREIGN KEY, and the traits.
-    Refuse a key that is ENABLEd or ENFORCED, because keys are not checked."""
+    ENABLE or ENFORCED raises UnsupportedError, because keys are not checked."""
     parent, parent_columns = None, tuple[Name, ...]()
     if kind is ConstraintKind.FOREIGN_KEY:
         c.expect("REFERENCES")

@@ -229,8 +229,8 @@ def _properties_ahead(c: Cursor) -> _Pairs:
 
 def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
     """Parse the clauses behind the table's name and columns into ``draft``; return the query of
-    CREATE TABLE AS, or None. Each clause comes at most once; CLUSTER BY and SKEWED BY are refused.
-    """
+    CREATE TABLE AS, or None. A second clause of a kind is a syntax error; CLUSTER BY and SKEWED BY
+    raise UnsupportedError."""
     while not c.is_at_end:
         if c.accept("AS"):
             return Query(c.take_rest()) if not c.is_at_end else c.fail("Expected a query")
@@ -273,7 +273,7 @@ def _parse_stored_as(c: Cursor, draft: _TableDraft) -> None:
 
 def _parse_partitioned_by(c: Cursor, draft: _TableDraft) -> None:
     """Parse the bracket behind PARTITIONED BY into ``draft``: names alone, or definitions with
-    types. Refuse a transform such as ``days(t)``."""
+    types. A transform such as ``days(t)`` raises UnsupportedError."""
     if not c.is_at("("):
         c.fail("Expected '('")
     second = c.peek(2)
@@ -311,7 +311,8 @@ def _parse_sort_columns(c: Cursor) -> tuple[SortBy, ...]:
 
 
 def _parse_sort_column(c: Cursor) -> SortBy:
-    """Parse ``column [ASC|DESC]`` of SORTED BY; refuse NULLS FIRST and NULLS LAST."""
+    """Parse ``column [ASC|DESC]`` of SORTED BY. NULLS FIRST and NULLS LAST raise
+    UnsupportedError."""
     start = c.index
     name = c.take_name("the name of a column")
     descending = c.accept("DESC") is not None

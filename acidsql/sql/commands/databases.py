@@ -18,7 +18,7 @@ _PROPERTIES = ("DBPROPERTIES", "PROPERTIES")
 
 def parse_create_database(c: Cursor) -> CreateDatabase:
     """Parse ``CREATE DATABASE [IF NOT EXISTS] d``, then COMMENT, LOCATION and WITH DBPROPERTIES,
-    each at most once; refuse MANAGEDLOCATION."""
+    each at most once, in any order. MANAGEDLOCATION raises UnsupportedError."""
     c.take(2)
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     name = c.take_name("the name of the new database")

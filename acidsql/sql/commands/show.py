@@ -57,7 +57,7 @@ def parse_show(c: Cursor, is_ours: IsOurs) -> Statement | None:
 
 def _parse_show_table(c: Cursor, is_ours: IsOurs) -> Statement | None:
     """Parse SHOW PARTITIONS, CREATE TABLE, TBLPROPERTIES or COLUMNS of a table; return None if the
-    table is Spark's, or for any other SHOW. Refuse AS SERDE."""
+    table is Spark's, or for any other SHOW. AS SERDE raises UnsupportedError."""
     if c.accept("PARTITIONS"):
         return _parse_show_partitions(c, is_ours)
     if c.accept("CREATE", "TABLE"):
@@ -141,7 +141,8 @@ def _parse_pattern(c: Cursor) -> str | None:
 
 def parse_describe(c: Cursor, is_ours: IsOurs) -> DescribeTable | DescribeHistory | None:
     """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`` or ``DESCRIBE HISTORY t [LIMIT
-    n]``; return None if it is Spark's. AS JSON and PARTITION are refused."""
+    n]``; return None if Spark runs it, as t is its own. AS JSON and PARTITION raise
+    UnsupportedError."""
     c.take()
     if (
         c.is_at("HISTORY")

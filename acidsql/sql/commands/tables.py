@@ -41,8 +41,8 @@ def parse_drop_table(c: Cursor, is_ours: IsOurs) -> DropTable | None:
 
 
 def parse_truncate_table(c: Cursor, is_ours: IsOurs) -> TruncateTable | None:
-    """Parse ``TRUNCATE [TABLE] t [PARTITION (…)]``; return None if the table is Spark's. COLUMNS is
-    refused, and each column of PARTITION needs a value."""
+    """Parse ``TRUNCATE [TABLE] t [PARTITION (…)]``; return None if the table is Spark's. COLUMNS
+    raises UnsupportedError; a column of PARTITION without a value is a syntax error."""
     c.expect("TRUNCATE")
     c.accept("TABLE")
     name = c.take_name("the name of a table")
@@ -128,7 +128,8 @@ def _parse_rename_partition(c: Cursor, name: Name) -> RenamePartition | None:
 
 
 def _parse_add_partitions(c: Cursor, name: Name) -> AddPartitions:
-    """Parse ``ADD [IF NOT EXISTS] PARTITION (…) PARTITION (…) …``; refuse LOCATION."""
+    """Parse ``ADD [IF NOT EXISTS] PARTITION (…) PARTITION (…) …``, each column with a value.
+    LOCATION raises UnsupportedError."""
     c.expect("ADD")
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     specs: list[tuple[PartitionItem, ...]] = []
@@ -142,7 +143,8 @@ def _parse_add_partitions(c: Cursor, name: Name) -> AddPartitions:
 
 
 def _parse_drop_partitions(c: Cursor, name: Name) -> DropPartitions:
-    """Parse ``DROP [IF EXISTS] PARTITION (…), … [PURGE]``. PURGE is ignored."""
+    """Parse ``DROP [IF EXISTS] PARTITION (…), … [PURGE]``, each column with a value. PURGE is
+    ignored."""
     c.expect("DROP")
     if_exists = c.accept("IF", "EXISTS") is not None
     specs = [parse_static_partition(c)]

@@ -43,7 +43,8 @@ def is_script(tokens: Sequence[Token]) -> bool:
 
 
 def parse_begin(c: Cursor) -> StartTransaction:
-    """Parse ``BEGIN [TRANSACTION|WORK] [mode, …]``; refuse a SQL script (BEGIN … END)."""
+    """Parse ``BEGIN [TRANSACTION|WORK] [mode, …]``. A SQL script (BEGIN … END) raises
+    UnsupportedError."""
     if is_script(c.tokens[c.index : -1]):
         c.refuse(SCRIPT)
     c.expect("BEGIN")
@@ -57,8 +58,8 @@ def parse_start(c: Cursor) -> StartTransaction | None:
 
 
 def _parse_modes(c: Cursor) -> StartTransaction:
-    """Parse the modes after BEGIN, up to the statement's end. Each comes at most once, and READ
-    ONLY and READ WRITE exclude each other."""
+    """Parse the modes after BEGIN, up to the statement's end. A second one of a kind, and READ ONLY
+    with READ WRITE, are syntax errors."""
     modes: list[str] = []
     if c.is_at_end:
         return StartTransaction()
@@ -78,7 +79,7 @@ def _parse_modes(c: Cursor) -> StartTransaction:
 
 def _parse_mode(c: Cursor) -> str:
     """Parse one mode and return its words: ISOLATION LEVEL SNAPSHOT, READ ONLY or READ WRITE. Other
-    isolation levels are refused."""
+    isolation levels raise UnsupportedError."""
     if c.is_at("ISOLATION"):
         c.expect("ISOLATION", "LEVEL")
         for level in _OTHER_LEVELS:
@@ -96,8 +97,8 @@ def _parse_mode(c: Cursor) -> str:
 
 
 def parse_commit(c: Cursor) -> Commit:
-    """Parse ``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``, but not the statement's end; refuse AND
-    CHAIN."""
+    """Parse ``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``, but not the statement's end. AND CHAIN
+    raises UnsupportedError."""
     c.expect("COMMIT")
     _skip_noise(c)
     _refuse_chain(c)
@@ -105,7 +106,8 @@ def parse_commit(c: Cursor) -> Commit:
 
 
 def parse_rollback(c: Cursor) -> Rollback:
-    """Parse ``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``; refuse AND CHAIN."""
+    """Parse ``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``. AND CHAIN raises
+    UnsupportedError."""
     c.expect("ROLLBACK")
     _skip_noise(c)
     if c.accept("TO"):
@@ -145,7 +147,7 @@ def _skip_noise(c: Cursor) -> None:
 
 
 def _refuse_chain(c: Cursor) -> None:
-    """Refuse AND CHAIN, if it comes next; take AND NO CHAIN."""
+    """Raise UnsupportedError if AND CHAIN comes next; take AND NO CHAIN. Any other word passes."""
     start = c.index
     if c.accept("AND", "CHAIN"):
         c.refuse("AND CHAIN is not supported: BEGIN the next transaction", c.span_from(start))

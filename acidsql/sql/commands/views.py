@@ -86,8 +86,8 @@ def _parse_column(c: Cursor) -> ViewColumn:
 
 
 def _parse_query(c: Cursor) -> Query:
-    """Parse ``AS query``, which is unread and goes to the statement's end; refuse a query that
-    reads a DataFrame, because the view would last longer."""
+    """Parse ``AS query``, which is unread and goes to the statement's end. A query that reads a
+    DataFrame raises UnsupportedError, because the view would last longer."""
     c.expect("AS")
     if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected a query")

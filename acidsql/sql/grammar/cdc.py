@@ -94,8 +94,8 @@ def _parse_choice(c: Cursor) -> Choice:
 
 
 def _parse_names(c: Cursor, expected: str) -> tuple[Name, ...]:
-    """Parse ``(a, b, …)``; refuse names with qualifiers, because a part of them would be
-    ignored."""
+    """Parse ``(a, b, …)``. A name with a qualifier raises UnsupportedError, because a part of it
+    would be ignored. ``expected``: what a missing bracket's error names."""
     if not c.is_at("("):
         c.fail(f"Expected {expected}")
     names = parse_column_list(c)
@@ -107,7 +107,8 @@ def _parse_names(c: Cursor, expected: str) -> tuple[Name, ...]:
 
 def _parse_stored_as(c: Cursor) -> tuple[int | None, Choice | None]:
     """Parse ``[STORED AS SCD TYPE n] [TRACK HISTORY ON …]``: return n and the tracked columns, each
-    None if missing. Refuse an n other than 1 and 2, and TRACK HISTORY ON without n = 2."""
+    None if missing. An n other than 1 and 2, and TRACK HISTORY ON without n = 2, raise
+    UnsupportedError."""
     start = c.index
     kind = None
     if c.accept("STORED"):

@@ -107,7 +107,8 @@ class Cursor:
         return self.take()
 
     def take_name(self, noun: str = "a name") -> Name:
-        """Take a name, which may be qualified; refuse ``IDENTIFIER(…)``."""
+        """Take a name, which may be qualified. ``IDENTIFIER(…)`` raises UnsupportedError, and
+        anything else SqlSyntaxError ("Expected ``noun``")."""
         if self.is_at("IDENTIFIER", "("):
             self.refuse("IDENTIFIER(…) in the place of a name is not supported")
         first = last = self.take_name_part(noun)
@@ -131,7 +132,7 @@ class Cursor:
 
     def take_separator(self) -> bool:
         """Take the token after an item of a list in brackets: return True for ``,`` and False for
-        ``)``; fail on any other."""
+        ``)``; raise SqlSyntaxError for any other."""
         if self.accept(","):
             return True
         if not self.accept(")"):
@@ -211,8 +212,8 @@ class Cursor:
         return self.span_from(start)
 
     def skip_to(self, *stops: tuple[str, ...]) -> None:
-        """Move to the first of ``stops`` outside brackets, or to the end. Each stop is a sequence
-        of words."""
+        """Move to the first of ``stops`` outside brackets and CASE … END, or to the end. Each stop
+        is a sequence of words."""
         while not self.is_at_end:
             if any(self.is_at(*stop) for stop in stops) and not self._is_after("."):
                 return

@@ -100,8 +100,9 @@ def _parse_destination(
     c: Cursor,
 ) -> tuple[tuple[Name, ...] | None, tuple[PartitionItem, ...], bool]:
     """Parse ``[(columns)] [PARTITION (…)] [(columns) | BY NAME]`` after the target. Return the
-    columns (None without a list), the items of PARTITION, and whether BY NAME is there. Refuse IF
-    NOT EXISTS, options and REPLACE ON."""
+    columns (None without a list), the items of PARTITION, and whether BY NAME is there. IF NOT
+    EXISTS, options and REPLACE ON raise UnsupportedError; a second clause of a kind is a syntax
+    error."""
     _refuse_options(c)
     columns = parse_column_list(c) if _is_at_column_list(c) else None
     partition: tuple[PartitionItem, ...] = ()
@@ -121,7 +122,8 @@ def _parse_destination(
 
 
 def _refuse_options(c: Cursor) -> None:
-    """Refuse options of an INSERT's target, and REPLACE ON behind an alias, if one comes next."""
+    """Raise UnsupportedError if options of an INSERT's target, or an alias with REPLACE ON, come
+    next."""
     if c.is_at("WITH", "(") or c.is_at("OPTIONS", "("):
         c.refuse("Options of an INSERT's target are not supported")
     ahead = 2 if c.is_at("AS") else 1
@@ -132,7 +134,7 @@ def _refuse_options(c: Cursor) -> None:
 
 def _parse_replacing(c: Cursor, *, alone: bool) -> Replacing | None:
     """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``; return None without
-    REPLACE. Refuse REPLACE ON.
+    REPLACE. REPLACE ON raises UnsupportedError.
 
     ``alone``: the statement has no clause that REPLACE excludes; otherwise REPLACE is a syntax
     error.
@@ -159,7 +161,7 @@ def _parse_replacing(c: Cursor, *, alone: bool) -> Replacing | None:
 
 
 def _refuse_replace_on(c: Cursor) -> NoReturn:
-    """Refuse INSERT … REPLACE ON, with advice."""
+    """Raise the UnsupportedError for INSERT … REPLACE ON, with advice."""
     c.refuse(
         "INSERT … REPLACE ON is not supported: use REPLACE USING (columns), or MERGE with WHEN NOT "
         "MATCHED BY SOURCE"

@@ -53,7 +53,8 @@ def _refused_clauses(statement: str) -> dict[str, str]:
 
 def parse_update(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Update | Merge | None:
     """Parse ``UPDATE t [[AS] x] SET … [FROM …] [WHERE …]``; return None if the target is Spark's.
-    With FROM it is a Merge, whose WHERE is the ON. Joins, ORDER BY and LIMIT are refused."""
+    With FROM it is a Merge, whose ON is the WHERE, which is needed. Joins, ORDER BY and LIMIT raise
+    UnsupportedError."""
     c.expect("UPDATE")
     target = c.take_name("the name of a table")
     if not is_ours(target.parts):
@@ -71,7 +72,8 @@ def parse_update(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Update | Merg
 
 def parse_delete(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Delete | Merge | None:
     """Parse ``DELETE FROM t [[AS] x] [USING …] [WHERE …]``; return None if the target is Spark's.
-    With USING it is a Merge, whose WHERE is the ON. Joins, ORDER BY and LIMIT are refused."""
+    With USING it is a Merge, whose ON is the WHERE, which is needed. Joins, ORDER BY and LIMIT
+    raise UnsupportedError."""
     c.expect("DELETE")
     c.expect("FROM")
     target = c.take_name("the name of a table")
@@ -151,8 +153,8 @@ def _parse_where(c: Cursor, statement: str) -> Span | None:
 
 
 def _parse_assignments(c: Cursor, stops: tuple[str, ...], statement: str) -> tuple[Assignment, ...]:
-    """Parse ``a = value, …`` up to one of ``stops``. Refuse the clauses of other dialects behind a
-    value."""
+    """Parse ``a = value, …`` up to one of ``stops``. A clause of other SQL dialects behind a value
+    raises UnsupportedError."""
     assignments = [_parse_assignment(c, stops, statement)]
     while c.accept(","):
         assignments.append(_parse_assignment(c, stops, statement))
@@ -160,8 +162,8 @@ def _parse_assignments(c: Cursor, stops: tuple[str, ...], statement: str) -> tup
 
 
 def _parse_assignment(c: Cursor, stops: tuple[str, ...], statement: str) -> Assignment:
-    """Parse ``a.b = value`` (or ``==``) up to ``,`` or one of ``stops``; refuse ``a[i] =
-    value``."""
+    """Parse ``a.b = value`` (or ``==``) up to ``,`` or one of ``stops``; ``a[i] = value`` raises
+    UnsupportedError."""
     target = c.take_name("the name of a column")
     if c.is_at("["):
         c.refuse(
@@ -216,7 +218,8 @@ def parse_merge(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Merge | None:
 
 def parse_table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:
     """Parse the source of MERGE, AUTO CDC, UPDATE … FROM or DELETE … USING: return its place, and
-    its name, which is None for a query in brackets and for VALUES. Refuse a function."""
+    its name, which is None for a query in brackets and for VALUES. A function raises
+    UnsupportedError."""
     if c.is_at("("):
         if c.partner[c.index] == c.index + 1:
             c.fail("Expected a query", c.peek())
@@ -288,8 +291,8 @@ def _parse_clauses(c: Cursor) -> tuple[MergeClause, ...]:
 
 
 def _parse_clause(c: Cursor) -> MergeClause:
-    """Parse ``WHEN … [AND condition] THEN action``. An action INSERT stands only behind NOT
-    MATCHED, and no other does there."""
+    """Parse ``WHEN … [AND condition] THEN action``. It is a syntax error if an INSERT stands behind
+    anything but NOT MATCHED, or another action there."""
     start = c.index
     matched = _parse_matched(c)
     condition = _parse_condition(c) if c.accept("AND") else None
@@ -333,8 +336,8 @@ def _parse_condition(c: Cursor) -> Span:
 
 
 def _parse_insert_action(c: Cursor) -> InsertAction | Action:
-    """Parse ``INSERT *`` or ``INSERT [(columns)] VALUES (…)``. Refuse ``* EXCEPT``; fail on UPDATE
-    and DELETE."""
+    """Parse ``INSERT *`` or ``INSERT [(columns)] VALUES (…)``. ``* EXCEPT`` raises
+    UnsupportedError; UPDATE and DELETE are syntax errors."""
     if c.is_at_any(("UPDATE", "DELETE")):
         c.fail("Expected INSERT, as a row that is not in the target cannot be changed")
     c.expect("INSERT")
@@ -351,8 +354,8 @@ def _parse_insert_action(c: Cursor) -> InsertAction | Action:
 
 
 def _parse_change_action(c: Cursor, matched: Matched) -> UpdateAction | Action:
-    """Parse ``DELETE``, ``UPDATE SET a = value, …`` or ``UPDATE SET *``. Refuse ``* EXCEPT``; fail
-    on INSERT, and on ``*`` behind NOT MATCHED BY SOURCE."""
+    """Parse ``DELETE``, ``UPDATE SET a = value, …`` or ``UPDATE SET *``. ``* EXCEPT`` raises
+    UnsupportedError; INSERT, and ``*`` behind NOT MATCHED BY SOURCE, are syntax errors."""
     if c.accept("DELETE"):
         return Action.DELETE
     if c.is_at("INSERT"):

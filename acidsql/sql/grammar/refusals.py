@@ -41,8 +41,8 @@ FIRST_WORDS = frozenset(words.split()[0] for words in _FOREIGN_STATEMENTS)
 
 
 def refuse_foreign_statement(c: Cursor, is_ours: IsOurs) -> None:
-    """Refuse a statement that only other systems have, if it names an ACID table. The cursor may
-    move."""
+    """Raise UnsupportedError, with what serves instead, for a statement that only other systems
+    have, as VACUUM, if it names an ACID table. Otherwise return, perhaps with the cursor moved."""
     for words, instead in _FOREIGN_STATEMENTS.items():
         count = len(words.split())
         if c.is_at(*words.split()) and c.peek(count).is_name:
@@ -54,8 +54,8 @@ def refuse_foreign_statement(c: Cursor, is_ours: IsOurs) -> None:
 
 
 def refuse_alter(c: Cursor) -> NoReturn:
-    """Refuse an ALTER TABLE that an ACID table does not have; if the statement ends here, raise
-    SqlSyntaxError."""
+    """Raise the UnsupportedError for an ALTER TABLE that an ACID table does not have, with what
+    serves instead if that is known; SqlSyntaxError if the statement ends here."""
     if c.is_at_end:
         c.fail(
             "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, ADD or DROP CONSTRAINT, SET or UNSET "
@@ -71,7 +71,8 @@ def refuse_alter(c: Cursor) -> NoReturn:
 
 
 def refuse_export(c: Cursor, is_ours: IsOurs) -> None:
-    """Refuse ``EXPORT TABLE t TO '…'`` of an ACID table; otherwise return, perhaps after moving."""
+    """Raise UnsupportedError for ``EXPORT TABLE t TO '…'`` if t is an ACID table; otherwise return,
+    perhaps with the cursor moved."""
     if c.is_at("EXPORT", "TABLE"):
         span = c.take(2).span
         if is_ours(c.take_name("the name of a table").parts):
@@ -84,7 +85,8 @@ def refuse_export(c: Cursor, is_ours: IsOurs) -> None:
 
 
 def refuse_import(c: Cursor) -> None:
-    """Refuse Hive's ``IMPORT [[EXTERNAL] TABLE t] FROM '…'``; any other IMPORT passes."""
+    """Raise UnsupportedError for Hive's ``IMPORT [[EXTERNAL] TABLE t] FROM '…'``; any other IMPORT
+    passes."""
     if c.peek().upper in ("EXTERNAL", "TABLE", "FROM"):
         c.refuse(
             "IMPORT is not supported: CREATE TABLE … LOCATION makes a table of ORC files where "

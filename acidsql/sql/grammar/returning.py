@@ -106,8 +106,8 @@ def _parse_returning(c: Cursor) -> Returning:
 
 
 def _parse_row_names(c: Cursor) -> dict[str, str]:
-    """Parse ``WITH (OLD AS x, NEW AS y)``: return OLD or NEW → its name. Each comes at most
-    once."""
+    """Parse ``WITH (OLD AS x, NEW AS y)``: return OLD or NEW → its name; one may be missing. A
+    second one of a kind is a syntax error."""
     c.take(2)
     row_names: dict[str, str] = {}
     while True:
@@ -132,8 +132,8 @@ def _parse_item(c: Cursor) -> Span:
 
 
 def _take_star(c: Cursor) -> bool:
-    """Take ``*`` or ``x.*``, perhaps with EXCEPT (…). Return False, without moving, for another
-    item; fail if more follows the star."""
+    """Take ``*`` or ``x.*``, perhaps with EXCEPT (…), and return True. Return False, without
+    moving, for another item; raise SqlSyntaxError if more follows the star."""
     ahead = 0
     while c.peek(ahead).is_name and c.peek(ahead + 1).text == ".":
         ahead += 2

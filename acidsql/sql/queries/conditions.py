@@ -33,8 +33,8 @@ def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]
 def terms_decided_by(
     text: str, condition: Span, columns: Collection[str], qualifiers: Collection[str]
 ) -> list[Span]:
-    """Return the places of a condition's terms, joined by AND at its top level, that only these
-    columns decide.
+    """Return the places of the terms of a condition, joined by AND at its top level, that name at
+    least one of these columns and nothing else but literals and parameters.
 
     Args:
         text: The user's statement.

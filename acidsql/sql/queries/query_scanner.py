@@ -106,7 +106,8 @@ class QueryScanner(Lookahead):
                     i += 1
 
     def _scan_term(self, i: int, end: int, block: int, visible: CteNames) -> int:
-        """Scan one query block. Return the index of the set operator after it, or ``end``."""
+        """Scan one term of a query (SELECT …, TABLE t, VALUES …, or a bracket) as the block
+        ``block``. Return the index of the set operator after it, or ``end``."""
         if self.tokens[i].text == "(":
             close = self.partner[i]
             self._scan_query(i + 1, close, block, visible)
@@ -159,7 +160,8 @@ class QueryScanner(Lookahead):
         return end
 
     def _scan_from_word(self, i: int, end: int, block: int, visible: CteNames) -> int | None:
-        """Scan the next relation of FROM. Return the index after it; None if ``i`` begins none."""
+        """Scan what goes on with a FROM at ``i``: a relation behind ``,`` or JOIN, NATURAL, PIVOT,
+        UNPIVOT or a LATERAL VIEW. Return the index after it; None if ``i`` begins none of them."""
         word = self._word(i)
         if word == "JOIN" or self.tokens[i].text == ",":
             return self._scan_relation(i + 1, end, block, visible)
@@ -319,8 +321,9 @@ class QueryScanner(Lookahead):
                 i = self._scan_token(i, block, visible, in_call=in_call)
 
     def _scan_lambda(self, i: int, arrow: int, end: int, block: int, visible: CteNames) -> int:
-        """Scan ``x -> …`` or ``(x, y) -> …`` as a block of its own. Return the index after it. Here
-        x may be a struct, so ``x.c`` is its field."""
+        """Scan ``x -> …`` or ``(x, y) -> …`` up to ``,`` or ``end`` as a block of its own, whose
+        stars go to the block around it. Return the index after it. Here x may be a struct, so
+        ``x.c`` is its field."""
         inside = self.add_block(block)
         for token in self.tokens[i:arrow]:
             if token.is_name:

@@ -71,7 +71,8 @@ class Token(NamedTuple):
 
     @property
     def is_name(self) -> bool:
-        """Whether the token can be a name or a part of a name: any word, or a quoted name."""
+        """Whether the token can be a name or a part of a name: a word of letters, digits and ``_``
+        (no word is reserved), a quoted name that is not empty, or a DataFrame ``{name}``."""
         if self.kind is TokenKind.QUOTED:
             return len(self.text) > 2
         if self.kind is TokenKind.FRAME:
@@ -229,7 +230,8 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 
 def match_brackets(text: str, tokens: list[Token]) -> dict[int, int]:
-    """Return the index of the closing bracket by the index of each opening bracket.
+    """Return the index of the closing bracket by the index of each opening bracket: ``(``, ``[``
+    and ``{``.
 
     Raises:
         SqlSyntaxError: A bracket has no partner. The caret points to this bracket.
